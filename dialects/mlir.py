@@ -1,0 +1,56 @@
+"""The one file that imports the MLIR bindings; everything else says `from relayc.dialects.mlir import ir, arith, ...`.
+
+The bindings come from the torch-mlir wheel, which carries all of upstream MLIR. When wheels of MLIR itself appear, this is the
+file to change.
+"""
+
+from torch_mlir import ir, passmanager, rewrite
+from torch_mlir._mlir_libs import _mlir
+from torch_mlir.dialects import (
+    arith,
+    bufferization,
+    cf,
+    ext,
+    func,
+    linalg,
+    llvm,
+    math,
+    memref,
+    scf,
+    tensor,
+    vector,
+)
+from torch_mlir.execution_engine import ExecutionEngine
+
+__all__ = [
+    "ExecutionEngine",
+    "arith",
+    "bufferization",
+    "cf",
+    "ext",
+    "func",
+    "ir",
+    "linalg",
+    "llvm",
+    "make_context",
+    "math",
+    "memref",
+    "passmanager",
+    "rewrite",
+    "scf",
+    "tensor",
+    "vector",
+]
+
+# Without this every lookup of a relay operation retries an import (15 us each): iteration is 30 times slower.
+_mlir.globals.append_dialect_search_prefix("relayc.dialects")
+
+
+def make_context() -> ir.Context:
+    """A new MLIR context with the relay dialect loaded. Contexts are single-threaded: one per compilation."""
+    from relayc.dialects.relay.base import RelayDialect
+
+    context = ir.Context()
+    with context, ir.Location.unknown():
+        RelayDialect.load()
+    return context

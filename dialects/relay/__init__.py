@@ -1,0 +1,23 @@
+"""The relay dialect: one module per operator family, each operator a class (see base)."""
+
+from relayc.dialects.relay.base import OPS, Op, Pattern, RelayError, build
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import Call, Constant, Fused, If, Tuple, TupleGetItem, Yield
+from relayc.dialects.relay.types import TensorType
+
+__all__ = [
+    "OPS",
+    "Call",
+    "Constant",
+    "Fused",
+    "IRModule",
+    "If",
+    "Op",
+    "Pattern",
+    "RelayError",
+    "TensorType",
+    "Tuple",
+    "TupleGetItem",
+    "Yield",
+    "build",
+]

@@ -1,0 +1,123 @@
+"""Relay's tensor type as a plain Python value, and its mapping to MLIR's tensor types.
+
+Element types are named as in numpy and Relay ("float32", "int64", "uint8", "bool", "bfloat16"). Signedness is part of the type in the
+`relay` stage (`ui8` against `i8`); the `te` stage and below are signless, and the operation says how to read the bits.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from relayc.dialects.mlir import ir
+
+_FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+_INTS = {
+    "bool": "i1",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "ui8",
+    "uint16": "ui16",
+    "uint32": "ui32",
+    "uint64": "ui64",
+}
+MLIR_NAMES = _FLOATS | _INTS
+DTYPES = {name: np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name) for name in MLIR_NAMES}
+_FROM_MLIR = {mlir: name for name, mlir in MLIR_NAMES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Shape (None where a dimension is not known, Relay's Any) and element type name of a tensor."""
+
+    shape: tuple[int | None, ...]
+    dtype: str
+
+    def __post_init__(self) -> None:
+        if self.dtype not in MLIR_NAMES:
+            raise ValueError(f"unknown dtype {self.dtype!r}; expected one of {', '.join(MLIR_NAMES)}")
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        return None not in self.shape
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in _FLOATS
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.dtype == "bool" or self.dtype.startswith("uint")
+
+    @property
+    def num_elements(self) -> int:
+        """Number of elements; raises ValueError where a dimension is not known."""
+        if not self.is_static:
+            raise ValueError(f"{self} has an unknown dimension")
+        n = 1
+        for d in self.shape:
+            n *= d  # type: ignore[operator]
+        return n
+
+    @property
+    def num_bytes(self) -> int:
+        return self.num_elements * DTYPES[self.dtype].itemsize
+
+    def with_shape(self, shape: Iterable[int | None]) -> "TensorType":
+        return TensorType(tuple(shape), self.dtype)
+
+    def with_dtype(self, dtype: str) -> "TensorType":
+        return TensorType(self.shape, dtype)
+
+    def accepts(self, other: "TensorType") -> bool:
+        """Whether `other` could be this type: equal but for dimensions that either side does not know."""
+        return (
+            self.dtype == other.dtype
+            and self.rank == other.rank
+            and all(a is None or b is None or a == b for a, b in zip(self.shape, other.shape, strict=True))
+        )
+
+    def to_mlir(self) -> ir.RankedTensorType:
+        """The MLIR type in the `relay` stage (signed and unsigned told apart)."""
+        dynamic = ir.ShapedType.get_dynamic_size()
+        return ir.RankedTensorType.get([dynamic if d is None else d for d in self.shape], element_type(self.dtype))
+
+    @staticmethod
+    def from_mlir(type_: ir.Type) -> "TensorType":
+        """Raises TypeError where `type_` is not a ranked tensor of a known element type."""
+        if not isinstance(type_, ir.RankedTensorType):
+            raise TypeError(f"expected a ranked tensor, found {type_}")
+        name = _FROM_MLIR.get(str(type_.element_type))
+        if name is None:
+            raise TypeError(f"element type of {type_} is not one of {', '.join(_FROM_MLIR)}")
+        dynamic = ir.ShapedType.get_dynamic_size()
+        return TensorType(tuple(None if d == dynamic else d for d in type_.shape), name)
+
+    @staticmethod
+    def of(value: ir.Value) -> "TensorType":
+        return TensorType.from_mlir(value.type)
+
+    @staticmethod
+    def of_array(array: np.ndarray) -> "TensorType":
+        return TensorType(tuple(array.shape), array.dtype.name)
+
+    def __str__(self) -> str:
+        dims = "".join(f"{'?' if d is None else d}x" for d in self.shape)
+        return f"tensor<{dims}{MLIR_NAMES[self.dtype]}>"
+
+
+def element_type(dtype: str) -> ir.Type:
+    """MLIR element type of a dtype name in the `relay` stage, in the current context."""
+    return ir.Type.parse(MLIR_NAMES[dtype])
+
+
+def numpy_dtype(dtype: str) -> np.dtype:
+    """numpy dtype of a dtype name (bfloat16 from ml_dtypes)."""
+    return DTYPES[dtype]

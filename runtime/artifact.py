@@ -1,0 +1,127 @@
+"""What a compiled program is, as plain data: the contract between the compiler, which fills it, and the runtime, which runs it.
+
+Nothing here knows MLIR. An artifact says where the packed functions are in memory, what they take and give, and in which order `main`
+calls the kernels and on which buffers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import ml_dtypes
+import numpy as np
+
+PACKED_PREFIX = "__tvm_ffi_"
+"""Prefix of the symbol of a packed function, as tvm-ffi expects it of a shared library."""
+
+ALIGNMENT = 64
+"""Alignment in bytes of arenas, parameters and outputs that the runtime allocates, and of every offset in an arena or parameter blob."""
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The numpy dtype of a dtype name such as "float32" or "bfloat16"."""
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Name, static shape and element type name of a row-major tensor on the CPU."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def num_elements(self) -> int:
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+    @property
+    def num_bytes(self) -> int:
+        return self.num_elements * numpy_dtype(self.dtype).itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferRef:
+    """Where a tensor lives during a call of `main`.
+
+    Attributes:
+      space: "input" and "output" are arguments of `main`, at position `index`; "arena" and "param" are blobs, at byte `offset`.
+      spec: the tensor that is read or written there.
+    """
+
+    space: Literal["input", "output", "arena", "param"]
+    index: int
+    offset: int
+    spec: TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a kernel by `main`: its packed function takes the inputs, then the outputs."""
+
+    kernel: str
+    inputs: tuple[BufferRef, ...]
+    outputs: tuple[BufferRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """What a kernel is made of.
+
+    Attributes:
+      ops: Relay names of the operators fused into it, in order.
+      sources: names of the ONNX nodes it stands for (of its first use, where equal kernels share one function).
+      flops: floating-point operations of a call; a multiply-add counts as two.
+      bytes: bytes of its inputs and outputs: what a call moves at least.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    ops: tuple[str, ...]
+    sources: tuple[str, ...]
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A compiled program.
+
+    Attributes:
+      functions: address of the `void**` wrapper of each packed entry, by function name without PACKED_PREFIX: `main` and the kernels.
+        `main` takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
+      keep_alive: owner of the code; lives as long as any function made of it.
+      inputs, outputs: of `main`, in order.
+      kernels: one entry per kernel function; `steps` may call a kernel more than once.
+      arena_bytes: memory that a call of `main` needs for its intermediate tensors.
+      params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
+      ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
+      stats: seconds spent per compilation stage.
+      target: name of the target the code is for.
+    """
+
+    functions: Mapping[str, int]
+    keep_alive: object
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    kernels: tuple[KernelInfo, ...]
+    steps: tuple[Step, ...]
+    arena_bytes: int
+    params: np.ndarray
+    ir: Mapping[str, str] = field(default_factory=dict)
+    stats: Mapping[str, float] = field(default_factory=dict)
+    target: str = "cpu"
+
+
+def aligned_empty(num_bytes: int) -> np.ndarray:
+    """Uninitialised uint8 memory of one dimension that begins at a multiple of ALIGNMENT."""
+    raw = np.empty(num_bytes + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + num_bytes]

@@ -40,6 +40,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers.models.efficientnet.modeling_efficientnet import EfficientNetFinalBlockLayer
 from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
 Size = Literal["tiny", "full"]
@@ -135,10 +136,11 @@ def padding_mask(batch: int, length: int) -> Tensor:
 # Weights
 # ---------------------------------------------------------------------------
 
-# Scales of batch norms by attribute name, low and high.  The norm that ends a
-# residual branch gets small ones, as training tends to leave it; the one after a
-# squeeze-and-excitation gate makes up for what the gate took away.
-BATCH_NORM_SCALES = {"closing_norm": (0.2, 0.6), "project_bn": (0.8, 1.6)}
+
+def scaled(norm: nn.BatchNorm2d, low: float, high: float) -> nn.BatchNorm2d:
+    """Ask for scales of a batch norm other than the usual ones of about one."""
+    norm.scales = (low, high)
+    return norm
 
 
 def randomise(model: nn.Module) -> None:
@@ -162,11 +164,9 @@ def randomise(model: nn.Module) -> None:
     def uniform(low: float, high: float) -> Callable[[Tensor], Tensor]:
         return lambda like: low + (high - low) * torch.rand(like.shape)
 
-    for path, module in model.named_modules():
+    for module in model.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            attribute = path.rsplit(".", 1)[-1]
-            low, high = BATCH_NORM_SCALES.get(attribute, (0.7, 1.3))
-            fill(module.weight, uniform(low, high))
+            fill(module.weight, uniform(*getattr(module, "scales", (0.7, 1.3))))
             fill(module.bias, normal(0.1))
             fill(module.running_mean, normal(0.2))
             fill(module.running_var, uniform(0.5, 1.5))
@@ -208,7 +208,7 @@ class BasicBlock(nn.Module):
         self.conv1 = nn.Conv2d(inputs, width, 3, stride, padding=1, bias=False)
         self.norm1 = nn.BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.closing_norm = nn.BatchNorm2d(width)
+        self.closing_norm = scaled(nn.BatchNorm2d(width), 0.2, 0.6)
         self.shortcut = shortcut(inputs, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -230,7 +230,7 @@ class Bottleneck(nn.Module):
         self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(width)
         self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
-        self.closing_norm = nn.BatchNorm2d(outputs)
+        self.closing_norm = scaled(nn.BatchNorm2d(outputs), 0.2, 0.6)
         self.shortcut = shortcut(inputs, outputs, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -603,19 +603,19 @@ def llama(size: Size) -> Sample:
 def vit(size: Size) -> Sample:
     """Vision transformer, base, patches of 16."""
     options: dict[str, Any] = {"num_labels": 1000}
+    extent = 224
     if size == "tiny":
+        extent = 32
         options = {
             "num_labels": 10,
-            "image_size": 32,
             "patch_size": 8,
             "hidden_size": 32,
             "num_hidden_layers": 2,
             "num_attention_heads": 4,
             "intermediate_size": 64,
         }
-    config = transformers.ViTConfig(**options)
+    config = transformers.ViTConfig(image_size=extent, **options)
     model = transformers.ViTForImageClassification(config)
-    extent = config.image_size
     inputs = {"pixel_values": image(3, extent, extent)}
     fields = ("logits",)
     return Sample(Select(model, tuple(inputs), fields), inputs, fields)
@@ -645,21 +645,27 @@ def efficientnet(size: Size) -> Sample:
         "num_labels": 1000,
         "width_coefficient": 1.0,
         "depth_coefficient": 1.0,
-        "image_size": 224,
         "hidden_dim": 1280,
     }
+    extent = 224
     if size == "tiny":
+        extent = 64
         options |= {
             "num_labels": 10,
             "width_coefficient": 0.1,
             "depth_coefficient": 0.5,
             "depth_divisor": 4,
-            "image_size": 64,
             "hidden_dim": 128,
         }
-    config = transformers.EfficientNetConfig(**options)
+    config = transformers.EfficientNetConfig(image_size=extent, **options)
     model = transformers.EfficientNetForImageClassification(config)
-    inputs = {"pixel_values": image(3, config.image_size, config.image_size)}
+    for module in model.modules():
+        if isinstance(module, EfficientNetFinalBlockLayer):
+            # Makes up for the gate before it, except at the end of a residual branch;
+            # wider layers average the gates out and need less of that.
+            gain = 0.5 if module.apply_dropout else 1.5 if size == "tiny" else 1.0
+            scaled(module.project_bn, 0.7 * gain, 1.4 * gain)
+    inputs = {"pixel_values": image(3, extent, extent)}
     fields = ("logits",)
     return Sample(Select(model, tuple(inputs), fields), inputs, fields)
 
@@ -732,8 +738,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         opset=18,
         dynamic={"input_ids": BATCH_LENGTH, "attention_mask": BATCH_LENGTH},
     ),
-    "llama": Architecture(llama, "dynamo", opset=18),
-    "mlp_mixer": Architecture(mlp_mixer, "dynamo", opset=20, dynamic={"series": BATCH}),
+    "llama": Architecture(llama, "dynamo", opset=18, dynamic={"input_ids": {1: "length"}}),
+    "mlp_mixer": Architecture(mlp_mixer, "dynamo", opset=18, dynamic={"series": BATCH}),
     "mobilenet_v2": Architecture(mobilenet_v2, "torchscript", opset=18, fold_batch_norm=False),
     "resnet18": Architecture(
         resnet18,

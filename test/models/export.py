@@ -11,8 +11,8 @@ be stored next to this script, ``full`` has the published dimensions.
 Each written file has been through the ONNX checker and has been run by
 onnxruntime, whose outputs are compared with those of the PyTorch module.
 
-Needs torch, transformers, onnx, onnxscript and onnxruntime; relayc itself needs
-none of them to compile the result.
+Needs torch, transformers, onnx, onnxscript and onnxruntime, of which relayc itself
+needs only onnx.
 """
 
 from __future__ import annotations

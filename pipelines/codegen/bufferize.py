@@ -1,0 +1,270 @@
+"""The fallback schedule: a te function becomes loops over buffers as it stands, operation by operation.
+
+Kernels that no tiled schedule takes (sorting, scattering, scans, odd windows) come here. What is done to each function:
+  1. memrefs replace tensors at the boundary: inputs first, then one destination per result, which is written in place;
+  2. one-shot bufferization decides which tensors share a buffer;
+  3. linalg operations become loops; of an operation that stands on its own and has enough work, the outer parallel loops become one
+     `scf.parallel`, the rest stays sequential so that the innermost loop vectorises;
+  4. temporaries become stack buffers when they are small, heap buffers that the function frees otherwise.
+
+Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs.
+"""
+
+from collections.abc import Iterable
+from math import prod
+
+from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, passmanager, scf, tensor
+
+STACK_BYTES = 16 * 1024
+"""Temporaries of a function that together need no more than this live on the stack."""
+PARALLEL_WORK = 16 * 1024
+"""Loop iterations below which a loop nest is not worth a fork and join (about 2 us)."""
+PARALLEL_TASKS = 64
+"""Outer loops join the parallel loop until it has this many iterations: enough to balance any number of cores in use."""
+
+Value = ir.Value
+
+
+def bufferize_kernel(module: ir.Module) -> None:
+    """Turns every te function of `module` into loops over memrefs, in place.
+
+    `@k(tensors...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results...)` with static shapes and identity layouts.
+    Raises MLIRError where an operation has no bufferization.
+    """
+    with module.context, module.operation.location:
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _to_destination_passing(function)
+            _decompose_concats(function)
+        _run(module, "canonicalize,cse,eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize,canonicalize,cse")
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _write_in_place(function)
+            copies_to_linalg(function.operation)
+        _run(module, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse")
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _choose_parallel_loops(function)
+            _place_temporaries(function)
+        _run(module, "canonicalize,cse")
+
+
+def _run(module: ir.Module, passes: str) -> None:
+    passmanager.PassManager.parse(f"builtin.module({passes})", module.context).run(module.operation)
+
+
+def walk(root: ir.Operation, kind: type) -> list[ir.OpView]:
+    """All operations of class `kind` under `root`, in post-order: a list, so that they may be changed while it is read."""
+    found = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if isinstance(op.opview, kind):
+            found.append(op.opview)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
+
+
+def _producer(value: Value) -> ir.OpView | None:
+    """The operation that gives `value`, None for a block argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.opview
+
+
+# ---- boundary ---------------------------------------------------------------------------------------------------------------------
+
+
+def _to_destination_passing(function: func.FuncOp) -> None:
+    """Tensors to memrefs in the signature; each result goes into a trailing argument."""
+    block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1]
+    inputs = list(block.arguments)
+    types = [ir.MemRefType.get(t.shape, t.element_type) for t in (*[a.type for a in inputs], *[r.type for r in terminator.operands])]
+    with ir.InsertionPoint.at_block_begin(block), function.location:
+        for i, argument in enumerate(inputs):
+            buffer = block.add_argument(types[i], argument.location)
+            argument.replace_all_uses_with(bufferization.to_tensor(argument.type, buffer, restrict=True))
+        for _ in inputs:
+            block.erase_argument(0)
+        destinations = [block.add_argument(type_, function.location) for type_ in types[len(inputs) :]]
+    with ir.InsertionPoint(terminator), function.location:
+        for value, destination in zip(terminator.operands, destinations, strict=True):
+            value, destination = _through_reshapes(value, destination)
+            bufferization.materialize_in_destination(None, value, destination, restrict=True, writable=True)
+        func.ReturnOp([])
+    terminator.operation.erase()
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    for name in ("arg_attrs", "res_attrs"):
+        if name in function.attributes:
+            del function.attributes[name]
+
+
+def _through_reshapes(value: Value, destination: Value) -> tuple[Value, Value]:
+    """Moves reshapes from the value to the destination, where they cost nothing and let the producer write in place."""
+    source = value
+    while isinstance(_producer(source), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
+        source = source.owner.operands[0]
+    if source is value or source.type == value.type:
+        return source, destination
+    return source, reshape_memref(destination, source.type.shape)
+
+
+def reshape_memref(buffer: Value, shape: list[int]) -> Value:
+    """A view of an identity-layout memref under another static shape with as many elements."""
+    type_, shape = buffer.type, list(shape)
+    flat = ir.MemRefType.get([prod(shape)], type_.element_type)
+    if type_.rank == 0:
+        buffer = memref.expand_shape(flat, buffer, [], [], [1])
+    elif type_.rank > 1:
+        buffer = memref.collapse_shape(flat, buffer, [list(range(type_.rank))])
+    if len(shape) == 1:
+        return buffer
+    result = ir.MemRefType.get(shape, type_.element_type)
+    return memref.expand_shape(result, buffer, [list(range(len(shape)))], [], shape) if shape else memref.collapse_shape(result, buffer, [])
+
+
+def _write_in_place(function: func.FuncOp) -> None:
+    """Where a temporary ends as a copy into a destination, the destination takes its place from the start.
+
+    This is right because a destination has no other use than this copy, at the end of the function, and overlaps no input.
+    """
+    block = function.regions[0].blocks[0]
+    for copy in [op for op in block.operations if isinstance(op, memref.CopyOp)]:
+        source, target = copy.operation.operands
+        views, root = [], target
+        while isinstance(_producer(root), (memref.ExpandShapeOp, memref.CollapseShapeOp)) and len(list(root.uses)) == 1:
+            views.append(root.owner)
+            root = root.owner.operands[0]
+        if not (isinstance(_producer(source), memref.AllocOp) and source.type == target.type):
+            continue
+        if not isinstance(root.owner, ir.Block) or len(list(root.uses)) != 1 or len(list(target.uses)) != 1:
+            continue
+        for view in views:
+            view.move_before(block.operations[0])
+        copy.operation.erase()
+        source.replace_all_uses_with(target)
+
+
+def _decompose_concats(function: func.FuncOp) -> None:
+    """tensor.concat, which has no bufferization, as insertions into one tensor."""
+    for op in walk(function.operation, tensor.ConcatOp):
+        axis, type_ = op.attributes["dim"].value, op.operation.results[0].type
+        with ir.InsertionPoint(op), op.operation.location:
+            result = tensor.EmptyOp(list(type_.shape), type_.element_type).result
+            offset = 0
+            for piece in op.operation.operands:
+                shape = list(piece.type.shape)
+                offsets = [offset if i == axis else 0 for i in range(len(shape))]
+                result = tensor.insert_slice(piece, result, [], [], [], offsets, shape, [1] * len(shape))
+                offset += shape[axis]
+        op.operation.results[0].replace_all_uses_with(result)
+        op.operation.erase()
+
+
+# ---- loops ------------------------------------------------------------------------------------------------------------------------
+
+
+def copies_to_linalg(root: ir.Operation) -> None:
+    """memref.copy as linalg.copy, which becomes loops; LLVM makes a memcpy of those that are contiguous."""
+    for op in walk(root, memref.CopyOp):
+        source, target = op.operation.operands
+        with ir.InsertionPoint(op), op.operation.location:
+            copy = linalg.CopyOp([], [source], [target])
+            linalg.fill_builtin_region(copy.operation)
+        op.operation.erase()
+
+
+def _constants(values: Iterable[Value]) -> list[int] | None:
+    """The values as integers, or None where one of them is not a constant."""
+    producers = [_producer(v) for v in values]
+    return [p.value.value for p in producers] if all(isinstance(p, arith.ConstantOp) for p in producers) else None
+
+
+def _trip_counts(loop: scf.ParallelOp) -> list[int] | None:
+    """Iterations of each dimension, or None where they are not constant."""
+    values = _constants(loop.operation.operands)
+    if values is None:
+        return None
+    rank = len(values) // 3
+    return [-(-(values[rank + i] - values[i]) // values[2 * rank + i]) for i in range(rank)]
+
+
+def _work(loop: scf.ParallelOp, counts: list[int]) -> int:
+    """Iterations of a loop nest, those of inner loops included as far as they are constant."""
+    inner = 1
+    for op in walk(loop.operation, scf.ForOp):
+        bounds = _constants(list(op.operation.operands)[:3])
+        if bounds is not None:
+            inner *= max(1, -(-(bounds[1] - bounds[0]) // bounds[2]))
+    return prod(counts) * inner
+
+
+def _choose_parallel_loops(function: func.FuncOp) -> None:
+    """Keeps as few outer dimensions of each scf.parallel as give enough tasks; the others become scf.for."""
+    for loop in walk(function.operation, scf.ParallelOp):
+        counts = _trip_counts(loop)
+        rank = len(loop.operation.operands) // 3
+        kept = 0
+        if loop.operation.parent.name == "func.func" and (counts is None or _work(loop, counts) >= PARALLEL_WORK):
+            kept, tasks = 1, counts[0] if counts else PARALLEL_TASKS
+            while kept < rank - 1 and tasks < PARALLEL_TASKS:
+                tasks *= counts[kept]
+                kept += 1
+        if kept < rank:
+            _split(loop, kept)
+
+
+def _split(loop: scf.ParallelOp, kept: int) -> None:
+    """Rebuilds an scf.parallel without results as one over its first `kept` dimensions around scf.for loops over the others."""
+    operands = list(loop.operation.operands)
+    rank = len(operands) // 3
+    lower, upper, step = operands[:rank], operands[rank : 2 * rank], operands[2 * rank :]
+    with loop.operation.location, ir.InsertionPoint(loop):
+        point = ir.InsertionPoint(loop)
+        indices: list[Value] = []
+        if kept:
+            outer = scf.ParallelOp([], lower[:kept], upper[:kept], step[:kept], [])
+            body = outer.operation.regions[0].blocks.append(*[ir.IndexType.get()] * kept)
+            indices += body.arguments
+            with ir.InsertionPoint(body):
+                point = ir.InsertionPoint(scf.ReduceOp([], 0))
+        for i in range(kept, rank):
+            with point:
+                inner = scf.ForOp(lower[i], upper[i], step[i])
+                with ir.InsertionPoint(inner.body):
+                    point = ir.InsertionPoint(scf.YieldOp([]))
+            indices.append(inner.induction_variable)
+        source = loop.operation.regions[0].blocks[0]
+        for old, new in zip(source.arguments, indices, strict=True):
+            old.replace_all_uses_with(new)
+        for op in list(source.operations)[:-1]:
+            op.operation.move_before(point.ref_operation)
+    loop.operation.erase()
+
+
+# ---- temporaries ------------------------------------------------------------------------------------------------------------------
+
+
+def _place_temporaries(function: func.FuncOp) -> None:
+    """Moves allocations to the function's entry: on the stack as long as they fit, else freed before the return."""
+    block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1]
+    for op in walk(function.operation, memref.DeallocOp):
+        op.operation.erase()
+    stack = STACK_BYTES
+    for op in walk(function.operation, memref.AllocOp):
+        type_ = op.operation.results[0].type
+        size = prod(type_.shape) * element_bytes(type_.element_type)
+        with op.operation.location, ir.InsertionPoint.at_block_begin(block):
+            alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+            if size <= stack:
+                stack -= size
+                buffer = memref.AllocaOp(type_, [], [], alignment=alignment).result
+            else:
+                buffer = memref.AllocOp(type_, [], [], alignment=alignment).result
+                with ir.InsertionPoint(terminator):
+                    memref.DeallocOp(buffer)
+        op.operation.results[0].replace_all_uses_with(buffer)
+        op.operation.erase()
+
+
+def element_bytes(type_: ir.Type) -> int:
+    """Bytes an element takes in memory (index is 8)."""
+    return 8 if isinstance(type_, ir.IndexType) else -(-type_.width // 8)

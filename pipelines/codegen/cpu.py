@@ -1,0 +1,139 @@
+"""tir to llvm and to machine code for CPUs: the pass pipeline, and the JIT."""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes.util import find_library
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from math import prod
+from pathlib import Path
+
+from relayc.dialects.mlir import ExecutionEngine, ir, memref, passmanager
+from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
+from relayc.pipelines.codegen.expand_math import expand_math
+from relayc.pipelines.target import Target
+
+MAX_VECTOR_BYTES = 4096
+"""A vector type larger than this (twice the register file of AVX-512) makes LLVM run for minutes, so it is refused."""
+
+OPT_LEVEL = 3
+
+_TO_OPENMP = (
+    "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",
+    "arith-expand{include-bf16=true}",
+    "math-expand-ops{ops=ceildivsi,fpowi}",
+    "convert-linalg-to-loops",
+    "convert-scf-to-openmp",
+)
+_TO_LLVM = (
+    "canonicalize",
+    "convert-vector-to-scf{full-unroll=true}",
+    "convert-scf-to-cf",
+    "expand-strided-metadata",
+    "lower-affine",
+    "convert-math-to-llvm{approximate-log1p=false}",
+    "convert-math-to-libm",
+    "convert-vector-to-llvm{reassociate-fp-reductions=true vector-transpose-lowering=shuffle16x16}",
+    "convert-arith-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
+    "convert-cf-to-llvm",
+    "convert-openmp-to-llvm",
+    "reconcile-unrealized-casts",
+)
+
+
+class CodegenError(Exception):
+    """tir that cannot become machine code, or machine code that cannot be made or linked here."""
+
+
+def lower_to_llvm(module: ir.Module, target: Target) -> None:
+    """Lowers a tir module to the LLVM and OpenMP dialects in place.
+
+    Functions keep their names; memref arguments, which must be static and of identity layout, become bare pointers. Raises CodegenError
+    for a vector type too large to generate code for, MLIRError for what has no lowering.
+    """
+    with module.context, module.operation.location:
+        _check_vectors(module)
+        _run(module, "canonicalize", "cse")
+        expand_math(module)
+        copies_to_linalg(module.operation)
+        _run(module, *_TO_OPENMP)
+        _stack_per_thread(module)
+        _run(module, *_TO_LLVM)
+
+
+def _run(module: ir.Module, *passes: str) -> None:
+    passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context).run(module.operation)
+
+
+def _stack_per_thread(module: ir.Module) -> None:
+    """Moves stack buffers of parallel loop bodies to the start of the parallel region: one per thread, not one per iteration.
+
+    The scopes that convert-scf-to-openmp puts around loop bodies then hold no allocation, and `canonicalize` removes them; left in place
+    they would block the conversion of loops to branches.
+    """
+    for op in walk(module.operation, memref.AllocaOp):
+        region = op.operation.parent
+        while region is not None and region.name not in ("omp.parallel", "func.func"):
+            region = region.parent
+        if region is not None and region.name == "omp.parallel":
+            op.operation.move_before(region.regions[0].blocks[0].operations[0])
+
+
+def _check_vectors(module: ir.Module) -> None:
+    """Raises CodegenError that names function and location where a vector type is larger than MAX_VECTOR_BYTES."""
+    function = ""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal function
+        if op.name == "func.func":
+            function = ir.StringAttr(op.attributes["sym_name"]).value
+        for result in op.results:
+            type_ = result.type
+            if isinstance(type_, ir.VectorType) and prod(type_.shape) * element_bytes(type_.element_type) > MAX_VECTOR_BYTES:
+                raise CodegenError(f"@{function} at {op.location}: expected vectors of at most {MAX_VECTOR_BYTES} bytes, found {type_}")
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+class Engine:
+    """Machine code in memory. Functions live as long as the engine, so whoever calls them keeps it."""
+
+    def __init__(self, engines: Sequence[ExecutionEngine]) -> None:
+        self._engines = list(engines)
+
+    def lookup(self, name: str) -> int:
+        """Address of the packed wrapper `void(void**)` of an `llvm.func`. Raises CodegenError where there is none."""
+        for engine in self._engines:
+            address = engine.raw_lookup(name)
+            if address:
+                return address
+        raise CodegenError(f"expected a compiled function {name}, found none (or one that refers to a symbol that nothing defines)")
+
+
+def jit(module: ir.Module, target: Target, libraries: Sequence[str] = ()) -> Engine:
+    """Compiles a module in the LLVM dialect for this machine.
+
+    `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process. Raises
+    CodegenError where the target has features that this machine lacks.
+    """
+    if not target.is_host:
+        lacking = ", ".join(sorted(target.features - Target().features))
+        raise CodegenError(f"target {target}: expected features of this machine, found also {lacking}")
+    return Engine([ExecutionEngine(module, opt_level=OPT_LEVEL, shared_libs=[*_runtime_libraries(), *libraries])])
+
+
+@cache
+def _runtime_libraries() -> tuple[str, ...]:
+    """The OpenMP runtime of the intel-openmp wheel. The C library's mathematical functions are made visible to all on the way."""
+    ctypes.CDLL(find_library("m"), ctypes.RTLD_GLOBAL)
+    try:
+        files = distribution("intel-openmp").files or []
+        openmp = next(Path(str(f.locate())).resolve() for f in files if f.name == "libiomp5.so")
+    except (PackageNotFoundError, StopIteration):
+        raise CodegenError(
+            "expected the OpenMP runtime libiomp5.so of the package intel-openmp, found none; install intel-openmp"
+        ) from None
+    return (str(openmp),)

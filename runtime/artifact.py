@@ -95,8 +95,8 @@ class Artifact:
     """A compiled program.
 
     Attributes:
-      functions: address of the `void**` wrapper of each packed entry, by function name without PACKED_PREFIX: `main` and the kernels.
-        `main` takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
+      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of `main` and of each kernel, by function name. `main` takes inputs, outputs,
+        the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
       keep_alive: owner of the code; lives as long as any function made of it.
       inputs, outputs: of `main`, in order.
       kernels: one entry per kernel function; `steps` may call a kernel more than once.

@@ -1,0 +1,438 @@
+"""Packed entry points: functions of tvm-ffi's calling convention around kernels that take bare pointers.
+
+A packed entry of `@k` is
+
+    llvm.func @__tvm_ffi_k(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32
+
+where `args` points to `n` TVMFFIAny values (tvm/ffi/c_api.h of apache-tvm-ffi). It checks how many arguments there are and that each is a
+tensor on the CPU of the dtype, rank and dimensions that `@k` was compiled for, in row-major order without gaps; then it calls `@k` with
+their data pointers and returns 0. Otherwise it raises a TypeError (count, kind, dtype) or a ValueError (rank, dimensions, device, layout)
+that says what was expected and what was found, and returns -1.
+
+The checks are one function for the whole module, driven by a table: an entry costs a few instructions and one row of the table. Entries
+and kernels are internal to the module, and one external function gives the addresses of all entries, because the engine compiles a wrapper
+for every external function (0.7 ms each).
+"""
+
+import ctypes
+from collections.abc import Iterable, Mapping, Sequence
+
+import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
+from relayc.dialects.mlir import ExecutionEngine, ir
+from relayc.runtime.artifact import PACKED_PREFIX, TensorSpec
+
+_ENTRIES_SYMBOL = "__relayc_entries"
+"""Function without arguments that returns the array of the entries' addresses."""
+
+_DTYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+"""DLDataTypeCode of the dtype names without their width."""
+
+_FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
+"""Formats of the first DLDataTypeCodes given the bits, for the description of a tensor that was not expected."""
+
+# What the text below knows of C structures (64-bit, little-endian), by byte:
+#   TVMFFIAny  { i32 type_index; i32 padding; i64 value }; type 7: value is a DLTensor*, type 70: a Tensor object, DLTensor at byte 24.
+#   DLTensor   { ptr data; i32 device_type, device_id; i32 ndim; { u8 code, u8 bits, u16 lanes }; ptr shape; ptr strides; u64 byte_offset }
+# and of the table, in i64:
+#   entry      { number of arguments, name } and then, for each argument,
+#              { name, type, dtype as in DLTensor, rank, dimensions whose strides matter, dimensions... }; texts are offsets of strings.
+_CHECK = """
+llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
+llvm.func @TVMFFIErrorSetRaisedFromCStr(!llvm.ptr, !llvm.ptr)
+
+// Raises an error of a kind: "FUNCTION: argument I 'NAME': expected TYPE on the CPU in row-major order, found WHAT".
+llvm.func internal @__relayc_raise(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32, %row: !llvm.ptr, %what: !llvm.ptr) -> i32
+    attributes {{no_inline, passthrough = ["cold", "minsize", "optsize"]}} {{
+  %size = llvm.mlir.constant(1024 : i64) : i64
+  %message = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
+  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
+  %0 = llvm.getelementptr %entry[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %1 = llvm.load %0 : !llvm.ptr -> i64
+  %function = llvm.getelementptr %strings[%1] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %2 = llvm.load %row : !llvm.ptr -> i64
+  %name = llvm.getelementptr %strings[%2] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %3 = llvm.getelementptr %row[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %4 = llvm.load %3 : !llvm.ptr -> i64
+  %type = llvm.getelementptr %strings[%4] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %format = llvm.getelementptr %strings[{argument}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %5 = llvm.call @snprintf(%message, %size, %format, %function, %i, %name, %type, %what)
+    vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+    : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+  llvm.call @TVMFFIErrorSetRaisedFromCStr(%kind, %message) : (!llvm.ptr, !llvm.ptr) -> ()
+  %failed = llvm.mlir.constant(-1 : i32) : i32
+  llvm.return %failed : i32
+}}
+
+// Raises an error about a tensor, which it describes as "float32[1, 3]".
+llvm.func internal @__relayc_raise_tensor(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32, %row: !llvm.ptr, %tensor: !llvm.ptr,
+                                          %note: !llvm.ptr) -> i32
+    attributes {{no_inline, passthrough = ["cold", "minsize", "optsize"]}} {{
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %size = llvm.mlir.constant(512 : i64) : i64
+  %limit = llvm.mlir.constant(400 : i32) : i32
+  %what = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
+  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
+  %codes = llvm.mlir.constant({num_codes} : i8) : i8
+  %unknown = llvm.mlir.constant({num_codes} : i64) : i64
+  %0 = llvm.getelementptr %tensor[20] : (!llvm.ptr) -> !llvm.ptr, i8
+  %code = llvm.load %0 : !llvm.ptr -> i8
+  %known = llvm.icmp "ult" %code, %codes : i8
+  %1 = llvm.zext %code : i8 to i64
+  %index = llvm.select %known, %1, %unknown : i1, i64
+  %names = llvm.mlir.addressof @__relayc_dtypes : !llvm.ptr
+  %2 = llvm.getelementptr %names[%index] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %3 = llvm.load %2 : !llvm.ptr -> i64
+  %dtype = llvm.getelementptr %strings[%3] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %4 = llvm.getelementptr %tensor[21] : (!llvm.ptr) -> !llvm.ptr, i8
+  %5 = llvm.load %4 : !llvm.ptr -> i8
+  %bits = llvm.zext %5 : i8 to i32
+  %start = llvm.call @snprintf(%what, %size, %dtype, %bits) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+    : (!llvm.ptr, i64, !llvm.ptr, i32) -> i32
+  %6 = llvm.getelementptr %tensor[16] : (!llvm.ptr) -> !llvm.ptr, i8
+  %rank = llvm.load %6 : !llvm.ptr -> i32
+  %7 = llvm.getelementptr %tensor[24] : (!llvm.ptr) -> !llvm.ptr, i8
+  %shape = llvm.load %7 : !llvm.ptr -> !llvm.ptr
+  llvm.br ^next(%zero, %start : i32, i32)
+^next(%d: i32, %at: i32):
+  %more = llvm.icmp "slt" %d, %rank : i32
+  %room = llvm.icmp "slt" %at, %limit : i32
+  %go = llvm.and %more, %room : i1
+  llvm.cond_br %go, ^dimension, ^close
+^dimension:
+  %8 = llvm.getelementptr %shape[%d] : (!llvm.ptr, i32) -> !llvm.ptr, i64
+  %dim = llvm.load %8 : !llvm.ptr -> i64
+  %9 = llvm.getelementptr %what[%at] : (!llvm.ptr, i32) -> !llvm.ptr, i8
+  %first = llvm.icmp "eq" %d, %zero : i32
+  %10 = llvm.getelementptr %strings[{first_dim}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %11 = llvm.getelementptr %strings[{next_dim}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %12 = llvm.select %first, %10, %11 : i1, !llvm.ptr
+  %13 = llvm.call @snprintf(%9, %size, %12, %dim) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+    : (!llvm.ptr, i64, !llvm.ptr, i64) -> i32
+  %14 = llvm.add %at, %13 : i32
+  %15 = llvm.add %d, %one : i32
+  llvm.br ^next(%15, %14 : i32, i32)
+^close:
+  %16 = llvm.getelementptr %what[%at] : (!llvm.ptr, i32) -> !llvm.ptr, i8
+  %scalar = llvm.icmp "eq" %rank, %zero : i32
+  %17 = llvm.getelementptr %strings[{close_scalar}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %18 = llvm.getelementptr %strings[{close}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %19 = llvm.select %scalar, %17, %18 : i1, !llvm.ptr
+  %20 = llvm.call @snprintf(%16, %size, %19, %note) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+    : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr) -> i32
+  %21 = llvm.call @__relayc_raise(%kind, %entry, %i, %row, %what) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+  llvm.return %21 : i32
+}}
+
+// Checks the arguments of an entry and writes their data pointers to `data`. Returns 0, or -1 with an error raised.
+llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32, %data: !llvm.ptr) -> i32
+    attributes {{no_inline, passthrough = ["optsize"]}} {{
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %zero64 = llvm.mlir.constant(0 : i64) : i64
+  %one64 = llvm.mlir.constant(1 : i64) : i64
+  %cpu = llvm.mlir.constant(1 : i32) : i32
+  %pointer_kind = llvm.mlir.constant(7 : i32) : i32
+  %object_kind = llvm.mlir.constant(70 : i32) : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
+  %type_error = llvm.getelementptr %strings[{type_error}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %value_error = llvm.getelementptr %strings[{value_error}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %nothing = llvm.getelementptr %strings[{nothing}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %0 = llvm.load %entry : !llvm.ptr -> i64
+  %count = llvm.trunc %0 : i64 to i32
+  %1 = llvm.icmp "eq" %count, %n : i32
+  %first_row = llvm.getelementptr %entry[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.cond_br %1, ^next(%zero, %first_row : i32, !llvm.ptr), ^bad_count
+^bad_count:
+  %size = llvm.mlir.constant(512 : i64) : i64
+  %message = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
+  %2 = llvm.getelementptr %entry[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %3 = llvm.load %2 : !llvm.ptr -> i64
+  %function = llvm.getelementptr %strings[%3] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %format = llvm.getelementptr %strings[{count}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %4 = llvm.call @snprintf(%message, %size, %format, %function, %count, %n) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+    : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i32, i32) -> i32
+  llvm.call @TVMFFIErrorSetRaisedFromCStr(%type_error, %message) : (!llvm.ptr, !llvm.ptr) -> ()
+  %failed = llvm.mlir.constant(-1 : i32) : i32
+  llvm.return %failed : i32
+^next(%i: i32, %row: !llvm.ptr):
+  %5 = llvm.icmp "slt" %i, %n : i32
+  llvm.cond_br %5, ^argument, ^done
+^done:
+  llvm.return %zero : i32
+
+^argument:
+  %any = llvm.getelementptr %args[%i] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.struct<(i32, i32, i64)>
+  %kind = llvm.load %any : !llvm.ptr -> i32
+  %6 = llvm.getelementptr %any[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %value = llvm.load %6 : !llvm.ptr -> !llvm.ptr
+  %7 = llvm.icmp "eq" %kind, %object_kind : i32
+  llvm.cond_br %7, ^object, ^pointer
+^object:
+  %8 = llvm.getelementptr %value[24] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.br ^tensor(%8 : !llvm.ptr)
+^pointer:
+  %9 = llvm.icmp "eq" %kind, %pointer_kind : i32
+  llvm.cond_br %9, ^tensor(%value : !llvm.ptr), ^bad_kind
+^bad_kind:
+  %10 = llvm.getelementptr %strings[{no_tensor}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %11 = llvm.call @__relayc_raise(%type_error, %entry, %i, %row, %10) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+  llvm.return %11 : i32
+
+^tensor(%tensor: !llvm.ptr):
+  %12 = llvm.getelementptr %tensor[20] : (!llvm.ptr) -> !llvm.ptr, i8
+  %13 = llvm.load %12 : !llvm.ptr -> i32
+  %14 = llvm.getelementptr %row[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %15 = llvm.load %14 : !llvm.ptr -> i64
+  %dtype = llvm.trunc %15 : i64 to i32
+  %16 = llvm.icmp "eq" %13, %dtype : i32
+  llvm.cond_br %16, ^rank, ^raise(%type_error, %nothing : !llvm.ptr, !llvm.ptr)
+^rank:
+  %17 = llvm.getelementptr %tensor[16] : (!llvm.ptr) -> !llvm.ptr, i8
+  %18 = llvm.load %17 : !llvm.ptr -> i32
+  %19 = llvm.getelementptr %row[3] : (!llvm.ptr) -> !llvm.ptr, i64
+  %rank = llvm.load %19 : !llvm.ptr -> i64
+  %20 = llvm.sext %18 : i32 to i64
+  %21 = llvm.icmp "eq" %20, %rank : i64
+  llvm.cond_br %21, ^dimensions, ^raise(%value_error, %nothing : !llvm.ptr, !llvm.ptr)
+^dimensions:
+  %22 = llvm.getelementptr %tensor[24] : (!llvm.ptr) -> !llvm.ptr, i8
+  %shape = llvm.load %22 : !llvm.ptr -> !llvm.ptr
+  %dims = llvm.getelementptr %row[5] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.br ^next_dimension(%zero64 : i64)
+^next_dimension(%d: i64):
+  %23 = llvm.icmp "slt" %d, %rank : i64
+  llvm.cond_br %23, ^dimension, ^device
+^dimension:
+  %24 = llvm.getelementptr %shape[%d] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %25 = llvm.load %24 : !llvm.ptr -> i64
+  %26 = llvm.getelementptr %dims[%d] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %27 = llvm.load %26 : !llvm.ptr -> i64
+  %28 = llvm.icmp "eq" %25, %27 : i64
+  %29 = llvm.add %d, %one64 : i64
+  llvm.cond_br %28, ^next_dimension(%29 : i64), ^raise(%value_error, %nothing : !llvm.ptr, !llvm.ptr)
+^device:
+  %30 = llvm.getelementptr %tensor[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %31 = llvm.load %30 : !llvm.ptr -> i32
+  %32 = llvm.icmp "eq" %31, %cpu : i32
+  %other_device = llvm.getelementptr %strings[{other_device}] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.cond_br %32, ^layout, ^raise(%value_error, %other_device : !llvm.ptr, !llvm.ptr)
+^layout:
+  %33 = llvm.getelementptr %tensor[32] : (!llvm.ptr) -> !llvm.ptr, i8
+  %strides = llvm.load %33 : !llvm.ptr -> !llvm.ptr
+  %34 = llvm.icmp "eq" %strides, %null : !llvm.ptr
+  %35 = llvm.getelementptr %row[4] : (!llvm.ptr) -> !llvm.ptr, i64
+  %strided = llvm.load %35 : !llvm.ptr -> i64
+  llvm.cond_br %34, ^accept, ^next_stride(%strided, %one64 : i64, i64)
+^next_stride(%left: i64, %expected: i64):
+  %36 = llvm.icmp "sgt" %left, %zero64 : i64
+  llvm.cond_br %36, ^stride, ^accept
+^stride:
+  %37 = llvm.sub %left, %one64 : i64
+  %38 = llvm.getelementptr %dims[%37] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %39 = llvm.load %38 : !llvm.ptr -> i64
+  %40 = llvm.getelementptr %strides[%37] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %41 = llvm.load %40 : !llvm.ptr -> i64
+  %42 = llvm.icmp "eq" %41, %expected : i64
+  %43 = llvm.icmp "eq" %39, %one64 : i64
+  %44 = llvm.or %42, %43 : i1
+  %45 = llvm.mul %expected, %39 : i64
+  %gaps = llvm.getelementptr %strings[{gaps}] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.cond_br %44, ^next_stride(%37, %45 : i64, i64), ^raise(%value_error, %gaps : !llvm.ptr, !llvm.ptr)
+
+^accept:
+  %46 = llvm.load %tensor : !llvm.ptr -> !llvm.ptr
+  %47 = llvm.getelementptr %tensor[40] : (!llvm.ptr) -> !llvm.ptr, i8
+  %48 = llvm.load %47 : !llvm.ptr -> i64
+  %address = llvm.getelementptr %46[%48] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %49 = llvm.getelementptr %data[%i] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.ptr
+  llvm.store %address, %49 : !llvm.ptr, !llvm.ptr
+  %50 = llvm.add %i, %one : i32
+  %next_row = llvm.getelementptr %dims[%rank] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  llvm.br ^next(%50, %next_row : i32, !llvm.ptr)
+
+^raise(%error: !llvm.ptr, %note: !llvm.ptr):
+  %51 = llvm.call @__relayc_raise_tensor(%error, %entry, %i, %row, %tensor, %note)
+    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+  llvm.return %51 : i32
+}}
+"""
+
+_ENTRY = """
+llvm.func internal @{prefix}{name}(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{
+  %count = llvm.mlir.constant({count} : i32) : i32
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
+  %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
+  %entry = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %status = llvm.call @__relayc_check(%entry, %args, %n, %data) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
+  %good = llvm.icmp "eq" %status, %zero : i32
+  llvm.cond_br %good, ^run, ^end
+^run:
+{loads}
+  llvm.call @{name}({values}) {{no_inline}} : ({types}) -> ()
+  llvm.br ^end
+^end:
+  llvm.return %status : i32
+}}
+"""
+
+_ENTRIES = """
+llvm.mlir.global internal constant @__relayc_entry_table() : !llvm.array<{count} x ptr> {{
+  %v0 = llvm.mlir.undef : !llvm.array<{count} x ptr>
+{inserts}
+  llvm.return %v{count} : !llvm.array<{count} x ptr>
+}}
+llvm.func @{symbol}() -> !llvm.ptr {{
+  %0 = llvm.mlir.addressof @__relayc_entry_table : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}}
+"""
+
+_MESSAGES = {
+    "type_error": "TypeError",
+    "value_error": "ValueError",
+    "argument": "%s: argument %d '%s': expected %s, found %s",
+    "count": "%s: expected %d arguments, found %d",
+    "no_tensor": "a value that is not a tensor",
+    "first_dim": "[%lld",
+    "next_dim": ", %lld",
+    "close": "]%s",
+    "close_scalar": "[]%s",
+    "nothing": "",
+    "other_device": " that is not on the cpu",
+    "gaps": " that is not contiguous in row-major order",
+}
+
+
+class _Strings:
+    """Texts laid out one after the other, each closed by a zero byte; equal texts share their place."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._offsets: dict[str, int] = {}
+
+    def offset(self, text: str) -> int:
+        if text not in self._offsets:
+            self._offsets[text] = len(self.data)
+            self.data += text.encode().replace(b"\0", b"") + b"\0"
+        return self._offsets[text]
+
+
+def _dtype_bits(dtype: str) -> int:
+    """DLDataType of a dtype name as the little-endian i32 that a DLTensor holds, one lane."""
+    stem = dtype.rstrip("0123456789")
+    return _DTYPE_CODES[stem] | int(dtype[len(stem) :] or 8) << 8 | 1 << 16
+
+
+def _table_row(strings: _Strings, name: str, specs: Sequence[TensorSpec]) -> list[int]:
+    row = [len(specs), strings.offset(name)]
+    for spec in specs:
+        # The strides of an empty tensor say nothing.
+        strided = len(spec.shape) if spec.num_elements else 0
+        row += [strings.offset(spec.name), strings.offset(str(spec)), _dtype_bits(spec.dtype), len(spec.shape), strided, *spec.shape]
+    return row
+
+
+def _entry(name: str, row: int, count: int) -> str:
+    values = [f"%p{i}" for i in range(count)]
+    loads = [
+        f"  %a{i} = llvm.getelementptr %data[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n  %p{i} = llvm.load %a{i} : !llvm.ptr -> !llvm.ptr"
+        for i in range(count)
+    ]
+    types = ", ".join(["!llvm.ptr"] * count)
+    return _ENTRY.format(
+        prefix=PACKED_PREFIX, name=name, count=count, row=row, loads="\n".join(loads), values=", ".join(values), types=types
+    )
+
+
+def _entry_table(names: Sequence[str]) -> str:
+    array = f"!llvm.array<{len(names)} x ptr>"
+    inserts = [
+        f"  %f{i} = llvm.mlir.addressof @{PACKED_PREFIX}{name} : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
+        for i, name in enumerate(names)
+    ]
+    return _ENTRIES.format(count=len(names), inserts="\n".join(inserts), symbol=_ENTRIES_SYMBOL)
+
+
+def _i64_global(name: str, values: Sequence[int]) -> str:
+    n = len(values)
+    return f"llvm.mlir.global internal constant @{name}(dense<{list(values)}> : tensor<{n}xi64>) : !llvm.array<{n} x i64>"
+
+
+def add_packed_entries(module: ir.Module, signatures: Mapping[str, Sequence[TensorSpec]]) -> None:
+    """Adds a packed entry `@__tvm_ffi_NAME` for each function of `signatures` to a module in the LLVM dialect.
+
+    The functions become internal to the module; `entry_addresses` finds the entries once it is compiled.
+
+    Args:
+      module: holds `llvm.func @NAME(!llvm.ptr, ...)` without a result for each name, one bare pointer per tensor.
+      signatures: the tensors of each function in argument order: inputs, then outputs; the names are used in error messages.
+
+    Raises:
+      ValueError: a function is missing from the module.
+    """
+    functions = {}
+    for op in module.body.operations:
+        if op.operation.name == "llvm.func":
+            functions[ir.StringAttr(op.attributes["sym_name"]).value] = op
+    missing = [name for name in signatures if name not in functions]
+    if missing:
+        raise ValueError(f"expected functions {', '.join(missing)} in the module, found none of these names")
+
+    with module.context, ir.Location.unknown():
+        for name in signatures:
+            functions[name].attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        parsed = ir.Module.parse(_entries_text(signatures))
+    for op in list(parsed.body.operations):
+        if ir.StringAttr(op.attributes["sym_name"]).value not in functions:
+            op.detach_from_parent()
+            module.body.append(op)
+
+
+def _entries_text(signatures: Mapping[str, Sequence[TensorSpec]]) -> str:
+    """All that is added to a module, after declarations of the functions of `signatures`."""
+    strings = _Strings()
+    messages = {key: strings.offset(message) for key, message in _MESSAGES.items()}
+    dtypes = [strings.offset(text) for text in (*_FOUND_CODES, "unknown%d")]
+    table: list[int] = []
+    entries = []
+    for name, specs in signatures.items():
+        entries.append(_entry(name, len(table), len(specs)))
+        table += _table_row(strings, name, specs)
+    declarations = [f"llvm.func @{name}({', '.join(['!llvm.ptr'] * len(specs))})" for name, specs in signatures.items()]
+    # Every byte escaped: names are free text.
+    escaped = "".join(f"\\{byte:02X}" for byte in strings.data)
+    parts = [
+        *declarations,
+        f'llvm.mlir.global internal constant @__relayc_strings("{escaped}")',
+        _i64_global("__relayc_dtypes", dtypes),
+        _i64_global("__relayc_table", table),
+        _CHECK.format(num_codes=len(_FOUND_CODES), **messages),
+        *entries,
+        _entry_table(list(signatures)),
+    ]
+    return "\n".join(parts)
+
+
+def entry_addresses(engine: ExecutionEngine, names: Iterable[str]) -> dict[str, int]:
+    """Address of the packed entry of each function, for `tvm_ffi.Function.__from_extern_c__`.
+
+    Args:
+      engine: made of a module that `add_packed_entries` was applied to.
+      names: keys of the `signatures` given to it, in the same order.
+
+    Raises:
+      RuntimeError: the code could not be linked; the engine has written to stderr which symbols it missed.
+    """
+    names = list(names)
+    lookup = engine.raw_lookup(_ENTRIES_SYMBOL)
+    if not lookup:
+        raise RuntimeError("the compiled module could not be linked: see the names of missing symbols on stderr")
+    table = ctypes.c_void_p()
+    # The engine wraps a function as void(void**), where the last pointer is that of the result.
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(table))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lookup)(arguments)
+    addresses = ctypes.cast(table, ctypes.POINTER(ctypes.c_size_t))
+    return {name: addresses[i] for i, name in enumerate(names)}

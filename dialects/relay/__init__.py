@@ -1,5 +1,11 @@
 """The relay dialect: one module per operator family, each operator a class (see base)."""
 
+from relayc.dialects.relay import binary as binary
+from relayc.dialects.relay import create as create
+from relayc.dialects.relay import reduce as reduce
+from relayc.dialects.relay import scan as scan
+from relayc.dialects.relay import sort as sort
+from relayc.dialects.relay import unary as unary
 from relayc.dialects.relay.base import OPS, Op, Pattern, RelayError, build
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Call, Constant, Fused, If, Tuple, TupleGetItem, Yield

@@ -1,0 +1,161 @@
+"""Elementwise operators of two tensors (and `where` of three) under numpy broadcasting.
+
+The operands share one element type; the result has it too, or is bool for comparisons.
+"""
+
+from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, broadcast_shapes
+from relayc.dialects.relay.kinds import ANY, BITS, BOOL, INTEGER, NUMBER, same_dtype
+
+
+class _Binary(Op):
+    """lhs and rhs of one element type in `kind`; the result's is `out_dtype`, or theirs."""
+
+    lhs: Operand
+    rhs: Operand
+    pattern = Pattern.BROADCAST
+    kind = NUMBER
+    out_dtype = None
+
+    @classmethod
+    def result_types(cls, operands, attributes):  # type: ignore[no-untyped-def]
+        op = cls.view(operands, attributes)
+        dtype = same_dtype(lhs=op.lhs, rhs=op.rhs)
+        cls.kind.require("lhs", op.lhs)
+        return [TensorType(broadcast_shapes(op.lhs.shape, op.rhs.shape), cls.out_dtype or dtype)]
+
+
+class Add(_Binary, name="add"):
+    """lhs + rhs; integers wrap."""
+
+
+class Subtract(_Binary, name="subtract"):
+    """lhs - rhs; integers wrap."""
+
+
+class Multiply(_Binary, name="multiply"):
+    """lhs * rhs; integers wrap."""
+
+
+class Divide(_Binary, name="divide"):
+    """lhs / rhs; of integers the quotient rounded toward zero (ONNX Div). An integer division by zero gives an unspecified value."""
+
+
+class FloorDivide(_Binary, name="floor_divide"):
+    """floor(lhs / rhs). An integer division by zero gives an unspecified value."""
+
+
+class Mod(_Binary, name="mod"):
+    """Remainder with the sign of lhs, as C's % and fmod (ONNX Mod with fmod=1). An integer remainder by zero is unspecified."""
+
+
+class FloorMod(_Binary, name="floor_mod"):
+    """Remainder with the sign of rhs, as Python's % (ONNX Mod with fmod=0). An integer remainder by zero is unspecified."""
+
+
+class Power(_Binary, name="power"):
+    """lhs to the power rhs; of integers, a negative rhs gives the truncated reciprocal (0 unless lhs is 1 or -1)."""
+
+
+class Maximum(_Binary, name="maximum"):
+    """The larger one; NaN where either is NaN. Of bools, or."""
+
+    kind = ANY
+
+
+class Minimum(_Binary, name="minimum"):
+    """The smaller one; NaN where either is NaN. Of bools, and."""
+
+    kind = ANY
+
+
+class _Compare(_Binary):
+    """A comparison; with NaN all but not_equal are false."""
+
+    kind = ANY
+    out_dtype = "bool"
+
+
+class Equal(_Compare, name="equal"):
+    """lhs == rhs."""
+
+
+class NotEqual(_Compare, name="not_equal"):
+    """lhs != rhs."""
+
+
+class Less(_Compare, name="less"):
+    """lhs < rhs."""
+
+
+class LessEqual(_Compare, name="less_equal"):
+    """lhs <= rhs."""
+
+
+class Greater(_Compare, name="greater"):
+    """lhs > rhs."""
+
+
+class GreaterEqual(_Compare, name="greater_equal"):
+    """lhs >= rhs."""
+
+
+class LogicalAnd(_Binary, name="logical_and"):
+    """lhs and rhs, of bools."""
+
+    kind = BOOL
+
+
+class LogicalOr(_Binary, name="logical_or"):
+    """lhs or rhs, of bools."""
+
+    kind = BOOL
+
+
+class LogicalXor(_Binary, name="logical_xor"):
+    """Whether exactly one of two bools holds."""
+
+    kind = BOOL
+
+
+class BitwiseAnd(_Binary, name="bitwise_and"):
+    """lhs & rhs."""
+
+    kind = BITS
+
+
+class BitwiseOr(_Binary, name="bitwise_or"):
+    """lhs | rhs."""
+
+    kind = BITS
+
+
+class BitwiseXor(_Binary, name="bitwise_xor"):
+    """lhs ^ rhs."""
+
+    kind = BITS
+
+
+class LeftShift(_Binary, name="left_shift"):
+    """lhs shifted left by rhs bits, zeros in; 0 where rhs is not below the width (numpy)."""
+
+    kind = INTEGER
+
+
+class RightShift(_Binary, name="right_shift"):
+    """lhs shifted right by rhs bits: the sign comes in for signed types, zeros for unsigned; all sign or 0 from the width on (numpy)."""
+
+    kind = INTEGER
+
+
+class Where(Op, name="where"):
+    """x where the condition holds, else y (ONNX Where); the three broadcast."""
+
+    condition: Operand
+    x: Operand
+    y: Operand
+    pattern = Pattern.BROADCAST
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        BOOL.require("condition", op.condition)
+        return TensorType(broadcast_shapes(op.condition.shape, op.x.shape, op.y.shape), same_dtype(x=op.x, y=op.y))

@@ -1,0 +1,32 @@
+"""Running sums and products along an axis."""
+
+from relayc.dialects.relay.base import Op, Operand, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.kinds import NUMBER
+from relayc.dialects.relay.types import MLIR_NAMES
+
+
+class _Scan(Op):
+    """`axis` None scans the flattened tensor; `dtype` None keeps the operand's; `exclusive` leaves each element out of its own result."""
+
+    data: Operand
+    axis: int | None = None
+    dtype: str | None = None
+    exclusive: bool = False
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        dtype = op.dtype or op.data.dtype
+        check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
+        NUMBER.require("result", TensorType((), dtype))
+        if op.axis is None:
+            return TensorType((op.data.num_elements if op.data.is_static else None,), dtype)
+        normalize_axis(op.axis, op.data.rank)
+        return op.data.with_dtype(dtype)
+
+
+class CumSum(_Scan, name="cumsum"):
+    """Sum of the elements up to each position (ONNX CumSum); exclusive starts at 0."""
+
+
+class CumProd(_Scan, name="cumprod"):
+    """Product of the elements up to each position; exclusive starts at 1."""

@@ -1,0 +1,73 @@
+"""Sorting along an axis. Equal elements keep their order; NaN counts as the largest value."""
+
+from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.kinds import INTEGER, NUMBER
+from relayc.dialects.relay.types import MLIR_NAMES
+
+_RET_TYPES = ("both", "values", "indices")
+
+
+def _check_index_dtype(dtype: str) -> None:
+    check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
+    INTEGER.require("dtype", TensorType((), dtype))
+
+
+class Sort(Op, name="sort"):
+    """The elements of each line along `axis` in ascending (or descending) order."""
+
+    data: Operand
+    axis: int = -1
+    is_ascend: bool = True
+    pattern = Pattern.OPAQUE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        NUMBER.require("data", op.data)
+        normalize_axis(op.axis, op.data.rank)
+        return op.data
+
+
+class ArgSort(Op, name="argsort"):
+    """The indices along `axis` that sort each line."""
+
+    data: Operand
+    axis: int = -1
+    is_ascend: bool = True
+    dtype: str = "int32"
+    pattern = Pattern.OPAQUE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        NUMBER.require("data", op.data)
+        normalize_axis(op.axis, op.data.rank)
+        _check_index_dtype(op.dtype)
+        return op.data.with_dtype(op.dtype)
+
+
+class TopK(Op, name="topk"):
+    """The k largest (smallest where `is_ascend`) elements of each line along `axis`, in order, and their indices (ONNX TopK).
+
+    `ret_type` says which: "both" (two results), "values" or "indices". k below 1 means all; among equals the lower index comes first.
+    """
+
+    data: Operand
+    k: int = 1
+    axis: int = -1
+    ret_type: str = "both"
+    is_ascend: bool = False
+    dtype: str = "int32"
+    pattern = Pattern.OPAQUE
+
+    @staticmethod
+    def infer(op: View) -> list[TensorType]:
+        NUMBER.require("data", op.data)
+        check(op.ret_type in _RET_TYPES, "ret_type", f"one of {', '.join(_RET_TYPES)}", op.ret_type)
+        _check_index_dtype(op.dtype)
+        axis = normalize_axis(op.axis, op.data.rank)
+        size = op.data.shape[axis]
+        check(size is None or op.k <= size, "k", f"at most the size of axis {axis}, {size}", op.k)
+        shape = list(op.data.shape)
+        shape[axis] = op.k if op.k >= 1 else size
+        values = op.data.with_shape(shape)
+        indices = values.with_dtype(op.dtype)
+        return {"both": [values, indices], "values": [values], "indices": [indices]}[op.ret_type]

@@ -1,0 +1,208 @@
+"""Elementwise operators of one tensor: the result has the operand's shape."""
+
+from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER
+from relayc.dialects.relay.types import MLIR_NAMES
+
+
+class _Unary(Op):
+    """One tensor in, one of the same shape out; `kind` is the set of element types, `out_dtype` the result's where it differs."""
+
+    data: Operand
+    pattern = Pattern.ELEMWISE
+    kind = FLOAT
+    out_dtype = None
+
+    @classmethod
+    def result_types(cls, operands, attributes):  # type: ignore[no-untyped-def]
+        op = cls.view(operands, attributes)
+        cls.kind.require("data", op.data)
+        return [op.data.with_dtype(cls.out_dtype) if cls.out_dtype else op.data]
+
+
+class Abs(_Unary, name="abs"):
+    """Absolute value; the lowest value of a signed integer type stays as it is."""
+
+    kind = NUMBER
+
+
+class Negative(_Unary, name="negative"):
+    """-x; integers wrap."""
+
+    kind = NUMBER
+
+
+class Sign(_Unary, name="sign"):
+    """-1, 0 or 1 by the sign of x; NaN for NaN (ONNX Sign)."""
+
+    kind = NUMBER
+
+
+class Ceil(_Unary, name="ceil"):
+    """Smallest integer not below x; integers pass unchanged."""
+
+    kind = NUMBER
+
+
+class Floor(_Unary, name="floor"):
+    """Largest integer not above x; integers pass unchanged."""
+
+    kind = NUMBER
+
+
+class Round(_Unary, name="round"):
+    """Nearest integer, halves to even (ONNX Round); integers pass unchanged."""
+
+    kind = NUMBER
+
+
+class Trunc(_Unary, name="trunc"):
+    """x without its fraction; integers pass unchanged."""
+
+    kind = NUMBER
+
+
+class Exp(_Unary, name="exp"):
+    """e to the power x."""
+
+
+class Log(_Unary, name="log"):
+    """Natural logarithm: -inf at 0, NaN below."""
+
+
+class Log2(_Unary, name="log2"):
+    """Logarithm to base 2."""
+
+
+class Log10(_Unary, name="log10"):
+    """Logarithm to base 10."""
+
+
+class Sqrt(_Unary, name="sqrt"):
+    """Square root: NaN below 0."""
+
+
+class Rsqrt(_Unary, name="rsqrt"):
+    """1 / sqrt(x)."""
+
+
+class Sigmoid(_Unary, name="sigmoid"):
+    """1 / (1 + exp(-x))."""
+
+
+class Sin(_Unary, name="sin"):
+    """Sine of x in radians."""
+
+
+class Cos(_Unary, name="cos"):
+    """Cosine of x in radians."""
+
+
+class Tan(_Unary, name="tan"):
+    """Tangent of x in radians."""
+
+
+class Asin(_Unary, name="asin"):
+    """Arc sine in radians: NaN outside [-1, 1]."""
+
+
+class Acos(_Unary, name="acos"):
+    """Arc cosine in radians: NaN outside [-1, 1]."""
+
+
+class Atan(_Unary, name="atan"):
+    """Arc tangent in radians."""
+
+
+class Sinh(_Unary, name="sinh"):
+    """Hyperbolic sine."""
+
+
+class Cosh(_Unary, name="cosh"):
+    """Hyperbolic cosine."""
+
+
+class Tanh(_Unary, name="tanh"):
+    """Hyperbolic tangent."""
+
+
+class Asinh(_Unary, name="asinh"):
+    """Inverse hyperbolic sine."""
+
+
+class Acosh(_Unary, name="acosh"):
+    """Inverse hyperbolic cosine: NaN below 1."""
+
+
+class Atanh(_Unary, name="atanh"):
+    """Inverse hyperbolic tangent: infinite at -1 and 1, NaN outside."""
+
+
+class Erf(_Unary, name="erf"):
+    """The error function."""
+
+
+class LogicalNot(_Unary, name="logical_not"):
+    """not x, of bools."""
+
+    kind = BOOL
+
+
+class BitwiseNot(_Unary, name="bitwise_not"):
+    """Every bit flipped; of a bool, not x."""
+
+    kind = BITS
+
+
+class IsNan(_Unary, name="isnan"):
+    """Whether x is NaN."""
+
+    out_dtype = "bool"
+
+
+class IsInf(_Unary, name="isinf"):
+    """Whether x is an infinity of either sign."""
+
+    out_dtype = "bool"
+
+
+class IsFinite(_Unary, name="isfinite"):
+    """Whether x is neither NaN nor an infinity."""
+
+    out_dtype = "bool"
+
+
+class Copy(_Unary, name="copy"):
+    """The operand itself, in its own storage."""
+
+    kind = ANY
+
+
+class Cast(Op, name="cast"):
+    """Converts the elements to `dtype` as ONNX Cast does: float to integer truncates, to bool tests for non-zero."""
+
+    data: Operand
+    dtype: str
+    pattern = Pattern.ELEMWISE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
+        return op.data.with_dtype(op.dtype)
+
+
+class Clip(Op, name="clip"):
+    """x limited to [a_min, a_max]: min(max(x, a_min), a_max), NaN passed on (ONNX Clip).
+
+    Bounds outside an integer type's range stand for its limits; None (Relay has no such value) leaves that side open.
+    """
+
+    data: Operand
+    a_min: float | None
+    a_max: float | None
+    pattern = Pattern.ELEMWISE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        NUMBER.require("data", op.data)
+        return op.data

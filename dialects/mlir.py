@@ -36,6 +36,7 @@ __all__ = [
     "math",
     "memref",
     "passmanager",
+    "register_operation",
     "rewrite",
     "scf",
     "tensor",
@@ -47,10 +48,13 @@ _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 
 
 def make_context() -> ir.Context:
-    """A new MLIR context with the relay dialect loaded. Contexts are single-threaded: one per compilation."""
-    from relayc.dialects.relay.base import RelayDialect
-
+    """A new MLIR context for programs of every stage. Contexts are single-threaded: one per compilation."""
     context = ir.Context()
-    with context, ir.Location.unknown():
-        RelayDialect.load()
+    # MLIR sees the relay operations as unregistered: see `relay.base.verify`, which checks them.
+    context.allow_unregistered_dialects = True
     return context
+
+
+def register_operation(dialect: type, operation: type) -> None:
+    """Makes `operation` the Python class of the operations of its name, in every context."""
+    _mlir.register_operation(dialect, replace=True)(operation)

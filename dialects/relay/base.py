@@ -27,10 +27,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relayc.dialects.mlir import ext, ir
+from relayc.dialects.mlir import ext, ir, register_operation
 from relayc.dialects.relay.types import DTYPES, TensorType
 
-__all__ = ["Ints", "Floats", "Op", "OPS", "Operand", "Pattern", "RelayError", "RelayDialect", "TensorType", "Variadic", "View", "build"]
+__all__ = [
+    "Ints",
+    "Floats",
+    "Op",
+    "OPS",
+    "Operand",
+    "Pattern",
+    "RelayError",
+    "RelayDialect",
+    "TensorType",
+    "Variadic",
+    "View",
+    "build",
+    "verify",
+]
 
 
 class RelayError(ValueError):
@@ -62,7 +76,11 @@ Floats = tuple[float, ...]
 
 
 class RelayDialect(ext.Dialect, name="relay"):
-    """The dialect object; `make_context` loads it."""
+    """The namespace of the operators.
+
+    It is not loaded into contexts, so MLIR sees unregistered operations: a loaded dialect (IRDL) demands that all operands of a variadic
+    field have one and the same type, which concatenate, tuple and fused cannot meet. `verify` does what registration would.
+    """
 
 
 class View(pytypes.SimpleNamespace):
@@ -192,6 +210,9 @@ class Op(RelayDialect.Operation):
       region_names: names of the regions, in order (default none).
       root_only: True where nothing may be fused after this operator although its pattern would allow it (it writes its output in
         pieces: concatenate, pad).
+      fuse_prologue: True where elementwise producers of the first operand may be fused in although the operator is not injective (it
+        reads its data row by row: softmax, layer_norm).
+      gathers: True where the operator reads its data at computed indices (take, resize), so that reading it twice is no bargain.
     """
 
     # Not annotated: annotations are the fields of an operator.
@@ -199,6 +220,8 @@ class Op(RelayDialect.Operation):
     pure = True
     region_names = ()
     root_only = False
+    fuse_prologue = False
+    gathers = False
     operand_names = ()
     variadic = False
     attr_specs = {}
@@ -237,6 +260,7 @@ class Op(RelayDialect.Operation):
         for spec in cls.attr_specs.values():
             setattr(cls, spec.name, property(_attr_getter(spec)))
         OPS[name] = cls
+        register_operation(RelayDialect, cls)
 
     @staticmethod
     def infer(op: View) -> TensorType | Sequence[TensorType]:
@@ -339,6 +363,29 @@ def _build(self: Op, *operands: Any, loc: ir.Location | None = None, ip: ir.Inse
         ip=ip,
     )
     ir.OpView.__init__(self, operation)
+
+
+def verify(operation: ir.Operation) -> None:
+    """Checks `operation` and everything in it: MLIR's own rules, then those of the relay operations.
+
+    Raises:
+      MLIRError: the structure is broken (dominance, terminators).
+      RelayError: an operation breaks its operator's rules, or is of no known operator.
+    """
+    operation.operation.verify()
+    _verify_operators(operation.operation)
+
+
+def _verify_operators(operation: ir.Operation) -> None:
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                if op.operation.name.startswith("relay."):
+                    if not isinstance(op, Op):
+                        where = source_of(op.operation.location)
+                        raise RelayError(f"{op.operation.name} at {where}: expected an operator of the relay dialect, found no such name")
+                    op.verify_invariants()
+                _verify_operators(op.operation)
 
 
 def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:

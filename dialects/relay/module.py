@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.base import RelayError, verify
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 
@@ -63,7 +63,13 @@ class IRModule:
     def parse(text: str, params: Mapping[str, np.ndarray] | None = None, context: ir.Context | None = None) -> "IRModule":
         """Parses MLIR text. Raises MLIRError for text that does not parse, RelayError for a program that breaks an operator's rules."""
         with context or make_context(), ir.Location.unknown():
-            return IRModule(ir.Module.parse(text), params)
+            module = IRModule(ir.Module.parse(text), params)
+            module.verify()
+            return module
+
+    def verify(self) -> None:
+        """Checks the program. Raises MLIRError where its structure is broken, RelayError where an operator's rules are."""
+        verify(self.module.operation)
 
     @property
     def context(self) -> ir.Context:

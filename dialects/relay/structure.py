@@ -1,5 +1,7 @@
 """Structure of a program: constants, tuples, calls, branches and fusion groups."""
 
+from collections.abc import Sequence
+
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, TensorType, Variadic, View, check
 
@@ -82,6 +84,13 @@ class Fused(_RegionOp, name="fused"):
 
     args: Variadic
     region_names = ("body",)
+
+    @staticmethod
+    def create(operands: Sequence[ir.Value], results: Sequence[ir.Type], loc: ir.Location | None = None) -> "Fused":
+        """An empty group at the ambient insertion point: fill its block (`body.blocks[0]`, an argument per operand), end it in a Yield."""
+        operation = ir.Operation.create("relay.fused", list(results), list(operands), regions=1, loc=loc)
+        operation.regions[0].blocks.append(*[v.type for v in operands])
+        return operation.opview
 
     def verify_invariants(self) -> bool:
         block = self.operation.regions[0].blocks[0]

@@ -1,7 +1,13 @@
 """The relay dialect: one module per operator family, each operator a class (see base)."""
 
+from relayc.dialects.relay import activation as activation
 from relayc.dialects.relay import binary as binary
+from relayc.dialects.relay import conv as conv
 from relayc.dialects.relay import create as create
+from relayc.dialects.relay import dense as dense
+from relayc.dialects.relay import image as image
+from relayc.dialects.relay import norm as norm
+from relayc.dialects.relay import pool as pool
 from relayc.dialects.relay import reduce as reduce
 from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sort as sort

@@ -1,0 +1,253 @@
+"""Convolutions: nn.conv1d/2d/3d and nn.conv1d/2d/3d_transpose.
+
+Data may come in any order of the axes N, C and the spatial ones; that of a convolution also with blocked channels ("NCHW16c"). Weights stay
+unblocked: packing them is a matter of the schedule.
+"""
+
+from dataclasses import dataclass
+
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.layout import Layout, layout
+from relayc.dialects.relay.window import SPATIAL, Pairs, extent, padding_pairs, per_axis, windows
+
+
+@dataclass(frozen=True)
+class ConvGeometry:
+    """The attributes of a convolution in long form: one entry per spatial axis, layouts parsed."""
+
+    spatial: str
+    strides: Ints
+    dilation: Ints
+    pads: Pairs
+    groups: int
+    data_layout: Layout
+    kernel_layout: Layout
+    out_layout: Layout
+
+    @staticmethod
+    def of(op: "View | ConvBase | ConvTransposeBase", n: int) -> "ConvGeometry":
+        """Of the attributes of `op`, a convolution over `n` spatial axes. Raises RelayError for values that say nothing."""
+        letters = SPATIAL[n]
+        check(op.groups >= 1, "groups", "at least 1", op.groups)
+        return ConvGeometry(
+            spatial=letters,
+            strides=per_axis(op.strides, n, "strides"),
+            dilation=per_axis(op.dilation, n, "dilation"),
+            pads=padding_pairs(op.padding, n),
+            groups=op.groups,
+            data_layout=layout(op.data_layout, "NC" + letters, "data_layout"),
+            kernel_layout=layout(op.kernel_layout, "OI" + letters, "kernel_layout"),
+            out_layout=layout(op.out_layout or op.data_layout, "NC" + letters, "out_layout"),
+        )
+
+
+def _check_weight(op: View, geometry: ConvGeometry) -> dict[str, int | None]:
+    """Lengths of the weight's axes, agreed with the attributes channels and kernel_size where these are given."""
+    check(not geometry.kernel_layout.blocks, "kernel_layout", "an unblocked layout (schedules pack weights)", op.kernel_layout)
+    check(op.data.dtype == op.weight.dtype, "weight", f"the dtype of data, {op.data.dtype}", op.weight.dtype)
+    check(op.data.dtype != "bool", "data", "a number type", op.data.dtype)
+    weight = geometry.kernel_layout.logical(op.weight.shape, "weight")
+    if op.kernel_size is not None:
+        for axis, size in zip(geometry.spatial, per_axis(op.kernel_size, len(geometry.spatial), "kernel_size"), strict=True):
+            check(weight[axis] in (None, size), f"weight {op.weight}, axis {axis}", f"{size} (kernel_size)", weight[axis])
+            weight[axis] = size
+    return weight
+
+
+def _times(a: int | None, b: int) -> int | None:
+    return None if a is None else a * b
+
+
+def _agree(found: int | None, given: int | None, what: str, where: str) -> int | None:
+    """One length known from two sides."""
+    check(found is None or given is None or found == given, what, f"{given} ({where})", found)
+    return given if found is None else found
+
+
+class ConvBase(Op):
+    """What the convolutions share; subclasses give the attributes with the defaults of their rank."""
+
+    data: Operand
+    weight: Operand
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    spatial_rank = 0
+
+    def geometry(self) -> ConvGeometry:
+        """The attributes in long form."""
+        return ConvGeometry.of(self, self.spatial_rank)
+
+    @classmethod
+    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+        g = ConvGeometry.of(op, cls.spatial_rank)
+        data, weight = g.data_layout.logical(op.data.shape), _check_weight(op, g)
+        expected = _times(weight["I"], g.groups)
+        check(
+            None in (data["C"], expected) or data["C"] == expected,
+            f"channels of data {op.data}",
+            f"{expected} (weight {op.weight} in {g.kernel_layout.text}, groups {g.groups})",
+            data["C"],
+        )
+        channels = _agree(weight["O"], op.channels, f"weight {op.weight}, axis O", "channels")
+        check(channels is None or channels % g.groups == 0, "output channels", f"a multiple of groups {g.groups}", channels)
+        _check_blocks(g, data["C"], channels)
+        dims = {"N": data["N"], "C": channels}
+        for i, axis in enumerate(g.spatial):
+            dims[axis] = windows(data[axis], weight[axis], g.strides[i], g.dilation[i], g.pads[i], False, axis)
+        return TensorType(g.out_layout.shape(dims), op.out_dtype or op.data.dtype)
+
+
+def _check_blocks(g: ConvGeometry, channels_in: int | None, channels_out: int | None) -> None:
+    """Blocked channels must be of one group: one group in all, depthwise with equal blocks, or groups of whole blocks."""
+    check(g.data_layout.blocks.keys() | g.out_layout.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", g.data_layout.text)
+    c_block, o_block = g.data_layout.block("C"), g.out_layout.block("C")
+    if g.groups == 1 or c_block == o_block == 1 or channels_in is None or channels_out is None:
+        return
+    depthwise = g.groups == channels_in == channels_out and c_block == o_block
+    whole = channels_in // g.groups % c_block == 0 and channels_out // g.groups % o_block == 0
+    check(
+        depthwise or whole,
+        "blocked layout with groups",
+        "depthwise, or groups of whole blocks",
+        f"{channels_in} channels in {g.groups} groups",
+    )
+
+
+class Conv1d(ConvBase, name="nn_conv1d", relay_name="nn.conv1d"):
+    """Convolution over one spatial axis (Relay nn.conv1d; ONNX Conv). `channels` and `kernel_size` are optional, checked where given."""
+
+    strides: Ints = (1,)
+    padding: Ints = (0, 0)
+    dilation: Ints = (1,)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCW"
+    kernel_layout: str = "OIW"
+    out_layout: str = ""
+    out_dtype: str = ""
+    spatial_rank = 1
+
+
+class Conv2d(ConvBase, name="nn_conv2d", relay_name="nn.conv2d"):
+    """Convolution over two spatial axes (Relay nn.conv2d; ONNX Conv); padding is (top, left, bottom, right)."""
+
+    strides: Ints = (1, 1)
+    padding: Ints = (0, 0, 0, 0)
+    dilation: Ints = (1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCHW"
+    kernel_layout: str = "OIHW"
+    out_layout: str = ""
+    out_dtype: str = ""
+    spatial_rank = 2
+
+
+class Conv3d(ConvBase, name="nn_conv3d", relay_name="nn.conv3d"):
+    """Convolution over three spatial axes (Relay nn.conv3d; ONNX Conv)."""
+
+    strides: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0, 0, 0, 0)
+    dilation: Ints = (1, 1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCDHW"
+    kernel_layout: str = "OIDHW"
+    out_layout: str = ""
+    out_dtype: str = ""
+    spatial_rank = 3
+
+
+class ConvTransposeBase(Op):
+    """What the transposed convolutions share. The weight's axis I holds the channels of data, O those of the result in one group."""
+
+    data: Operand
+    weight: Operand
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    spatial_rank = 0
+
+    def geometry(self) -> ConvGeometry:
+        """The attributes in long form."""
+        return ConvGeometry.of(self, self.spatial_rank)
+
+    @classmethod
+    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+        g = ConvGeometry.of(op, cls.spatial_rank)
+        data, weight = g.data_layout.logical(op.data.shape), _check_weight(op, g)
+        for each in (g.data_layout, g.out_layout):
+            check(not each.blocks, "layout", "an unblocked layout", each.text)
+        extra = per_axis(op.output_padding, len(g.spatial), "output_padding", least=0)
+        channels_in = _agree(data["C"], weight["I"], f"channels of data {op.data}", f"weight {op.weight} in {g.kernel_layout.text}")
+        check(channels_in is None or channels_in % g.groups == 0, "channels of data", f"a multiple of groups {g.groups}", channels_in)
+        channels = _agree(_times(weight["O"], g.groups), op.channels, f"output channels of weight {op.weight}", "channels")
+        dims = {"N": data["N"], "C": channels}
+        for i, axis in enumerate(g.spatial):
+            dims[axis] = _transposed_size(data[axis], weight[axis], g.strides[i], g.dilation[i], g.pads[i], extra[i], axis)
+        return TensorType(g.out_layout.shape(dims), op.out_dtype or op.data.dtype)
+
+
+def _transposed_size(
+    size: int | None, kernel: int | None, stride: int, dilation: int, pads: tuple[int, int], extra: int, axis: str
+) -> int | None:
+    check(extra < max(stride, dilation), f"output_padding along axis {axis}", f"less than stride {stride} or dilation {dilation}", extra)
+    if size is None or kernel is None:
+        return None
+    out = (size - 1) * stride + extent(kernel, dilation) - sum(pads) + extra
+    check(out >= 1, f"padding along axis {axis}", "less than the result", pads)
+    return out
+
+
+class Conv1dTranspose(ConvTransposeBase, name="nn_conv1d_transpose", relay_name="nn.conv1d_transpose"):
+    """Transposed convolution over one spatial axis (Relay nn.conv1d_transpose; ONNX ConvTranspose).
+
+    The result has (size - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding elements.
+    """
+
+    strides: Ints = (1,)
+    padding: Ints = (0, 0)
+    output_padding: Ints = (0,)
+    dilation: Ints = (1,)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCW"
+    kernel_layout: str = "IOW"
+    out_layout: str = ""
+    out_dtype: str = ""
+    spatial_rank = 1
+
+
+class Conv2dTranspose(ConvTransposeBase, name="nn_conv2d_transpose", relay_name="nn.conv2d_transpose"):
+    """Transposed convolution over two spatial axes (Relay nn.conv2d_transpose; ONNX ConvTranspose)."""
+
+    strides: Ints = (1, 1)
+    padding: Ints = (0, 0, 0, 0)
+    output_padding: Ints = (0, 0)
+    dilation: Ints = (1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCHW"
+    kernel_layout: str = "IOHW"
+    out_layout: str = ""
+    out_dtype: str = ""
+    spatial_rank = 2
+
+
+class Conv3dTranspose(ConvTransposeBase, name="nn_conv3d_transpose", relay_name="nn.conv3d_transpose"):
+    """Transposed convolution over three spatial axes (Relay nn.conv3d_transpose; ONNX ConvTranspose)."""
+
+    strides: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0, 0, 0, 0)
+    output_padding: Ints = (0, 0, 0)
+    dilation: Ints = (1, 1, 1)
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    data_layout: str = "NCDHW"
+    kernel_layout: str = "IODHW"
+    out_layout: str = ""
+    out_dtype: str = ""
+    spatial_rank = 3

@@ -1,0 +1,155 @@
+"""Resampling of images: image.resize1d/2d/3d, nn.upsampling and nn.upsampling3d."""
+
+from relayc.dialects.relay.base import Floats, Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.window import SPATIAL, per_axis
+
+METHODS = ("nearest_neighbor", "linear", "cubic")
+COORDINATE_MODES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+ROUNDING_METHODS = ("", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+class _Resize(Op):
+    data: Operand
+    pattern = Pattern.INJECTIVE
+    spatial_rank = 0
+
+    @classmethod
+    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+        letters = SPATIAL[cls.spatial_rank]
+        parsed = layout(op.layout, "NC" + letters)
+        check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)
+        check(op.data.dtype != "bool", "data", "a number type", op.data.dtype)
+        check(op.method in METHODS, "method", " or ".join(METHODS), op.method)
+        mode = op.coordinate_transformation_mode
+        check(mode in COORDINATE_MODES, "coordinate_transformation_mode", " or ".join(COORDINATE_MODES), mode)
+        check(op.rounding_method in ROUNDING_METHODS, "rounding_method", " or ".join(ROUNDING_METHODS[1:]), op.rounding_method)
+        check(len(op.scales) in (0, len(letters)), "scales", f"{len(letters)} values", op.scales)
+        check(all(s > 0 for s in op.scales), "scales", "values above 0", op.scales)
+        if mode == "tf_crop_and_resize":
+            check(len(op.roi) == 2 * len(letters), "roi", f"{2 * len(letters)} values", op.roi)
+        dims = parsed.logical(op.data.shape)
+        dims.update(zip(letters, per_axis(op.size, len(letters), "size"), strict=True))
+        return TensorType(parsed.shape(dims), op.out_dtype or op.data.dtype)
+
+
+class Resize1d(_Resize, name="image_resize1d", relay_name="image.resize1d"):
+    """Resamples the spatial axis to `size` elements (Relay image.resize1d; ONNX Resize).
+
+    Attributes:
+      size: elements of each spatial axis in the result.
+      scales: not in Relay: the factors that coordinates are computed with; size by size where empty (ONNX uses the factors given).
+      roi: the starts of all axes, then their ends, as fractions; read by tf_crop_and_resize only.
+      method: nearest_neighbor, linear or cubic.
+      coordinate_transformation_mode: how a position in the result becomes one in data; the names and rules of ONNX Resize.
+      rounding_method: of nearest_neighbor; where empty, floor for asymmetric, else round_prefer_floor.
+      cubic_alpha, cubic_exclude: the coefficient of cubic; whether positions outside data have no weight (not 0) or the edge's value (0).
+      extrapolation_value: of positions outside data under tf_crop_and_resize.
+    """
+
+    size: Ints
+    roi: Floats = ()
+    layout: str = "NCW"
+    method: str = "linear"
+    coordinate_transformation_mode: str = "half_pixel"
+    rounding_method: str = ""
+    cubic_alpha: float = -0.5
+    cubic_exclude: int = 0
+    extrapolation_value: float = 0.0
+    out_dtype: str = ""
+    scales: Floats = ()
+    spatial_rank = 1
+
+
+class Resize2d(_Resize, name="image_resize2d", relay_name="image.resize2d"):
+    """Resamples the two spatial axes to `size` elements (Relay image.resize2d; ONNX Resize). Attributes as of Resize1d."""
+
+    size: Ints
+    roi: Floats = ()
+    layout: str = "NCHW"
+    method: str = "linear"
+    coordinate_transformation_mode: str = "half_pixel"
+    rounding_method: str = ""
+    cubic_alpha: float = -0.5
+    cubic_exclude: int = 0
+    extrapolation_value: float = 0.0
+    out_dtype: str = ""
+    scales: Floats = ()
+    spatial_rank = 2
+
+
+class Resize3d(_Resize, name="image_resize3d", relay_name="image.resize3d"):
+    """Resamples the three spatial axes to `size` elements (Relay image.resize3d; ONNX Resize). Attributes as of Resize1d."""
+
+    size: Ints
+    roi: Floats = ()
+    layout: str = "NCDHW"
+    method: str = "linear"
+    coordinate_transformation_mode: str = "half_pixel"
+    rounding_method: str = ""
+    cubic_alpha: float = -0.5
+    cubic_exclude: int = 0
+    extrapolation_value: float = 0.0
+    out_dtype: str = ""
+    scales: Floats = ()
+    spatial_rank = 3
+
+
+def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType:
+    letters = SPATIAL[len(scales)]
+    parsed = layout(op.layout, "NC" + letters)
+    check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)
+    check(op.data.dtype != "bool", "data", "a number type", op.data.dtype)
+    check(op.method in methods, "method", " or ".join(methods), op.method)
+    check(all(s > 0 for s in scales), "scale", "values above 0", scales)
+    dims = parsed.logical(op.data.shape)
+    for axis, scale in zip(letters, scales, strict=True):
+        length = dims[axis]
+        dims[axis] = None if length is None else round(length * scale)
+    return op.data.with_shape(parsed.shape(dims))
+
+
+class Upsampling(Op, name="nn_upsampling", relay_name="nn.upsampling"):
+    """Enlarges both spatial axes by scale_h and scale_w (Relay nn.upsampling).
+
+    method is nearest_neighbor, bilinear or bicubic; coordinates are those of align_corners where it is set, else asymmetric.
+    """
+
+    data: Operand
+    scale_h: float = 1.0
+    scale_w: float = 1.0
+    layout: str = "NCHW"
+    method: str = "nearest_neighbor"
+    align_corners: bool = False
+    pattern = Pattern.INJECTIVE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        return _upsampled(op, (op.scale_h, op.scale_w), ("nearest_neighbor", "bilinear", "bicubic"))
+
+
+class Upsampling3d(Op, name="nn_upsampling3d", relay_name="nn.upsampling3d"):
+    """Enlarges the three spatial axes by scale_d, scale_h and scale_w (Relay nn.upsampling3d); method nearest_neighbor or trilinear."""
+
+    data: Operand
+    scale_d: float = 1.0
+    scale_h: float = 1.0
+    scale_w: float = 1.0
+    layout: str = "NCDHW"
+    method: str = "nearest_neighbor"
+    coordinate_transformation_mode: str = "half_pixel"
+    pattern = Pattern.INJECTIVE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        mode = op.coordinate_transformation_mode
+        check(mode in COORDINATE_MODES[:-1], "coordinate_transformation_mode", " or ".join(COORDINATE_MODES[:-1]), mode)
+        return _upsampled(op, (op.scale_d, op.scale_h, op.scale_w), ("nearest_neighbor", "trilinear"))

@@ -1,0 +1,237 @@
+"""Poolings: nn.max_pool1d/2d/3d, nn.avg_pool1d/2d/3d, nn.global_max_pool2d, nn.global_avg_pool2d, nn.adaptive_max/avg_pool1d/2d/3d.
+
+All keep the layout of their data, which may be blocked in its channels ("NCHW16c").
+"""
+
+from dataclasses import dataclass
+
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.layout import Layout, layout
+from relayc.dialects.relay.window import SPATIAL, Pairs, padding_pairs, per_axis, windows
+
+
+@dataclass(frozen=True)
+class PoolGeometry:
+    """The attributes of a pooling in long form: one entry per spatial axis, the layout parsed."""
+
+    spatial: str
+    pool_size: Ints
+    strides: Ints
+    dilation: Ints
+    pads: Pairs
+    layout: Layout
+
+    @staticmethod
+    def of(op: "View | _Pool", n: int) -> "PoolGeometry":
+        """Of the attributes of `op`, a pooling over `n` spatial axes. Raises RelayError for values that say nothing."""
+        return PoolGeometry(
+            spatial=SPATIAL[n],
+            pool_size=per_axis(op.pool_size, n, "pool_size"),
+            strides=per_axis(op.strides, n, "strides"),
+            dilation=per_axis(op.dilation, n, "dilation"),
+            pads=padding_pairs(op.padding, n),
+            layout=pool_layout(op.layout, n),
+        )
+
+
+def pool_layout(text: str, n: int) -> Layout:
+    """The layout of a pooling over `n` spatial axes. Raises RelayError where a spatial axis is blocked."""
+    parsed = layout(text, "NC" + SPATIAL[n])
+    check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", text)
+    return parsed
+
+
+class _Pool(Op):
+    data: Operand
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    spatial_rank = 0
+    floats_only = False
+
+    def geometry(self) -> PoolGeometry:
+        """The attributes in long form."""
+        return PoolGeometry.of(self, self.spatial_rank)
+
+    @classmethod
+    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+        g = PoolGeometry.of(op, cls.spatial_rank)
+        check_dtype(op.data, cls.floats_only)
+        dims = g.layout.logical(op.data.shape)
+        for i, axis in enumerate(g.spatial):
+            dims[axis] = windows(dims[axis], g.pool_size[i], g.strides[i], g.dilation[i], g.pads[i], op.ceil_mode, axis)
+        return op.data.with_shape(g.layout.shape(dims))
+
+
+def check_dtype(data: TensorType, floats_only: bool) -> None:
+    """Maximum pools any number type, average only floats."""
+    if floats_only:
+        check(data.is_float, "data", "a float dtype", data.dtype)
+    else:
+        check(data.dtype != "bool", "data", "a number type", data.dtype)
+
+
+class MaxPool1d(_Pool, name="nn_max_pool1d", relay_name="nn.max_pool1d"):
+    """Largest element of each window over one axis (Relay nn.max_pool1d; ONNX MaxPool)."""
+
+    pool_size: Ints = (1,)
+    strides: Ints = (1,)
+    dilation: Ints = (1,)
+    padding: Ints = (0,)
+    layout: str = "NCW"
+    ceil_mode: bool = False
+    spatial_rank = 1
+
+
+class MaxPool2d(_Pool, name="nn_max_pool2d", relay_name="nn.max_pool2d"):
+    """Largest element of each window over two axes (Relay nn.max_pool2d; ONNX MaxPool)."""
+
+    pool_size: Ints = (1, 1)
+    strides: Ints = (1, 1)
+    dilation: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    layout: str = "NCHW"
+    ceil_mode: bool = False
+    spatial_rank = 2
+
+
+class MaxPool3d(_Pool, name="nn_max_pool3d", relay_name="nn.max_pool3d"):
+    """Largest element of each window over three axes (Relay nn.max_pool3d; ONNX MaxPool)."""
+
+    pool_size: Ints = (1, 1, 1)
+    strides: Ints = (1, 1, 1)
+    dilation: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0)
+    layout: str = "NCDHW"
+    ceil_mode: bool = False
+    spatial_rank = 3
+
+
+class _AvgPool(_Pool):
+    """Averages count the elements of the window that lie in the data, with `count_include_pad` those in the padding too."""
+
+    floats_only = True
+
+
+class AvgPool1d(_AvgPool, name="nn_avg_pool1d", relay_name="nn.avg_pool1d"):
+    """Mean of each window over one axis (Relay nn.avg_pool1d; ONNX AveragePool)."""
+
+    pool_size: Ints = (1,)
+    strides: Ints = (1,)
+    dilation: Ints = (1,)
+    padding: Ints = (0,)
+    layout: str = "NCW"
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    spatial_rank = 1
+
+
+class AvgPool2d(_AvgPool, name="nn_avg_pool2d", relay_name="nn.avg_pool2d"):
+    """Mean of each window over two axes (Relay nn.avg_pool2d; ONNX AveragePool)."""
+
+    pool_size: Ints = (1, 1)
+    strides: Ints = (1, 1)
+    dilation: Ints = (1, 1)
+    padding: Ints = (0, 0)
+    layout: str = "NCHW"
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    spatial_rank = 2
+
+
+class AvgPool3d(_AvgPool, name="nn_avg_pool3d", relay_name="nn.avg_pool3d"):
+    """Mean of each window over three axes (Relay nn.avg_pool3d; ONNX AveragePool)."""
+
+    pool_size: Ints = (1, 1, 1)
+    strides: Ints = (1, 1, 1)
+    dilation: Ints = (1, 1, 1)
+    padding: Ints = (0, 0, 0)
+    layout: str = "NCDHW"
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    spatial_rank = 3
+
+
+class _GlobalPool2d(Op):
+    data: Operand
+    layout: str = "NCHW"
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    floats_only = False
+
+    @classmethod
+    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+        check_dtype(op.data, cls.floats_only)
+        parsed = pool_layout(op.layout, 2)
+        return op.data.with_shape(parsed.shape({**parsed.logical(op.data.shape), "H": 1, "W": 1}))
+
+
+class GlobalMaxPool2d(_GlobalPool2d, name="nn_global_max_pool2d", relay_name="nn.global_max_pool2d"):
+    """Largest element over both spatial axes, which stay with length 1 (Relay nn.global_max_pool2d)."""
+
+
+class GlobalAvgPool2d(_GlobalPool2d, name="nn_global_avg_pool2d", relay_name="nn.global_avg_pool2d"):
+    """Mean over both spatial axes, which stay with length 1 (Relay nn.global_avg_pool2d)."""
+
+    floats_only = True
+
+
+class _AdaptivePool(Op):
+    """Output i along an axis takes the elements from floor(i * in / out) up to ceil((i + 1) * in / out)."""
+
+    data: Operand
+    output_size: Ints = ()
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    spatial_rank = 0
+    floats_only = False
+
+    @classmethod
+    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+        check_dtype(op.data, cls.floats_only)
+        parsed, letters = pool_layout(op.layout, cls.spatial_rank), SPATIAL[cls.spatial_rank]
+        dims = parsed.logical(op.data.shape)
+        if op.output_size:
+            dims.update(zip(letters, per_axis(op.output_size, len(letters), "output_size"), strict=True))
+        return op.data.with_shape(parsed.shape(dims))
+
+
+class AdaptiveMaxPool1d(_AdaptivePool, name="nn_adaptive_max_pool1d", relay_name="nn.adaptive_max_pool1d"):
+    """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool1d)."""
+
+    layout: str = "NCW"
+    spatial_rank = 1
+
+
+class AdaptiveMaxPool2d(_AdaptivePool, name="nn_adaptive_max_pool2d", relay_name="nn.adaptive_max_pool2d"):
+    """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool2d)."""
+
+    layout: str = "NCHW"
+    spatial_rank = 2
+
+
+class AdaptiveMaxPool3d(_AdaptivePool, name="nn_adaptive_max_pool3d", relay_name="nn.adaptive_max_pool3d"):
+    """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool3d)."""
+
+    layout: str = "NCDHW"
+    spatial_rank = 3
+
+
+class AdaptiveAvgPool1d(_AdaptivePool, name="nn_adaptive_avg_pool1d", relay_name="nn.adaptive_avg_pool1d"):
+    """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool1d)."""
+
+    layout: str = "NCW"
+    spatial_rank = 1
+    floats_only = True
+
+
+class AdaptiveAvgPool2d(_AdaptivePool, name="nn_adaptive_avg_pool2d", relay_name="nn.adaptive_avg_pool2d"):
+    """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool2d)."""
+
+    layout: str = "NCHW"
+    spatial_rank = 2
+    floats_only = True
+
+
+class AdaptiveAvgPool3d(_AdaptivePool, name="nn_adaptive_avg_pool3d", relay_name="nn.adaptive_avg_pool3d"):
+    """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool3d)."""
+
+    layout: str = "NCDHW"
+    spatial_rank = 3
+    floats_only = True

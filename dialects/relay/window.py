@@ -1,0 +1,55 @@
+"""Windows that slide over spatial axes: what convolutions and poolings share.
+
+Spatial attributes may be given in Relay's short forms: one value for all axes, or for padding one value, one per axis (both sides), or
+two per axis (all the values before, then all after, as in ONNX).
+"""
+
+from relayc.dialects.relay.base import Ints, check
+
+SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+"""Letters of the spatial axes by their number."""
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def per_axis(values: Ints, n: int, name: str, least: int = 1) -> Ints:
+    """`values` with one entry for each of `n` axes. Raises RelayError for another number of them or a value below `least`."""
+    check(len(values) in (1, n), name, f"1 or {n} values" if n > 1 else "1 value", values)
+    check(all(v >= least for v in values), name, f"values of at least {least}", values)
+    return tuple(values) * n if len(values) == 1 else tuple(values)
+
+
+def padding_pairs(padding: Ints, n: int, name: str = "padding") -> Pairs:
+    """(before, after) for each of `n` axes. Raises RelayError for another number of values or a negative one."""
+    allowed = sorted({1, n, 2 * n})
+    check(len(padding) in allowed, name, " or ".join(map(str, allowed)) + " values", padding)
+    check(all(p >= 0 for p in padding), name, "values of at least 0", padding)
+    if len(padding) == 2 * n:
+        return tuple(zip(padding[:n], padding[n:], strict=True))
+    return tuple((p, p) for p in per_axis(padding, n, name, least=0))
+
+
+def extent(kernel: int, dilation: int) -> int:
+    """Elements that a dilated window spans."""
+    return dilation * (kernel - 1) + 1
+
+
+def windows(
+    size: int | None, kernel: int | None, stride: int, dilation: int, pads: tuple[int, int], ceil_mode: bool, axis: str
+) -> int | None:
+    """Number of windows along an axis of `size` elements (None where it cannot be known).
+
+    With `ceil_mode` a last window that hangs over the end counts too, unless it would start in the padding after the data (the rule of
+    ONNX MaxPool-22 and AveragePool-22). Raises RelayError where not one window fits.
+    """
+    if size is None or kernel is None:
+        return None
+    padded, span = size + sum(pads), extent(kernel, dilation)
+    if ceil_mode:
+        count = -(-(padded - span) // stride) + 1
+        if (count - 1) * stride >= size + pads[0]:
+            count -= 1
+    else:
+        count = (padded - span) // stride + 1
+    check(count >= 1, f"window along axis {axis}", f"at most {padded} elements (data {size} with padding {pads})", span)
+    return count

@@ -53,6 +53,7 @@ class _AlongAxis(Op):
     data: Operand
     axis: int = -1
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    fuse_prologue = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -20,6 +20,7 @@ ROUNDING_METHODS = ("", "round_prefer_floor", "round_prefer_ceil", "floor", "cei
 class _Resize(Op):
     data: Operand
     pattern = Pattern.INJECTIVE
+    gathers = True
     spatial_rank = 0
 
     @classmethod
@@ -130,6 +131,7 @@ class Upsampling(Op, name="nn_upsampling", relay_name="nn.upsampling"):
     method: str = "nearest_neighbor"
     align_corners: bool = False
     pattern = Pattern.INJECTIVE
+    gathers = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -147,6 +149,7 @@ class Upsampling3d(Op, name="nn_upsampling3d", relay_name="nn.upsampling3d"):
     method: str = "nearest_neighbor"
     coordinate_transformation_mode: str = "half_pixel"
     pattern = Pattern.INJECTIVE
+    gathers = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

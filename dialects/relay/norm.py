@@ -51,6 +51,8 @@ class LayerNorm(Op, name="nn_layer_norm", relay_name="nn.layer_norm"):
     epsilon: float = 1e-5
     center: bool = True
     scale: bool = True
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    fuse_prologue = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -65,6 +67,8 @@ class RmsNorm(Op, name="nn_rms_norm", relay_name="nn.rms_norm"):
     gamma: Operand
     axis: int = -1
     epsilon: float = 1e-5
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    fuse_prologue = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -85,6 +89,8 @@ class InstanceNorm(Op, name="nn_instance_norm", relay_name="nn.instance_norm"):
     epsilon: float = 1e-5
     center: bool = True
     scale: bool = True
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    fuse_prologue = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -110,6 +116,8 @@ class GroupNorm(Op, name="nn_group_norm", relay_name="nn.group_norm"):
     epsilon: float = 1e-5
     center: bool = True
     scale: bool = True
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    fuse_prologue = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -129,6 +137,7 @@ class L2Normalize(Op, name="nn_l2_normalize", relay_name="nn.l2_normalize"):
     eps: float
     axis: Ints
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    fuse_prologue = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -150,6 +159,7 @@ class Lrn(Op, name="nn_lrn", relay_name="nn.lrn"):
     bias: float = 2.0
     alpha: float = 1e-5
     beta: float = 0.75
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -1,0 +1,93 @@
+"""Emission of tir: a thin layer over operation creation that folds index arithmetic and owns insertion points."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.schedule.index import Index, Var
+
+Value = ir.Value
+
+
+def vector_of(width: int, element: ir.Type) -> ir.Type:
+    return ir.VectorType.get([width], element)
+
+
+def is_vector(value: Value) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def create(name: str, results: Sequence[ir.Type], operands: Sequence[Value], attributes: dict[str, ir.Attribute] | None = None) -> Value:
+    """Builds an operation at the ambient insertion point and gives its first result (None where it has none)."""
+    op = ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes or {})
+    return op.results[0] if results else None
+
+
+def index_constant(value: int) -> Value:
+    type_ = ir.IndexType.get()
+    return create("arith.constant", [type_], [], {"value": ir.IntegerAttr.get(type_, value)})
+
+
+def constant(attribute: ir.Attribute, type_: ir.Type) -> Value:
+    return create("arith.constant", [type_], [], {"value": attribute})
+
+
+def zero(type_: ir.Type) -> Value:
+    """The zero of a scalar or vector type."""
+    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+    scalar = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    return constant(ir.DenseElementsAttr.get_splat(type_, scalar) if isinstance(type_, ir.VectorType) else scalar, type_)
+
+
+def broadcast(value: Value, width: int) -> Value:
+    """A scalar as a vector of `width` equal lanes; vectors as they are."""
+    return value if is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
+
+
+def materialize(index: Index) -> Value:
+    """An index expression without lanes as a value of type index, through one affine.apply."""
+    if index.is_constant:
+        return index_constant(index.const)
+    variables = list(index.terms)
+    if index.const == 0 and len(variables) == 1 and index.terms[variables[0]] == 1:
+        return variables[0].value
+    expr = ir.AffineExpr.get_constant(index.const)
+    for position, v in enumerate(variables):
+        expr = ir.AffineExpr.get_dim(position) * index.terms[v] + expr
+    amap = ir.AffineMapAttr.get(ir.AffineMap.get(len(variables), 0, [expr]))
+    return create("affine.apply", [ir.IndexType.get()], [v.value for v in variables], {"map": amap})
+
+
+@contextmanager
+def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Sequence[Value] = ()) -> Iterator[Any]:
+    """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
+
+    With `inits` the body must end in `yield_values`.
+    """
+    bounds = [index_constant(b) if isinstance(b, int) else b for b in (low, high)]
+    loop = scf.ForOp(bounds[0], bounds[1], index_constant(step), list(inits))
+    var.value = loop.induction_variable
+    with ir.InsertionPoint(loop.body):
+        yield loop
+        if not inits:
+            scf.YieldOp([])
+
+
+def yield_values(values: Sequence[Value]) -> None:
+    scf.YieldOp(list(values))
+
+
+def parallel_loop(extents: Sequence[int], variables: Sequence[Var], body: Callable[[], None]) -> None:
+    """An scf.parallel over the box of `extents`; sets the values of `variables` and emits `body` inside."""
+    index, count = ir.IndexType.get(), len(extents)
+    low, step = index_constant(0), index_constant(1)
+    bounds = [low] * count + [index_constant(e) for e in extents] + [step] * count
+    segments = ir.DenseI32ArrayAttr.get([count, count, count, 0])
+    op = ir.Operation.create("scf.parallel", results=[], operands=bounds, attributes={"operandSegmentSizes": segments}, regions=1)
+    block = op.regions[0].blocks.append(*[index] * count)
+    for variable, argument in zip(variables, block.arguments, strict=True):
+        variable.value = argument
+    with ir.InsertionPoint(block):
+        body()
+        ir.Operation.create("scf.reduce", results=[], operands=[])

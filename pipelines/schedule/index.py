@@ -1,0 +1,114 @@
+"""Index expressions: integer linear combinations of loop variables, with ranges, and the lane of a vector as one of the variables.
+
+Schedules evaluate tensors at an `Index` per dimension. Its form says how memory is read: a lane coefficient of 0 is one element for all
+lanes, 1 a contiguous vector, anything else a strided one. Ranges let division, remainder and bounds checks fold away.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(eq=False)
+class Var:
+    """A loop variable, or any other index value.
+
+    Attributes:
+      value: its SSA value of type index (a vector of index for `is_vector`); None for the lane and while only analysing.
+      low, high: inclusive bounds.
+      step: every value is a multiple of it.
+    """
+
+    low: int
+    high: int
+    value: Any = None
+    step: int = 1
+    is_vector: bool = False
+    name: str = "i"
+
+
+class Index:
+    """const + sum(coefficient * variable)."""
+
+    __slots__ = ("const", "terms")
+
+    def __init__(self, const: int = 0, terms: Mapping[Var, int] | None = None) -> None:
+        self.const = const
+        self.terms = {v: c for v, c in (terms or {}).items() if c}
+
+    @staticmethod
+    def of(x: "Index | Var | int") -> "Index":
+        if isinstance(x, Index):
+            return x
+        return Index(0, {x: 1}) if isinstance(x, Var) else Index(x)
+
+    def __add__(self, other: "Index | Var | int") -> "Index":
+        other = Index.of(other)
+        terms = dict(self.terms)
+        for v, c in other.terms.items():
+            terms[v] = terms.get(v, 0) + c
+        return Index(self.const + other.const, terms)
+
+    def __sub__(self, other: "Index | Var | int") -> "Index":
+        return self + Index.of(other) * -1
+
+    def __mul__(self, factor: int) -> "Index":
+        return Index(self.const * factor, {v: c * factor for v, c in self.terms.items()})
+
+    @property
+    def key(self) -> tuple:
+        """Equal for equal expressions."""
+        return (self.const, frozenset((id(v), c) for v, c in self.terms.items()))
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def coefficient(self, var: Var) -> int:
+        return self.terms.get(var, 0)
+
+    def bounds(self) -> tuple[int, int]:
+        """Inclusive bounds of its value."""
+        low = high = self.const
+        for v, c in self.terms.items():
+            ends = (c * v.low, c * v.high)
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def split(self, divisor: int) -> "tuple[Index, Index] | None":
+        """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
+        quotient, rest = Index(), Index(self.const)
+        for v, c in self.terms.items():
+            if c % divisor == 0:
+                quotient += Index(0, {v: c // divisor})
+            else:
+                rest += Index(0, {v: c})
+        low, high = rest.bounds()
+        if low // divisor == high // divisor:
+            shift = low // divisor
+            return quotient + shift, rest - shift * divisor
+        return None
+
+    def has_vector(self) -> bool:
+        """Whether a variable other than the lane holds a vector, so that the value differs by lane in no regular way."""
+        return any(v.is_vector for v in self.terms)
+
+    def __repr__(self) -> str:
+        return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
+
+
+def linearize(indices: Iterable[Index], shape: Iterable[int]) -> Index:
+    """Row-major offset of an element."""
+    offset = Index()
+    for index, extent in zip(indices, shape, strict=True):
+        offset = offset * extent + index
+    return offset
+
+
+def strides_of(shape: tuple[int, ...]) -> list[int]:
+    """Row-major strides, in elements."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return strides[::-1]

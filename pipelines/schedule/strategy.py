@@ -1,0 +1,113 @@
+"""Which schedule a kernel gets: the strategies in order of preference, each with its parameters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import func, ir
+from relayc.pipelines.schedule import emit
+from relayc.pipelines.schedule.evaluate import Evaluator
+from relayc.pipelines.schedule.graph import Kernel, NotStructured, read_kernel
+from relayc.pipelines.schedule.loops import LoopParameters, schedule_loops
+from relayc.pipelines.target import Target
+
+Value = ir.Value
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Another layout in which a schedule wants a parameter: applied once, when the program is compiled.
+
+    Attributes:
+      name: names the layout; equal names of equal parameters share the packed array.
+      shape: shape after packing; the element type stays.
+      pack: the parameter in its te shape -> the packed array.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    pack: Callable[[np.ndarray], np.ndarray] = field(compare=False)
+
+
+@dataclass
+class Scheduled:
+    """A kernel in tir: its function, the packings of its arguments by position, and the scratch memory it takes as its last argument."""
+
+    function: func.FuncOp
+    packings: dict[int, Packing] = field(default_factory=dict)
+    workspace_bytes: int = 0
+
+
+def is_param(kernel: Kernel, position: int) -> bool:
+    """Whether an argument is a parameter at every call, so that it can be packed."""
+    attributes = kernel.function.attributes
+    return "arg_attrs" in attributes and "relay.param" in ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[position])
+
+
+def flat(buffer: Value) -> Value:
+    """A static identity-layout memref as one dimension."""
+    type_ = buffer.type
+    size = 1
+    for extent in type_.shape:
+        size *= extent
+    target = ir.MemRefType.get([size], type_.element_type)
+    if type_.rank == 1:
+        return buffer
+    groups = ir.ArrayAttr.get([])
+    if type_.rank == 0:
+        attributes: dict[str, Any] = {"reassociation": groups, "static_output_shape": ir.DenseI64ArrayAttr.get([1])}
+        return emit.create("memref.expand_shape", [target], [buffer], attributes)
+    i64 = ir.IntegerType.get_signless(64)
+    groups = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in range(type_.rank)])])
+    return emit.create("memref.collapse_shape", [target], [buffer], {"reassociation": groups})
+
+
+def begin_function(kernel: Kernel, packings: dict[int, Packing], workspace_bytes: int = 0) -> tuple[func.FuncOp, list[Value]]:
+    """The tir function of a kernel, with an empty body: arguments (packed shapes), one destination per result, then the workspace."""
+    types = [
+        ir.MemRefType.get(list(packings[i].shape if i in packings else node.shape), node.element) for i, node in enumerate(kernel.args)
+    ]
+    types += [ir.MemRefType.get(list(node.shape), node.element) for node in kernel.results]
+    if workspace_bytes:
+        types.append(ir.MemRefType.get([workspace_bytes], ir.IntegerType.get_signless(8)))
+    function = func.FuncOp(kernel.name, (types, []), visibility="private")
+    return function, list(function.add_entry_block().arguments)
+
+
+Strategy = Callable[[Kernel, Target], "Scheduled | None"]
+STRATEGIES: list[Strategy] = []
+"""Specialised schedules, asked in order; one that does not take the kernel gives None."""
+
+
+def default_schedule(kernel: Kernel, target: Target) -> Scheduled:
+    """The default schedule: parallel, vectorised loops (see loops)."""
+    function, arguments = begin_function(kernel, {})
+    with ir.InsertionPoint(function.entry_block):
+        count = len(kernel.args)
+        evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
+        parameters = LoopParameters(vector_bytes=target.vector_bytes)
+        schedule_loops(kernel, evaluator, [flat(b) for b in arguments[count:]], parameters)
+        func.ReturnOp([])
+    return Scheduled(function)
+
+
+def schedule_kernel(source: ir.OpView, target: Target) -> Scheduled | None:
+    """Schedules a te function into the module at the ambient insertion point; None where only the fallback takes it."""
+    try:
+        kernel = read_kernel(source)
+    except NotStructured:
+        return None
+    for strategy in [*STRATEGIES, default_schedule]:
+        block = ir.InsertionPoint.current.block
+        before = len(block.operations)
+        try:
+            scheduled = strategy(kernel, target)
+        except NotStructured:
+            for op in list(block.operations)[before:]:  # what was emitted until the operation that is not read
+                op.operation.erase()
+            continue
+        if scheduled is not None:
+            return scheduled
+    return None

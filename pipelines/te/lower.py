@@ -1,0 +1,169 @@
+"""relay -> te: every fusion group becomes one private function of linalg operations, and `main` a sequence of calls.
+
+What `main` holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels, `tensor.expand_shape` and
+`tensor.collapse_shape` for reshapes, and the return. Groups with equal bodies share one kernel. A kernel carries what it came from:
+`relay.ops` and `relay.sources` (string arrays); an argument that is a parameter at every call has the unit attribute `relay.param`, which
+lets a schedule ask for it in another layout.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.base import Op, RelayError
+from relayc.dialects.relay.module import IRModule, dense_array
+from relayc.dialects.relay.structure import Constant, Fused
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.te import core, scalar
+
+VIEWS = frozenset({"reshape"})
+"""Operators that are views of their first operand in memory and need no kernel."""
+
+
+def te_dtype(dtype: str) -> str:
+    """Name of the signless dtype that stands for `dtype` in the te stage and in memory: uint8 and bool are int8."""
+    return "int8" if dtype == "bool" else dtype.replace("uint", "int")
+
+
+def te_array(array: np.ndarray) -> np.ndarray:
+    """`array` under its te dtype, the same bytes."""
+    name = te_dtype(array.dtype.name)
+    return array if name == array.dtype.name else array.view(name)
+
+
+def lower_module(mod: IRModule) -> IRModule:
+    """Lowers a fused relay module to a new te module, with its own parameter table.
+
+    Raises:
+      RelayError: an operation in main is neither a constant, a fusion group nor a view; a shape is not known; an operator has no rule.
+    """
+    return _ModuleLowering(mod).run()
+
+
+class _ModuleLowering:
+    def __init__(self, mod: IRModule) -> None:
+        self.source = mod
+        self.out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)))
+        self.kernels: dict[bytes, str] = {}
+        self.names: dict[str, int] = {}
+        self.values: dict[ir.Value, ir.Value] = {}
+        self.params: set[ir.Value] = set()
+
+    def run(self) -> IRModule:
+        main = self.source.main
+        block = main.regions[0].blocks[0]
+        with self.source.context, ir.Location.unknown(), ir.InsertionPoint(self.out.module.body):
+            inputs = [_te_type(a, "argument") for a in block.arguments]
+            returned = block.operations[len(block.operations) - 1]
+            outputs = [_te_type(v, "result") for v in returned.operands]
+            entry = func.FuncOp("main", (inputs, outputs))
+            for attribute in ("arg_attrs", "res_attrs", "relay.inputs", "relay.outputs"):
+                if attribute in main.attributes:
+                    entry.attributes[attribute] = main.attributes[attribute]
+            _record_types(entry, [TensorType.of(a) for a in block.arguments], [TensorType.of(v) for v in returned.operands])
+            body = entry.add_entry_block()
+            self.values = dict(zip(block.arguments, body.arguments, strict=True))
+            for op in block.operations:
+                with ir.InsertionPoint(body), op.operation.location:
+                    self.lower(op)
+        return self.out
+
+    def lower(self, op: ir.OpView) -> None:
+        if isinstance(op, Constant):
+            self.constant(op)
+        elif isinstance(op, Fused):
+            self.fused(op)
+        elif isinstance(op, Op) and type(op)._op_name in VIEWS:
+            result = op.operation.results[0]
+            self.values[result] = core.reshape(self.values[op.operation.operands[0]], core.te_type(TensorType.of(result)).shape)
+            if op.operation.operands[0] in self.params:
+                self.params.add(result)
+        elif op.operation.name == "func.return":
+            func.ReturnOp([self.values[v] for v in op.operation.operands])
+        else:
+            where = f"{op.operation.name} at {op.operation.location}"
+            raise RelayError(f"{where}: expected constants, fusion groups and reshapes in main (run fuse-ops first)")
+
+    def constant(self, op: Constant) -> None:
+        array = self.source.params.get(op.key) if op.key is not None else dense_array(op.attributes["value"])
+        if op.key is None:
+            key = self.out.add_param(te_array(array), "const")
+        else:
+            key = op.key
+            if array is not None and key not in self.out.params:
+                self.out.params[key] = te_array(array)
+        type_ = TensorType.of(op.result)
+        made = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=te_dtype(type_.dtype))
+        self.values[op.result] = made.result
+        self.params.add(op.result)
+
+    def fused(self, op: Fused) -> None:
+        operands = list(op.operation.operands)
+        flags = tuple(v in self.params for v in operands)
+        digest = hashlib.sha256((str(op.operation.regions[0].blocks[0]) + repr(flags)).encode()).digest()
+        name = self.kernels.get(digest)
+        if name is None:
+            name = self.kernels[digest] = self.kernel(op, flags)
+        results = [core.te_type(TensorType.of(r)) for r in op.operation.results]
+        call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), [self.values[v] for v in operands])
+        self.values.update(zip(op.operation.results, call.results, strict=True))
+
+    def kernel(self, op: Fused, param_flags: Sequence[bool]) -> str:
+        """Emits the kernel function of a fusion group and gives its name."""
+        block = op.operation.regions[0].blocks[0]
+        members = [o for o in block.operations if isinstance(o, Op) and not isinstance(o, Constant)][:-1]
+        name = self.unique("_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in members)])[:80])
+        inputs = [_te_type(a, f"operand of {op.source()}") for a in block.arguments]
+        outputs = [_te_type(r, f"result of {op.source()}") for r in op.operation.results]
+        with ir.InsertionPoint.at_block_begin(self.out.module.body):
+            function = func.FuncOp(name, (inputs, outputs), visibility="private")
+        function.attributes["relay.ops"] = _strings(o.relay_name or type(o)._op_name for o in members)
+        function.attributes["relay.sources"] = _strings(o.source().strip('"') for o in members)
+        unit = ir.UnitAttr.get()
+        function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if flag else {}) for flag in param_flags]
+        _record_types(function, [TensorType.of(a) for a in block.arguments], [TensorType.of(r) for r in op.operation.results])
+        body = function.add_entry_block()
+        values = dict(zip(block.arguments, body.arguments, strict=True))
+        for member in block.operations:
+            with ir.InsertionPoint(body), member.operation.location:
+                if isinstance(member, Constant):
+                    values[member.result] = _literal(member)
+                elif member.operation.name == "relay.yield":
+                    func.ReturnOp([values[v] for v in member.operation.operands])
+                else:
+                    results = core.lower(member, [values[v] for v in member.operation.operands])
+                    values.update(zip(member.operation.results, results, strict=False))
+        return name
+
+    def unique(self, name: str) -> str:
+        count = self.names.get(name, 0)
+        self.names[name] = count + 1
+        return f"{name}_{count}" if count else name
+
+
+def _te_type(value: ir.Value, what: str) -> ir.RankedTensorType:
+    try:
+        return core.te_type(TensorType.of(value))
+    except RelayError as e:
+        raise RelayError(f"{what}: {e}") from None
+
+
+def _record_types(function: func.FuncOp, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> None:
+    # te tensors are signless: the element types that callers see are kept beside the signature.
+    function.attributes["relay.input_dtypes"] = _strings(t.dtype for t in inputs)
+    function.attributes["relay.output_dtypes"] = _strings(t.dtype for t in outputs)
+
+
+def _strings(values) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get([ir.StringAttr.get(v) for v in values])
+
+
+def _literal(op: Constant) -> ir.Value:
+    """A constant inside a fusion group: one element, a splat of which every use broadcasts."""
+    array = dense_array(op.attributes["value"])
+    type_ = TensorType.of_array(array)
+    if array.size == 0 or not (array == array.flat[0]).all() and array.size > 1:
+        raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
+    return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])

@@ -47,6 +47,9 @@ __all__ = [
 _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 
 
+_DIALECTS = ("affine", "arith", "func", "linalg", "llvm", "math", "memref", "scf", "tensor", "vector")
+
+
 def make_context() -> ir.Context:
     """A new MLIR context for programs of every stage. Contexts are single-threaded: one per compilation."""
     context = ir.Context()

@@ -1,0 +1,132 @@
+"""relayc-opt: runs passes on a file of MLIR text, as mlir-opt does. The tool of the lit tests.
+
+    relayc-opt FILE|- --passes fold-constant,fuse-ops,cse
+
+A name is a pass of relayc or, where relayc has none, of MLIR; upstream passes take options (`canonicalize{max-iterations=1}`) and
+anchors (`func.func(cse)`). With --split-input-file the parts between lines `// -----` are programs of their own.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from relayc.dialects import relay  # noqa: F401 (registers the operators that the text is parsed with)
+from relayc.dialects.mlir import ir, passmanager
+from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.instruments import DumpIR, ir_text
+from relayc.pipelines.passes import CONFIG, PASSES, PassContext, find_pass, load_passes
+
+_SPLIT = re.compile(r"^// -----.*$\n?", re.MULTILINE)
+
+
+def split_pipeline(text: str) -> list[str]:
+    """The names of a textual pipeline: split at the commas that are outside brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "({") - (c in ")}")
+        if c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
+
+
+def _config(settings: list[str]) -> dict[str, object]:
+    """Values of `KEY=VALUE` settings by the type of the registered option. Raises ValueError."""
+    load_passes()
+    config: dict[str, object] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or key not in CONFIG:
+            raise ValueError(f"--config: expected KEY=VALUE with KEY one of {', '.join(CONFIG)}, found {setting!r}")
+        type_ = CONFIG[key].type
+        config[key] = value.lower() in ("1", "true") if type_ is bool else type_(value)
+    return config
+
+
+def _is_upstream(name: str) -> bool:
+    return name not in PASSES and (not re.fullmatch(r"[\w-]+", name) or not _known(name))
+
+
+def _known(name: str) -> bool:
+    try:
+        find_pass(name)
+    except ValueError:
+        return False
+    return True
+
+
+def run_passes(mod: IRModule, names: list[str], ctx: PassContext) -> IRModule:
+    """Runs passes by name on a module, relayc's own and MLIR's. Raises what a pass raises; ValueError for a name that nobody knows."""
+    for name in names:
+        if not _is_upstream(name):
+            mod = find_pass(name)(mod, ctx)
+            continue
+        with mod.context, ir.Location.unknown():
+            try:
+                manager = passmanager.PassManager.parse(f"builtin.module({name})")
+            except ValueError as e:
+                raise ValueError(f"no pass {name!r} in relayc or MLIR: {e}") from e
+            manager.run(mod.module.operation)
+    return mod
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="relayc-opt", description="Run passes on MLIR text.")
+    parser.add_argument("file", help="MLIR text; - for the standard input")
+    parser.add_argument("--passes", default="", metavar="A,B,C", help="passes to run, in order")
+    parser.add_argument("--opt-level", type=int, default=3, help="optimisation level of the passes that ask for it (default 3)")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a PassContext option; may be repeated")
+    parser.add_argument("--split-input-file", action="store_true", help="take the parts between `// -----` lines as programs of their own")
+    parser.add_argument("--print-locations", action="store_true", help="print the locations of operations")
+    parser.add_argument("--dump-ir", metavar="DIR", help="write the IR after each pass into DIR")
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write the result (default: standard output)")
+    parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help="list relayc's passes and end")
+    return parser
+
+
+class _ListPasses(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        load_passes()
+        for flag, pass_ in sorted(PASSES.items()):
+            print(f"{flag:32}{(pass_.__doc__ or '').strip().splitlines()[0]}")
+        parser.exit()
+
+
+def _outputs(text: str, arguments: argparse.Namespace, ctx: PassContext) -> Iterator[tuple[str, bool]]:
+    """(text, whether it went well) of every program in the input; errors go to stderr where they happen."""
+    names = split_pipeline(arguments.passes)
+    for part in _SPLIT.split(text) if arguments.split_input_file else [text]:
+        try:
+            mod = run_passes(IRModule.parse(part), names, ctx)
+            mod.verify()
+            yield ir_text(mod.module.operation, sys.maxsize, arguments.print_locations), True
+        except (ir.MLIRError, RelayError, ValueError, TypeError) as e:
+            print(f"error: {e}", file=sys.stderr)
+            yield "", False
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command. Returns the exit code: 0, or 1 where a program does not parse, verify or pass the passes."""
+    arguments = _parser().parse_args(argv)
+    try:
+        text = sys.stdin.read() if arguments.file == "-" else Path(arguments.file).read_text()
+        instruments = [DumpIR(arguments.dump_ir)] if arguments.dump_ir else []
+        ctx = PassContext(arguments.opt_level, config=_config(arguments.config) if arguments.config else {}, instruments=instruments)
+    except (OSError, ValueError, TypeError) as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 1
+    with ctx:
+        found = list(_outputs(text, arguments, ctx))
+    joined = "// -----\n".join(output for output, _ in found)
+    if arguments.output == "-":
+        sys.stdout.write(joined)
+    else:
+        Path(arguments.output).write_text(joined)
+    return 0 if all(well for _, well in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,6 +19,8 @@ and runs again in the verifier. On an operation found in the IR, `op.data` is th
 """
 
 import enum
+import functools
+import operator
 import types as pytypes
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -26,19 +28,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-
 from relayc.dialects.mlir import ext, ir, register_operation
 from relayc.dialects.relay.types import DTYPES, TensorType
 
 __all__ = [
-    "Ints",
-    "Floats",
-    "Op",
     "OPS",
+    "Floats",
+    "Ints",
+    "Op",
     "Operand",
     "Pattern",
-    "RelayError",
     "RelayDialect",
+    "RelayError",
     "TensorType",
     "Variadic",
     "View",
@@ -137,6 +138,12 @@ _KINDS: dict[Any, _Kind] = {
         lambda v: ir.DenseF64ArrayAttr.get([float(e) for e in v]),
         lambda a: tuple(ir.DenseF64ArrayAttr(a)),
     ),
+    int | Ints: _Kind(
+        "an integer or a sequence of integers",
+        lambda v: _is_int(v) or _all(_is_int)(v),
+        lambda v: _i64(v) if _is_int(v) else ir.DenseI64ArrayAttr.get([int(e) for e in v]),
+        lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else tuple(ir.DenseI64ArrayAttr(a)),
+    ),
     ir.Attribute: _Kind("an MLIR attribute", lambda v: isinstance(v, ir.Attribute), lambda v: v, lambda a: a),
 }
 
@@ -178,7 +185,7 @@ def _attr_spec(name: str, annotation: Any, default: Any) -> AttrSpec:
     if isinstance(annotation, pytypes.UnionType) or typing.get_origin(annotation) is typing.Union:
         inner = [a for a in typing.get_args(annotation) if a is not type(None)]
         optional = len(inner) < len(typing.get_args(annotation))
-        annotation = inner[0]
+        annotation = functools.reduce(operator.or_, inner)
     if annotation not in _KINDS:
         raise TypeError(f"field {name}: {annotation} is not a kind of attribute")
     return AttrSpec(name, _KINDS[annotation], default, optional)

@@ -1,0 +1,170 @@
+"""Reading and writing at computed indices.
+
+An index may be negative, counting from the end; one outside the axis is clamped to it, so that no program reads or writes elsewhere.
+"""
+
+from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.kinds import INTEGER, same_dtype
+from relayc.dialects.relay.types import MLIR_NAMES
+
+_TAKE_MODES = ("clip", "wrap", "fast")
+
+
+class Take(Op, name="take"):
+    """data with `axis` replaced by the axes of `indices` (ONNX Gather): out[..., i, ...] = data[..., indices[i], ...].
+
+    `axis` None takes from the flattened tensor; the first `batch_dims` axes of both go together. mode: "clip" clamps an index that is
+    out of range, "wrap" takes it modulo the size, "fast" trusts it (here: clamps it as well).
+    """
+
+    data: Operand
+    indices: Operand
+    axis: int | None = None
+    batch_dims: int = 0
+    mode: str = "clip"
+    pattern = Pattern.INJECTIVE
+    gathers = True
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        INTEGER.require("indices", op.indices)
+        check(op.mode in _TAKE_MODES, "mode", f"one of {', '.join(_TAKE_MODES)}", op.mode)
+        if op.axis is None:
+            return op.indices.with_dtype(op.data.dtype)
+        axis = normalize_axis(op.axis, op.data.rank)
+        batch = normalize_axis(op.batch_dims, op.indices.rank + 1, "batch_dims")
+        check(batch <= axis, "batch_dims", f"at most axis, {axis}", op.batch_dims)
+        _check_dims(op.indices, op.data, range(batch))
+        return op.data.with_shape((*op.data.shape[:axis], *op.indices.shape[batch:], *op.data.shape[axis + 1 :]))
+
+
+def _check_dims(operand: TensorType, data: TensorType, axes: range) -> None:
+    for i in axes:
+        a, b = operand.shape[i], data.shape[i]
+        check(a is None or b is None or a == b, f"indices, dimension {i}", b, a)
+
+
+class Gather(Op, name="gather"):
+    """out[i, j, k] = data[i, indices[i, j, k], k] for axis 1, and so on (ONNX GatherElements); the result has the shape of `indices`."""
+
+    data: Operand
+    indices: Operand
+    axis: int = 0
+    pattern = Pattern.INJECTIVE
+    gathers = True
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        INTEGER.require("indices", op.indices)
+        check(op.indices.rank == op.data.rank, "indices", f"rank {op.data.rank}, that of data", op.indices)
+        axis = normalize_axis(op.axis, op.data.rank)
+        for i, (a, b) in enumerate(zip(op.indices.shape, op.data.shape, strict=True)):
+            check(i == axis or a is None or b is None or a <= b, f"indices, dimension {i}", f"at most {b}", a)
+        return op.indices.with_dtype(op.data.dtype)
+
+
+def _index_depth(indices: TensorType) -> int:
+    INTEGER.require("indices", indices)
+    check(indices.rank >= 1, "indices", "rank 1 or more", indices)
+    depth = indices.shape[0]
+    check(depth is not None, "indices", "a known first dimension (the length of an index)", indices)
+    return depth  # type: ignore[return-value]
+
+
+class GatherNd(Op, name="gather_nd"):
+    """out[b, y...] = data[b, indices[0, b, y...], indices[1, b, y...], ...]: an index is a column of `indices`, along its first axis.
+
+    (ONNX GatherND has it along the last.) The first `batch_dims` axes of data and of an index's position go together.
+    """
+
+    data: Operand
+    indices: Operand
+    batch_dims: int = 0
+    pattern = Pattern.INJECTIVE
+    gathers = True
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        depth, batch = _index_depth(op.indices), op.batch_dims
+        check(0 <= batch < op.indices.rank, "batch_dims", f"a value in [0, {op.indices.rank})", batch)
+        check(batch + depth <= op.data.rank, "indices", f"at most {op.data.rank - batch} in the first dimension", op.indices)
+        _check_dims(op.indices.with_shape(op.indices.shape[1:]), op.data, range(batch))
+        return op.data.with_shape((*op.indices.shape[1:], *op.data.shape[batch + depth :]))
+
+
+_SCATTER_ELEMENTS = ("update", "add", "mul", "mean", "min", "max")
+_SCATTER_ND = ("update", "add", "mul", "min", "max")
+
+
+class ScatterElements(Op, name="scatter_elements"):
+    """data, but out[i, indices[i, j, k], k] reduced with updates[i, j, k] for axis 1, and so on (ONNX ScatterElements).
+
+    reduction: "update" replaces (the last one wins), "add", "mul", "min" and "max" combine with data, "mean" averages data and updates.
+    """
+
+    data: Operand
+    indices: Operand
+    updates: Operand
+    axis: int = 0
+    reduction: str = "update"
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        INTEGER.require("indices", op.indices)
+        same_dtype(data=op.data, updates=op.updates)
+        check(op.reduction in _SCATTER_ELEMENTS, "reduction", f"one of {', '.join(_SCATTER_ELEMENTS)}", op.reduction)
+        check(op.indices.rank == op.data.rank, "indices", f"rank {op.data.rank}, that of data", op.indices)
+        axis = normalize_axis(op.axis, op.data.rank)
+        for i, (a, b) in enumerate(zip(op.indices.shape, op.data.shape, strict=True)):
+            check(i == axis or a is None or b is None or a <= b, f"indices, dimension {i}", f"at most {b}", a)
+        expected = op.updates.with_shape(op.indices.shape)
+        check(expected.accepts(op.updates), "updates", expected, op.updates)
+        return op.data
+
+
+class ScatterNd(Op, name="scatter_nd"):
+    """data, but out[indices[0, y...], indices[1, y...], ...] reduced with updates[y...]; an index is a column of `indices`.
+
+    (ONNX ScatterND has it along the last axis.) mode: "update" replaces (the last one wins), "add", "mul", "min", "max" combine.
+    """
+
+    data: Operand
+    indices: Operand
+    updates: Operand
+    mode: str = "update"
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        depth = _index_depth(op.indices)
+        same_dtype(data=op.data, updates=op.updates)
+        check(op.mode in _SCATTER_ND, "mode", f"one of {', '.join(_SCATTER_ND)}", op.mode)
+        check(depth <= op.data.rank, "indices", f"at most {op.data.rank} in the first dimension", op.indices)
+        expected = op.updates.with_shape((*op.indices.shape[1:], *op.data.shape[depth:]))
+        check(expected.accepts(op.updates), "updates", expected, op.updates)
+        return op.data
+
+
+class OneHot(Op, name="one_hot"):
+    """on_value where an index equals the position along the new `axis` of size `depth`, else off_value (ONNX OneHot).
+
+    A negative index counts from the end; one outside [-depth, depth) gives off_value everywhere. The values are scalars of `dtype`.
+    """
+
+    indices: Operand
+    on_value: Operand
+    off_value: Operand
+    depth: int
+    axis: int = -1
+    dtype: str = "float32"
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        INTEGER.require("indices", op.indices)
+        check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
+        check(op.depth >= 0, "depth", "no negative number", op.depth)
+        for name, value in (("on_value", op.on_value), ("off_value", op.off_value)):
+            check(value == TensorType((), op.dtype), name, TensorType((), op.dtype), value)
+        shape = list(op.indices.shape)
+        shape.insert(normalize_axis(op.axis, len(shape) + 1), op.depth)
+        return TensorType(tuple(shape), op.dtype)

@@ -47,7 +47,7 @@ DEFAULT_OPT_LEVEL = 3
 
 # Modules that register passes and config options on import; read when a name is not known yet, so that a tool which needs one pass
 # does not pay for importing all of them.
-_PASS_MODULES = ("relayc.pipelines.graph",)
+_PASS_MODULES = ("relayc.pipelines.graph", "relayc.pipelines.lowering")
 
 
 # ---- configuration --------------------------------------------------------------------------------------------------------------------

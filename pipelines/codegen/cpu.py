@@ -104,12 +104,15 @@ class Engine:
     def __init__(self, engines: Sequence[ExecutionEngine]) -> None:
         self._engines = list(engines)
 
+    def raw_lookup(self, name: str) -> int:
+        """As `lookup`, but 0 where there is none."""
+        return next((a for engine in self._engines if (a := engine.raw_lookup(name))), 0)
+
     def lookup(self, name: str) -> int:
         """Address of the packed wrapper `void(void**)` of an `llvm.func`. Raises CodegenError where there is none."""
-        for engine in self._engines:
-            address = engine.raw_lookup(name)
-            if address:
-                return address
+        address = self.raw_lookup(name)
+        if address:
+            return address
         raise CodegenError(f"expected a compiled function {name}, found none (or one that refers to a symbol that nothing defines)")
 
 

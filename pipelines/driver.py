@@ -1,0 +1,143 @@
+"""`relayc.compile`: a model through the four stages to a runtime module."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.codegen.cpu import jit
+from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
+from relayc.pipelines.graph import graph_pipeline
+from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
+from relayc.pipelines.lowering import relay_to_te, te_to_tir, tir_to_llvm
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.schedule.tir import TirModule
+from relayc.pipelines.target import Target
+from relayc.runtime.artifact import Artifact, TensorSpec, aligned_empty
+from relayc.runtime.module import Module
+
+STAGES = ("relay", "te", "tir", "llvm")
+
+
+class StageTimes(PassInstrument):
+    """Seconds spent per stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def mark(self, stage: str) -> None:
+        """Books the time since the last mark to `stage`."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+
+
+def compile(
+    model: Any,
+    target: "str | Target" = "cpu",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    opt_level: int | None = None,
+    dump_ir: "str | os.PathLike | None" = None,
+    keep_ir: bool = False,
+    stop_after: str | None = None,
+    progress: Any = None,
+) -> "Module | IRModule":
+    """Compiles a model.
+
+    Args:
+      model: path of an ONNX file, its bytes, an onnx.ModelProto, or an IRModule (which the passes change in place).
+      target: "cpu", or a Target.
+      shapes: shape of each ONNX input with symbolic dimensions.
+      opt_level: 0 (no fusion) to 3 (everything; the default, or that of the ambient PassContext).
+      dump_ir: a directory for the IR after each pass: numbered files, one folder per stage.
+      keep_ir: whether the result keeps the text of every stage in `module.ir`.
+      stop_after: "relay", "te", "tir" or "llvm": gives the IRModule of that stage instead of a runtime module.
+      progress: called with (nodes done, nodes in all) while an ONNX model is imported.
+
+    Returns:
+      A runtime Module: `module["main"](*inputs)`.
+
+    Raises:
+      ValueError: the model is invalid (OnnxError, RelayError), or an argument is.
+    """
+    if stop_after is not None and stop_after not in STAGES:
+        raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}")
+    if not isinstance(target, Target):
+        target = Target(target)
+    times = StageTimes()
+    mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
+    times.mark("import")
+    outer = PassContext.current()
+    config = {**outer.config, "target": target}
+    instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
+    level = outer.opt_level if opt_level is None else opt_level
+    texts: dict[str, str] = {}
+    steps = {"relay": graph_pipeline(level), "te": relay_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
+    with PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments):
+        signatures: dict[str, list[TensorSpec]] = {}
+        program: TirModule | None = None
+        for stage, step in steps.items():
+            mod = step(mod)
+            if keep_ir:
+                texts[stage] = ir_text(mod.module.operation)
+            if stage == "tir":
+                program = mod
+                signatures = _signatures(mod)
+            times.mark(stage)
+            if stage == stop_after:
+                return mod
+    assert program is not None
+    with mod.context, ir.Location.unknown():
+        add_packed_entries(mod.module, signatures)
+        engine = jit(mod.module, target)
+    times.mark("codegen")
+    params = _blob(program)
+    addresses = entry_addresses(engine, signatures)
+    times.mark("params")
+    artifact = Artifact(
+        functions=addresses,
+        keep_alive=engine,
+        inputs=program.inputs,
+        outputs=program.outputs,
+        kernels=program.kernels,
+        steps=program.steps,
+        arena_bytes=program.arena_bytes,
+        params=params,
+        ir=texts,
+        stats=times.seconds,
+        target=str(target),
+    )
+    return Module(artifact)
+
+
+def _import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None, progress: Any) -> IRModule:
+    from relayc.frontend.onnx import from_onnx
+
+    return from_onnx(model, shapes=shapes, progress=progress)
+
+
+def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:
+    """Arguments of every packed function, in order."""
+    found = {k.name: [*k.inputs, *k.outputs] for k in program.kernels}
+    arena = TensorSpec("arena", (program.arena_bytes,), "uint8")
+    params = TensorSpec("params", (program.params_bytes,), "uint8")
+    found["main"] = [*program.inputs, *program.outputs, arena, params]
+    return found
+
+
+def _blob(program: TirModule) -> np.ndarray:
+    """The parameter blob; each array is let go once copied, so that weights are not in memory twice for long."""
+    blob = aligned_empty(program.params_bytes)
+    layout, program.layout = program.layout, []
+    while layout:
+        offset, array = layout.pop()
+        if array is None:
+            raise RelayError(f"the parameter at byte {offset} of the blob: expected an array in the parameter table, found none")
+        blob[offset : offset + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return blob

@@ -1,0 +1,36 @@
+"""The passes between the stages: relay -> te -> tir -> llvm, under their command-line names."""
+
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.passes import PassContext, config_option, module_pass
+from relayc.pipelines.target import Target
+
+config_option("target", object, None, "the Target that te-to-tir and tir-to-llvm lower for; None is this machine's CPU")
+
+
+def _target(ctx: PassContext) -> Target:
+    return ctx.get("target") or Target("cpu")
+
+
+@module_pass(opt_level=0, name="RelayToTe", stage="te")
+def relay_to_te(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Fusion groups become functions of linalg operations (pipelines.te.lower)."""
+    from relayc.pipelines.te.lower import lower_module
+
+    return lower_module(mod)
+
+
+@module_pass(opt_level=0, name="TeToTir", stage="tir")
+def te_to_tir(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Kernels become loops by their schedules, memory is planned (pipelines.schedule.tir)."""
+    from relayc.pipelines.schedule.tir import lower_to_tir
+
+    return lower_to_tir(mod, _target(ctx))
+
+
+@module_pass(opt_level=0, name="TirToLlvm", stage="llvm")
+def tir_to_llvm(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Loops and vectors become the LLVM and OpenMP dialects (pipelines.codegen.cpu)."""
+    from relayc.pipelines.codegen.cpu import lower_to_llvm
+
+    lower_to_llvm(mod.module, _target(ctx))
+    return mod

@@ -1,0 +1,24 @@
+"""How code runs: compiled modules, packed functions, tensors, threads. Imports neither MLIR nor any part of the compiler."""
+
+from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Step, TensorSpec
+from relayc.runtime.module import Function, Module
+from relayc.runtime.profile import Profile, ProfileRow
+from relayc.runtime.registry import get_global_func, register_func
+from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
+
+__all__ = [
+    "Artifact",
+    "BufferRef",
+    "Function",
+    "KernelInfo",
+    "Module",
+    "Profile",
+    "ProfileRow",
+    "Step",
+    "TensorSpec",
+    "get_global_func",
+    "num_threads",
+    "openmp_library",
+    "register_func",
+    "set_num_threads",
+]

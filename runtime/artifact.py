@@ -4,6 +4,7 @@ Nothing here knows MLIR. An artifact says where the packed functions are in memo
 calls the kernels and on which buffers.
 """
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -95,8 +96,8 @@ class Artifact:
     """A compiled program.
 
     Attributes:
-      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of `main` and of each kernel, by function name. `main` takes inputs, outputs,
-        the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
+      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of `main` and of each kernel, by function name.
+        `main` takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
       keep_alive: owner of the code; lives as long as any function made of it.
       inputs, outputs: of `main`, in order.
       kernels: one entry per kernel function; `steps` may call a kernel more than once.
@@ -122,6 +123,12 @@ class Artifact:
 
 def aligned_empty(num_bytes: int) -> np.ndarray:
     """Uninitialised uint8 memory of one dimension that begins at a multiple of ALIGNMENT."""
+    return aligned_array((num_bytes,), np.dtype(np.uint8), num_bytes)
+
+
+def aligned_array(shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> np.ndarray:
+    """An uninitialised array of `num_bytes` bytes that begins at a multiple of ALIGNMENT."""
     raw = np.empty(num_bytes + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + num_bytes]
+    # ndarray.ctypes and __array_interface__ say the same, in four times the time.
+    address = ctypes.addressof(ctypes.c_char.from_buffer(raw))
+    return np.ndarray(shape, dtype, raw, -address % ALIGNMENT)

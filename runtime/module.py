@@ -1,0 +1,262 @@
+"""A compiled program that can be called: named functions on arrays, with checks, memory and profiling."""
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+from relayc.runtime.artifact import Artifact, BufferRef, TensorSpec, aligned_array, aligned_empty, numpy_dtype
+from relayc.runtime.profile import Profile, make_profile
+from relayc.runtime.tensor import as_array, to_argument, to_tensor
+from relayc.runtime.threads import apply_num_threads
+
+_PLAIN = 0x0101
+"""numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
+
+
+class ArenaPool:
+    """Scratch memory for calls of `main`: an arena belongs to one call at a time, and is kept for the next."""
+
+    def __init__(self, arena_bytes: int, params: np.ndarray) -> None:
+        self._arena_bytes = arena_bytes
+        self._params = to_tensor(params)
+        # list.pop and list.append are atomic: no lock.
+        self._free: list[tuple[tvm_ffi.Tensor, np.ndarray]] = []
+
+    def acquire(self) -> tuple[tvm_ffi.Tensor, np.ndarray]:
+        """An arena as a tensor and as an array; to be given back with `release`."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            arena = aligned_empty(self._arena_bytes)
+            return to_tensor(arena), arena
+
+    def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
+        self._free.append(arena)
+
+    @property
+    def params(self) -> tvm_ffi.Tensor:
+        return self._params
+
+
+class Function:
+    """A compiled function on arrays: `main` or a kernel.
+
+    Takes numpy arrays or tensors that speak DLPack, on the CPU, of exactly the dtype and shape it was compiled for; strided ones are
+    copied first. Returns new numpy arrays (64-byte aligned): one array bare, several as a tuple. Calls from several threads run at the same
+    time; the GIL is released.
+
+    Attributes:
+      name: of the function in the module.
+      inputs, outputs: specs of the tensors it takes and gives.
+      packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of `main` takes two more
+        arguments, the arena and the parameters.
+    """
+
+    def __init__(
+        self, name: str, packed: tvm_ffi.Function, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], arenas: ArenaPool | None
+    ) -> None:
+        self.name = name
+        self.packed = packed
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self._arenas = arenas
+        self._wanted = [(spec, spec.shape, numpy_dtype(spec.dtype)) for spec in inputs]
+        self._made = [(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in outputs]
+
+    def __call__(self, *inputs: Any, out: np.ndarray | Sequence[np.ndarray] | None = None) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Runs the function on `inputs`, in order; `out` are arrays to write the outputs to instead of new ones.
+
+        Raises:
+          TypeError: wrong number of inputs, something that is not a tensor, or a wrong dtype.
+          ValueError: wrong rank, shape or device. Both name the argument, what was expected and what was found.
+        """
+        arrays = self.check(inputs)
+        results = [aligned_array(*made) for made in self._made] if out is None else self._check_out(out, arrays)
+        arguments = map(to_argument, (*arrays, *results))
+        apply_num_threads()
+        if self._arenas is None:
+            self.packed(*arguments)
+        else:
+            arena = self._arenas.acquire()
+            try:
+                self.packed(*arguments, arena[0], self._arenas.params)
+            finally:
+                self._arenas.release(arena)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def check(self, inputs: Sequence[Any]) -> list[np.ndarray]:
+        """The inputs as contiguous numpy arrays, copied where they are not; raises as `__call__` does."""
+        if len(inputs) != len(self.inputs):
+            names = ", ".join(spec.name for spec in self.inputs)
+            raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
+        return [self._check_input(i, value, *wanted) for i, (value, wanted) in enumerate(zip(inputs, self._wanted, strict=True))]
+
+    def _check_input(self, i: int, value: Any, spec: TensorSpec, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        if type(value) is not np.ndarray:
+            try:
+                value = as_array(value)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{self._argument(i, spec)} on the cpu, {error}") from error
+        if value.dtype != dtype:
+            raise TypeError(f"{self._argument(i, spec)}, found {_describe(value)}")
+        if value.shape != shape:
+            raise ValueError(f"{self._argument(i, spec)}, found {_describe(value)}")
+        if value.flags.num & _PLAIN != _PLAIN:
+            # Not np.ascontiguousarray: it makes a scalar one-dimensional, and leaves unaligned memory as it is.
+            copy = aligned_array(shape, dtype, spec.num_bytes)
+            copy[...] = value
+            return copy
+        return value
+
+    def _check_out(self, out: np.ndarray | Sequence[np.ndarray], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        arrays = [out] if isinstance(out, np.ndarray) else list(out)
+        if len(arrays) != len(self.outputs):
+            raise TypeError(f"{self.name}: expected {len(self.outputs)} arrays in out, found {len(arrays)}")
+        for i, (array, spec, (shape, dtype, _)) in enumerate(zip(arrays, self.outputs, self._made, strict=True)):
+            where = f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous numpy array {spec}"
+            if not isinstance(array, np.ndarray) or array.dtype != dtype:
+                raise TypeError(f"{where}, found {_describe(array)}")
+            if array.shape != shape or array.flags.num & _PLAIN != _PLAIN or not array.flags.writeable:
+                raise ValueError(f"{where}, found {_describe(array)} with strides {array.strides}, writable {array.flags.writeable}")
+            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays[:i])):
+                raise ValueError(f"{where} with memory of its own, found one that overlaps another argument")
+        return arrays
+
+    def _argument(self, i: int, spec: TensorSpec) -> str:
+        return f"{self.name}: argument {i} {spec.name!r}: expected {spec}"
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{spec.name}: {spec}" for spec in self.inputs)
+        gives = ", ".join(str(spec) for spec in self.outputs)
+        return f"<relayc function {self.name}({takes}) -> {gives}>"
+
+
+def _describe(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return f"a value of type {type(value).__name__}"
+    return str(TensorSpec("", value.shape, value.dtype.name if value.dtype.isnative else value.dtype.str))
+
+
+class _Texts(dict[str, str]):
+    """The IR by stage; a stage that was not kept is an error that says how to keep it."""
+
+    def __missing__(self, stage: str) -> str:
+        raise KeyError(f"no IR of stage {stage!r} was kept: compile with keep_ir=True (kept: {', '.join(self) or 'none'})")
+
+
+class Module:
+    """A compiled program: `module["main"](*inputs)`, or `module.run({"x": ...})` by name.
+
+    Every kernel is a function of the module too, under the name it has in the IR.
+
+    Attributes:
+      inputs, outputs: names, shapes and dtypes of what `main` takes and gives, in order.
+      kernels: what each kernel is made of, in the order of their first call.
+      ir: text of the stages that were kept ("relay", "te", "tir", "llvm").
+      stats: seconds spent per compilation stage.
+      target: name of the target the code is for.
+    """
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._artifact = artifact
+        self._arenas = ArenaPool(artifact.arena_bytes, artifact.params)
+        self.inputs = artifact.inputs
+        self.outputs = artifact.outputs
+        self.kernels = artifact.kernels
+        self.ir: Mapping[str, str] = _Texts(artifact.ir)
+        self.stats = dict(artifact.stats)
+        self.target = artifact.target
+        self._infos = {kernel.name: kernel for kernel in artifact.kernels}
+        self._functions = {name: self._make_function(name, address) for name, address in artifact.functions.items()}
+
+    def _make_function(self, name: str, address: int) -> Function:
+        packed = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._artifact.keep_alive)
+        packed.release_gil = True
+        if name == "main":
+            return Function(name, packed, self.inputs, self.outputs, self._arenas)
+        return Function(name, packed, self._infos[name].inputs, self._infos[name].outputs, None)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.inputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.outputs)
+
+    def function_names(self) -> tuple[str, ...]:
+        """Names of all functions: `main`, then the kernels."""
+        return tuple(self._functions)
+
+    def get_function(self, name: str) -> Function:
+        """The function of a name; the same as `module[name]`. Raises KeyError where there is none."""
+        if name not in self._functions:
+            raise KeyError(f"no function {name!r} in the module; it has {', '.join(self._functions)}")
+        return self._functions[name]
+
+    def __getitem__(self, name: str) -> Function:
+        return self.get_function(name)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Runs `main` on inputs by name and gives the outputs by name.
+
+        Raises:
+          TypeError, ValueError: as a call of `main` does, and for a name that is missing or unknown.
+        """
+        results = self._functions["main"](*self._in_order(inputs))
+        return dict(zip(self.output_names, results if isinstance(results, tuple) else (results,), strict=True))
+
+    def _in_order(self, inputs: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
+        if not isinstance(inputs, Mapping):
+            return inputs
+        if inputs.keys() != set(self.input_names):
+            missing = [name for name in self.input_names if name not in inputs]
+            unknown = [name for name in inputs if name not in self.input_names]
+            raise ValueError(f"expected the inputs {', '.join(self.input_names)}; missing {missing}, unknown {unknown}")
+        return [inputs[name] for name in self.input_names]
+
+    def profile(self, inputs: Mapping[str, Any] | Sequence[Any], repeat: int = 10) -> Profile:
+        """Times every kernel call of `main` one by one, in execution order, and a whole call; medians over `repeat` rounds.
+
+        Args:
+          inputs: of `main`, by name or in order.
+        """
+        main = self._functions["main"]
+        arrays = main.check(self._in_order(inputs))
+        outputs = [aligned_array(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in self.outputs]
+        arena = self._arenas.acquire()
+        try:
+            spaces = {"arena": arena[1], "param": self._artifact.params}
+
+            def tensor(ref: BufferRef) -> tvm_ffi.Tensor:
+                if ref.space in spaces:
+                    return to_tensor(np.ndarray(ref.spec.shape, numpy_dtype(ref.spec.dtype), spaces[ref.space], ref.offset))
+                return to_tensor((arrays if ref.space == "input" else outputs)[ref.index].reshape(ref.spec.shape))
+
+            calls = [
+                (self._functions[step.kernel].packed, [tensor(ref) for ref in (*step.inputs, *step.outputs)])
+                for step in self._artifact.steps
+            ]
+            apply_num_threads()
+            times: list[list[float]] = [[] for _ in calls]
+            for timed in [False] + [True] * repeat:
+                for (packed, arguments), seconds in zip(calls, times, strict=True):
+                    start = time.perf_counter()
+                    packed(*arguments)
+                    if timed:
+                        seconds.append(time.perf_counter() - start)
+        finally:
+            self._arenas.release(arena)
+        whole = []
+        for _ in range(repeat):
+            start = time.perf_counter()
+            main(*arrays)
+            whole.append(time.perf_counter() - start)
+        kernels = [self._infos[step.kernel] for step in self._artifact.steps]
+        return make_profile(kernels, [statistics.median(seconds) for seconds in times], statistics.median(whole))
+
+    def __repr__(self) -> str:
+        return f"<relayc module: {self._functions['main']!r}, {len(self.kernels)} kernels, target {self.target}>"

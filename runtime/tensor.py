@@ -1,0 +1,84 @@
+"""Arrays in and out: anything that speaks DLPack as a numpy array, and a numpy array as a tvm-ffi tensor, without copies."""
+
+import ctypes
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import tvm_ffi
+from relayc.runtime.artifact import numpy_dtype
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
+_DTYPE_CODE_OFFSET = 32 + 20  # of DLManagedTensorVersioned.dl_tensor.dtype.code
+_DL_BFLOAT = 4
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
+    """The memory of `array` as a tvm-ffi tensor, which keeps the array alive."""
+    if array.dtype != _BFLOAT16:
+        return tvm_ffi.from_dlpack(array.__dlpack__(max_version=_DLPACK_VERSION))
+    # numpy exports its own dtypes only: let it export the bits, then say what they mean.
+    capsule = array.view(np.uint16).__dlpack__(max_version=_DLPACK_VERSION)
+    address = _capsule_pointer(capsule, b"dltensor_versioned")
+    ctypes.c_uint8.from_address(address + _DTYPE_CODE_OFFSET).value = _DL_BFLOAT
+    return tvm_ffi.from_dlpack(capsule)
+
+
+def to_argument(array: np.ndarray) -> np.ndarray | tvm_ffi.Tensor:
+    """What stands for `array` as an argument of a packed function: itself where tvm-ffi can take it, which is quicker than a tensor."""
+    return array if array.dtype != _BFLOAT16 and array.flags.writeable else to_tensor(array)
+
+
+def _export(value: Any) -> Any:
+    """The DLPack capsule of a tensor."""
+    try:
+        return value.__dlpack__(max_version=_DLPACK_VERSION)
+    except TypeError:  # a producer of before version 1
+        return value.__dlpack__()
+
+
+class _Memory:
+    """The memory of a tvm-ffi tensor in numpy's array interface."""
+
+    def __init__(self, tensor: tvm_ffi.Tensor, dtype: np.dtype) -> None:
+        self.owner = tensor
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (tensor.data_ptr(), False),
+            "shape": tuple(tensor.shape),
+            "strides": tuple(stride * dtype.itemsize for stride in tensor.strides),
+            "typestr": dtype.str,
+        }
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A numpy array, numpy scalar or DLPack tensor (of torch, tvm-ffi, ...) on the CPU as a numpy array that shares its memory.
+
+    Raises:
+      TypeError: `value` is none of these, cannot be exported through DLPack, or has a dtype that numpy and ml_dtypes do not know.
+      ValueError: the tensor is on another device.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    if not hasattr(value, "__dlpack__"):
+        raise TypeError(f"found a value of type {type(value).__name__}")
+    try:
+        tensor = value if isinstance(value, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(_export(value))
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"found a {type(value).__name__} that cannot be exported through DLPack ({error})") from error
+    if tensor.device.type != "cpu":
+        raise ValueError(f"found a tensor on {tensor.device}")
+    try:
+        dtype = numpy_dtype(str(tensor.dtype))
+    except TypeError:
+        raise TypeError(f"found a tensor of dtype {tensor.dtype}") from None
+    if tensor.numel() == 0:
+        return np.empty(tuple(tensor.shape), dtype)
+    # bfloat16 is not a type of the array interface: its bits are.
+    exchange = np.dtype(np.uint16) if dtype == _BFLOAT16 else dtype
+    return np.asarray(_Memory(tensor, exchange)).view(dtype)

@@ -1,0 +1,170 @@
+"""What functions accept as arguments, and how they refuse the rest: in Python, and in the checks of the generated code."""
+
+import ctypes
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tvm_ffi
+from relayc.runtime.tensor import _capsule_pointer, as_array, to_tensor
+
+
+def strided(array):
+    """The same values with gaps between them in memory."""
+    return np.repeat(array, 2, axis=-1)[..., ::2]
+
+
+def misaligned(array):
+    """The same values at an odd address."""
+    raw = np.empty(array.nbytes + 1, np.uint8)
+    copy = raw[1:].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+class Producer:
+    """A foreign tensor: all it has is DLPack."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **kwargs):
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("form", [strided, misaligned, read_only, np.asfortranarray, tvm_ffi.from_dlpack, Producer])
+def test_any_form_of_the_values_is_accepted(module, x, form):
+    np.testing.assert_array_equal(module["add"](form(x), x), 2 * x)
+
+
+def test_a_strided_foreign_tensor_is_copied(module, x):
+    np.testing.assert_array_equal(module["add"](Producer(strided(x)), x), 2 * x)
+
+
+def test_bfloat16_tensors_are_accepted(module, n):
+    np.testing.assert_array_equal(module["copy"](to_tensor(n)), n)
+    np.testing.assert_array_equal(module["copy"](strided(n)), n)
+
+
+def test_outputs_are_dlpack_tensors(module, x):
+    np.testing.assert_array_equal(np.from_dlpack(tvm_ffi.from_dlpack(module["add"](x, x))), 2 * x)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint8", "uint64", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 1, 3)])
+def test_arrays_survive_the_way_through_tensors(dtype, shape):
+    array = np.random.default_rng(0).integers(0, 2, shape).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    back = as_array(to_tensor(array))
+    assert back.shape == shape and back.dtype == array.dtype
+    np.testing.assert_array_equal(back, array)
+    assert array.size == 0 or np.shares_memory(back, array)
+
+
+def test_wrong_count_is_a_type_error_with_the_names(module, x):
+    with pytest.raises(TypeError, match=r"main: expected 2 inputs \(x, n\), found 1"):
+        module["main"](x)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "found"),
+    [
+        ([1.0], TypeError, "found a value of type list"),
+        (None, TypeError, "found a value of type NoneType"),
+        (np.zeros((2, 3)), TypeError, r"found float64\[2, 3\]"),
+        (np.zeros((2, 3), ">f4"), TypeError, r"found >f4\[2, 3\]"),
+        (np.float32(1), ValueError, r"found float32\[\]"),
+        (np.zeros(6, "f"), ValueError, r"found float32\[6\]"),
+        (np.zeros((3, 2), "f"), ValueError, r"found float32\[3, 2\]"),
+        (Producer(np.zeros((2, 3), "i4")), TypeError, r"found int32\[2, 3\]"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_that_names_it(module, n, value, error, found):
+    with pytest.raises(error, match=r"main: argument 0 'x': expected float32\[2, 3\].*" + found):
+        module["main"](value, n)
+
+
+def retarget(array):
+    """A tensor whose memory claims to be on device cuda:0."""
+    capsule = array.__dlpack__(max_version=(1, 0))
+    ctypes.c_int32.from_address(_capsule_pointer(capsule, b"dltensor_versioned") + 32 + 8).value = 2
+    return tvm_ffi.from_dlpack(capsule)
+
+
+def test_a_tensor_on_another_device_is_a_value_error(module, x, n):
+    with pytest.raises(ValueError, match=r"main: argument 0 'x': expected float32\[2, 3\] on the cpu, found a tensor on cuda:0"):
+        module["main"](retarget(x), n)
+
+
+def test_unknown_and_missing_names_are_value_errors(module, x):
+    with pytest.raises(ValueError, match=r"expected the inputs x, n; missing \['n'\], unknown \['z'\]"):
+        module.run({"x": x, "z": x})
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda x: np.empty((2, 3)), TypeError),
+        (lambda x: np.empty(6, "f"), ValueError),
+        (lambda x: np.empty((3, 2), "f").T, ValueError),
+        (read_only, ValueError),
+        (lambda x: x, ValueError),
+    ],
+)
+def test_unfit_out_arrays_are_refused(module, x, make, error):
+    with pytest.raises(error, match=r"add: output 0 'y': expected a writable contiguous numpy array float32\[2, 3\]"):
+        module["add"](x, x, out=make(x))
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "error", "message"),
+    [
+        (0, 3, TypeError, "add: argument 0 'x': expected float32[2, 3], found a value that is not a tensor"),
+        (1, np.zeros((2, 3)), TypeError, "add: argument 1 'x': expected float32[2, 3], found float64[2, 3]"),
+        (2, np.zeros((2, 3), "?"), TypeError, "add: argument 2 'y': expected float32[2, 3], found bool[2, 3]"),
+        (2, np.zeros((), "f"), ValueError, "add: argument 2 'y': expected float32[2, 3], found float32[]"),
+        (2, np.zeros((2, 4), "f"), ValueError, "add: argument 2 'y': expected float32[2, 3], found float32[2, 4]"),
+        (
+            2,
+            np.zeros((3, 2), "f").T,
+            ValueError,
+            "add: argument 2 'y': expected float32[2, 3], found float32[2, 3] that is not contiguous in row-major order",
+        ),
+        (
+            0,
+            retarget(np.zeros((2, 3), "f")),
+            ValueError,
+            "add: argument 0 'x': expected float32[2, 3], found float32[2, 3] that is not on the cpu",
+        ),
+    ],
+)
+def test_generated_code_checks_its_arguments(module, x, position, value, error, message):
+    arguments = [x, x, np.empty_like(x)]
+    arguments[position] = value
+    with pytest.raises(error) as caught:
+        module["add"].packed(*arguments)
+    assert str(caught.value) == message
+
+
+def test_generated_code_checks_the_number_of_arguments(module, x):
+    with pytest.raises(TypeError, match="add: expected 3 arguments, found 2"):
+        module["add"].packed(x, x)
+
+
+def test_generated_code_describes_tensors_of_any_rank(module, x):
+    with pytest.raises(ValueError, match=r"found float32\[1, 1, .*, 1\]$"):
+        module["add"].packed(x, x, np.zeros((1,) * 32, "f"))
+
+
+def test_strides_of_dimensions_of_size_one_do_not_matter(module, n):
+    m = np.empty_like(n)
+    module["copy"].packed(to_tensor(np.lib.stride_tricks.as_strided(n, (1, 4), (100, 2))), to_tensor(m))
+    np.testing.assert_array_equal(m, n)

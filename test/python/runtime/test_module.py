@@ -1,0 +1,108 @@
+"""The runtime module: calls, names, properties, profiling."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+import tvm_ffi
+from conftest import PARAMETER, build_artifact
+from relayc.runtime import Module
+from relayc.runtime.artifact import ALIGNMENT
+
+
+def expected(x):
+    return 2 * (x + PARAMETER.reshape(2, 3))
+
+
+def test_main_gives_several_outputs_as_a_tuple_of_arrays(module, x, n):
+    y, m = module["main"](x, n)
+    np.testing.assert_array_equal(y, expected(x))
+    np.testing.assert_array_equal(m, n)
+    assert y.dtype == np.float32 and m.dtype == n.dtype
+
+
+def test_a_kernel_gives_its_single_output_bare(module, x):
+    np.testing.assert_array_equal(module["add"](x, x), 2 * x)
+
+
+def test_outputs_are_aligned_and_new_each_time(module, x, n):
+    first, second = module["main"](x, n)[0], module["main"](x + 1, n)[0]
+    assert first.ctypes.data % ALIGNMENT == 0
+    assert not np.shares_memory(first, second)
+    np.testing.assert_array_equal(first, expected(x))
+
+
+def test_out_receives_the_outputs(module, x, n):
+    y, m = np.empty_like(x), np.empty_like(n)
+    results = module["main"](x, n, out=(y, m))
+    assert results[0] is y and results[1] is m
+    np.testing.assert_array_equal(y, expected(x))
+
+
+def test_run_takes_and_gives_arrays_by_name(module, x, n):
+    results = module.run({"n": n, "x": x})
+    assert list(results) == ["y", "m"]
+    np.testing.assert_array_equal(results["y"], expected(x))
+
+
+def test_functions_are_found_by_name(module):
+    assert module.function_names() == ("main", "add", "copy")
+    assert module.get_function("add") is module["add"]
+    with pytest.raises(KeyError, match="no function 'mul' in the module; it has main, add, copy"):
+        module["mul"]
+
+
+def test_inputs_and_outputs_have_names_shapes_and_dtypes(module):
+    assert module.input_names == ("x", "n") and module.output_names == ("y", "m")
+    assert module.inputs[0].shape == (2, 3) and module.inputs[1].dtype == "bfloat16"
+
+
+def test_packed_functions_can_be_called_from_tvm_ffi(module, x):
+    packed = module["add"].packed
+    assert isinstance(packed, tvm_ffi.Function)
+    y = np.zeros_like(x)
+    packed(tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_a_function_keeps_the_code_alive(x):
+    function = Module(build_artifact())["add"]
+    gc.collect()
+    np.testing.assert_array_equal(function(x, x), 2 * x)
+
+
+def test_ir_that_was_not_kept_is_an_error_that_says_how_to_keep_it(module):
+    assert module.ir["llvm"] == "text"
+    with pytest.raises(KeyError, match="keep_ir=True"):
+        module.ir["te"]
+
+
+def test_profile_has_a_row_for_each_step_in_order(module, x, n):
+    profile = module.profile({"x": x, "n": n}, repeat=3)
+    assert [row.kernel.name for row in profile.rows] == ["add", "add", "copy"]
+    assert sum(row.share for row in profile.rows) == pytest.approx(1)
+    assert profile.rows[0].gflops == pytest.approx(6 / profile.rows[0].seconds / 1e9)
+    assert profile.latency > 0
+    assert "copy" in str(profile)
+
+
+def test_threads_get_their_own_arenas(module, n):
+    failures = []
+
+    def work(seed):
+        x = np.random.default_rng(seed).standard_normal((2, 3), dtype=np.float32)
+        for _ in range(500):
+            if not np.array_equal(module["main"](x, n)[0], expected(x)):
+                failures.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_calls_release_the_gil(module):
+    assert all(module[name].packed.release_gil for name in module.function_names())

@@ -1,0 +1,96 @@
+"""ONNX models as relay programs.
+
+Modules: `model` loads, `graph` walks, `functions` expands, `evaluate` computes shapes at import, and one module per operator family holds
+the converters (see `core` for how one is written).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import onnx
+from relayc.dialects.relay import IRModule
+from relayc.frontend.onnx import (
+    activation,
+    binary,
+    conv,
+    create,
+    dense,
+    functions,
+    image,
+    indexing,
+    norm,
+    pool,
+    quantize,
+    reduce,
+    scan,
+    sort,
+    structure,
+    transform,
+    unary,
+)
+from relayc.frontend.onnx.core import CONVERTERS, converter
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.graph import Importer, Progress
+from relayc.frontend.onnx.model import ModelLike, load
+
+__all__ = ["OnnxError", "SupportedOperator", "converter", "from_onnx", "supported_operators"]
+FAMILIES = (activation, binary, conv, create, dense, image, indexing, norm, pool, quantize, reduce, scan, sort, structure, transform, unary)
+"""The modules that register converters."""
+
+
+class SupportedOperator(NamedTuple):
+    """A row of the table of supported operators.
+
+    Attributes:
+      domain: empty for ONNX's own.
+      name: the operator.
+      opset: newest operator set version in which it is defined.
+      through: "mapping" for a converter of its own, "function" where its schema's function body is expanded.
+    """
+
+    domain: str
+    name: str
+    opset: int
+    through: str
+
+
+def from_onnx(
+    model: ModelLike,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+    freeze_params: bool = True,
+    progress: Progress | None = None,
+) -> IRModule:
+    """Imports an ONNX model (operator sets 7 to the newest of the onnx package).
+
+    Args:
+      model: path of the file, its contents, or a ModelProto. External data is found beside the file.
+      shapes: shape by input name, for inputs with symbolic dimensions; a size holds wherever the model uses the same symbol.
+      dtypes: element type by input name, where the caller's differs from the model's: the function takes that type and casts it.
+      freeze_params: whether initializers become constants; if not, those used in computation become arguments of `main` named as in the
+        model, and `params` holds their values under these names.
+      progress: called with the number of nodes done and their total.
+
+    Returns:
+      A module whose function `main` has the model's inputs and outputs in order, named by the attribute `relay.name`. The location of
+      every operation names its ONNX node.
+
+    Raises:
+      OnnxError: a file that is missing, truncated, corrupt or not ONNX; operators that are not supported (all of them in one error);
+        dimensions without a size; anything in a node that cannot be imported.
+    """
+    return Importer(load(model), shapes, dtypes, freeze_params, progress).run()
+
+
+def supported_operators() -> list[SupportedOperator]:
+    """Every operator that `from_onnx` takes in its newest version, sorted by domain and name."""
+    newest: dict[tuple[str, str], onnx.defs.OpSchema] = {}
+    for schema in onnx.defs.get_all_schemas():
+        newest[schema.domain, schema.name] = schema
+    rows = []
+    for (domain, name), schema in newest.items():
+        if (domain, name) in CONVERTERS:
+            rows.append(SupportedOperator(domain, name, schema.since_version, "mapping"))
+        elif functions.is_expandable(schema):
+            rows.append(SupportedOperator(domain, name, schema.since_version, "function"))
+    return sorted(rows)

@@ -1,0 +1,84 @@
+"""Activations that Relay has operators for: rectifiers, softmax and dropout."""
+
+from math import prod
+
+import numpy as np
+from relayc.frontend.onnx.common import cast, filled, reshape
+from relayc.frontend.onnx.core import Tensor, axis_of, constant, converter, current, emit, scalar
+from relayc.frontend.onnx.errors import OnnxError
+
+
+@converter()
+def Relu(x: Tensor) -> Tensor:
+    return emit("nn.relu", x)
+
+
+@converter()
+def LeakyRelu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
+    return emit("nn.leaky_relu", x, alpha=alpha)
+
+
+def _of_rows(x: Tensor, axis: int) -> tuple[Tensor, int]:
+    """x as a matrix of what is before and after `axis`: what Softmax worked on before operator set 13."""
+    axis = axis % x.rank if x.rank and axis != x.rank else axis
+    return reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:]))), 1
+
+
+@converter()
+def Softmax(x: Tensor, *, axis: int = 1) -> Tensor:
+    rows, last = _of_rows(x, axis)
+    return reshape(emit("nn.softmax", rows, axis=last), x.shape)
+
+
+@converter("Softmax", since=13)
+def Softmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
+    return emit("nn.softmax", x, axis=axis_of(axis, x.rank))
+
+
+@converter()
+def LogSoftmax(x: Tensor, *, axis: int = 1) -> Tensor:
+    rows, last = _of_rows(x, axis)
+    return reshape(emit("nn.log_softmax", rows, axis=last), x.shape)
+
+
+@converter("LogSoftmax", since=13)
+def LogSoftmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
+    return emit("nn.log_softmax", x, axis=axis_of(axis, x.rank))
+
+
+def _hardmax(x: Tensor, axis: int) -> Tensor:
+    """One at the first largest element along `axis`, zero elsewhere."""
+    first = emit("argmax", x, axis=(axis,), keepdims=True)
+    positions = np.arange(x.shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(x.rank)])
+    return cast(emit("equal", first, constant(positions)), x.dtype)
+
+
+@converter()
+def Hardmax(x: Tensor, *, axis: int = 1) -> Tensor:
+    rows, last = _of_rows(x, axis)
+    return reshape(_hardmax(rows, last), x.shape)
+
+
+@converter("Hardmax", since=13)
+def Hardmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
+    return _hardmax(x, axis_of(axis, x.rank))
+
+
+def _dropout(x: Tensor) -> tuple[Tensor, ...]:
+    """In inference the data as it is, and a mask that keeps everything."""
+    return (x, filled(x.shape, True, "bool")) if current().wants(1) else (x,)
+
+
+@converter()
+def Dropout(x: Tensor, *, ratio: float = 0.5) -> tuple[Tensor, ...]:
+    if current().wants(1) and current().opset < 10:
+        return x, filled(x.shape, 1, x.dtype)
+    return _dropout(x)
+
+
+@converter("Dropout", since=12)
+def Dropout_12(x: Tensor, ratio: Tensor | None = None, training_mode: Tensor | None = None, *, seed: int = 0) -> tuple[Tensor, ...]:
+    training = training_mode is not None and bool(scalar(training_mode, "training_mode"))
+    if training and (ratio is None or scalar(ratio, "ratio") != 0):
+        raise OnnxError("input training_mode: expected false (relayc compiles inference), found true")
+    return _dropout(x)

@@ -1,0 +1,83 @@
+"""Elementwise operators of two or more tensors under numpy broadcasting."""
+
+from relayc.frontend.onnx.common import cast, divide, like, variadic
+from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.onnx.errors import OnnxError
+
+_SAME_AS_RELAY = {
+    "Add": "add",
+    "And": "logical_and",
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+    "Div": "divide",
+    "Equal": "equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Mul": "multiply",
+    "Or": "logical_or",
+    "Sub": "subtract",
+    "Xor": "logical_xor",
+}
+
+_VARIADIC = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
+
+
+def _register(onnx_name: str, relay_name: str) -> None:
+    converter(onnx_name)(lambda a, b: emit(relay_name, a, b))
+
+
+def _register_variadic(onnx_name: str, relay_name: str) -> None:
+    converter(onnx_name)(lambda first, *rest: variadic(relay_name, first, *rest))
+
+
+for _onnx_name, _relay_name in _SAME_AS_RELAY.items():
+    _register(_onnx_name, _relay_name)
+for _onnx_name, _relay_name in _VARIADIC.items():
+    _register_variadic(_onnx_name, _relay_name)
+
+
+@converter()
+def Mean(first: Tensor, *rest: Tensor) -> Tensor:
+    return divide(variadic("add", first, *rest), 1 + len(rest))
+
+
+@converter()
+def Pow(x: Tensor, y: Tensor) -> Tensor:
+    """x to the power y, in the type of x (they may differ from operator set 12 on)."""
+    if x.dtype == y.dtype:
+        return emit("power", x, y)
+    if x.is_float or not y.is_float:
+        return emit("power", x, cast(y, x.dtype))
+    return cast(emit("power", cast(x, y.dtype), y), x.dtype)
+
+
+@converter(since=10)
+def Mod(a: Tensor, b: Tensor, *, fmod: int = 0) -> Tensor:
+    if a.is_float and not fmod:
+        raise OnnxError("attribute fmod: expected 1 for floats, found 0")
+    return emit("mod" if fmod else "floor_mod", a, b)
+
+
+@converter(since=11)
+def BitShift(x: Tensor, y: Tensor, *, direction: str) -> Tensor:
+    if direction not in ("LEFT", "RIGHT"):
+        raise OnnxError(f"attribute direction: expected LEFT or RIGHT, found {direction!r}")
+    return emit("left_shift" if direction == "LEFT" else "right_shift", x, y)
+
+
+@converter()
+def Where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return emit("where", condition, x, y)
+
+
+@converter()
+def PRelu(x: Tensor, slope: Tensor) -> Tensor:
+    per_channel = slope.rank == x.rank - 1 and slope.rank >= 1 and x.shape[1] == slope.shape[0] == slope.type.num_elements
+    if per_channel and x.is_float:
+        from relayc.frontend.onnx.common import reshape
+
+        return emit("nn.prelu", x, reshape(slope, slope.shape[:1]), axis=1)
+    return emit("where", emit("less", x, like(0, x)), emit("multiply", x, slope), x)

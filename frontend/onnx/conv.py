@@ -1,0 +1,121 @@
+"""Convolutions and transposed convolutions over one to three spatial axes."""
+
+from collections.abc import Sequence
+
+from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, spatial_rank, split_padding, window_padding
+from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.onnx.errors import OnnxError
+
+
+def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:
+    """An attribute with one entry per spatial axis. Raises OnnxError for another number of them."""
+    found = (default,) * n if values is None else tuple(values)
+    if len(found) != n:
+        raise OnnxError(f"attribute {what}: expected {n} value(s), found {list(found)}")
+    return found
+
+
+def _kernel(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, ...]:
+    found = weight.shape[2:]
+    if kernel_shape is not None and tuple(kernel_shape) != found:
+        raise OnnxError(f"attribute kernel_shape: expected {list(found)} as in W {list(weight.shape)}, found {list(kernel_shape)}")
+    return found
+
+
+def _with_bias(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else emit("nn.bias_add", x, bias, axis=1)
+
+
+@converter()
+def Conv(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    return _with_bias(convolution(x, w, auto_pad, dilations, group, kernel_shape, pads, strides), b)
+
+
+def convolution(
+    x: Tensor,
+    w: Tensor,
+    auto_pad: str,
+    dilations: Sequence[int] | None,
+    group: int,
+    kernel_shape: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> Tensor:
+    """The convolution of x and w, by the attributes of Conv."""
+    n = spatial_rank(x)
+    if w.rank != x.rank:
+        raise OnnxError(f"input W: expected rank {x.rank} as X has, found {list(w.shape)}")
+    kernel, stride, dilation = _kernel(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    return emit(
+        f"nn.conv{n}d",
+        x,
+        w,
+        strides=stride,
+        padding=window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation),
+        dilation=dilation,
+        groups=group,
+        channels=w.shape[0],
+        kernel_size=kernel,
+        data_layout=SPATIAL_LAYOUTS[n],
+        kernel_layout="OI" + SPATIAL_LAYOUTS[n][2:],
+    )
+
+
+@converter()
+def ConvTranspose(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    n = spatial_rank(x)
+    if w.rank != x.rank:
+        raise OnnxError(f"input W: expected rank {x.rank} as X has, found {list(w.shape)}")
+    kernel, stride, dilation = _kernel(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    extra = per_axis(output_padding, n, "output_padding", 0)
+    # What comes out without padding; pads are what is cut off from it.
+    full = [(d - 1) * s + (k - 1) * r + 1 + o for d, s, k, r, o in zip(x.shape[2:], stride, kernel, dilation, extra, strict=True)]
+    if output_shape is not None:
+        wanted = tuple(output_shape)[-n:]
+        cut = [f - o for f, o in zip(full, wanted, strict=True)]
+        # The specification puts the odd one at the end unless SAME_UPPER asks for the beginning's half to be the larger.
+        padding = split_padding("SAME_UPPER" if auto_pad == "SAME_UPPER" else "SAME_LOWER", [max(c, 0) for c in cut])
+        extra = tuple(o + max(-c, 0) for o, c in zip(extra, cut, strict=True))
+    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        padding = split_padding(auto_pad, [max(f - d * s, 0) for f, d, s in zip(full, x.shape[2:], stride, strict=True)])
+    else:
+        padding = window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation)
+    found = emit(
+        f"nn.conv{n}d_transpose",
+        x,
+        w,
+        strides=stride,
+        padding=padding,
+        output_padding=extra,
+        dilation=dilation,
+        groups=group,
+        channels=w.shape[1] * group,
+        kernel_size=kernel,
+        data_layout=SPATIAL_LAYOUTS[n],
+        kernel_layout="IO" + SPATIAL_LAYOUTS[n][2:],
+    )
+    return _with_bias(found, b)

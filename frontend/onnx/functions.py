@@ -1,0 +1,109 @@
+"""Operators that are graphs of other operators: model-local functions and the function bodies of ONNX's operator schemas."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx.defs import OpSchema, SchemaError
+from relayc.dialects.relay.types import numpy_dtype
+from relayc.frontend.onnx.core import Tensor, find_converter
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.model import opset_versions
+
+FunctionKey = tuple[str, str, str]
+"""Domain, name and overload."""
+
+LocalFunctions = Mapping[FunctionKey, FunctionProto]
+
+
+def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:
+    """The functions a model brings along."""
+    return {("" if f.domain == "ai.onnx" else f.domain, f.name, f.overload): f for f in model.functions}
+
+
+def _schema(domain: str, name: str, opset: int) -> OpSchema | None:
+    try:
+        return onnx.defs.get_schema(name, opset, domain)
+    except SchemaError:
+        return None
+
+
+def _body_version(versions: Iterable[int], opset: int) -> int | None:
+    return max((v for v in versions if v <= opset), default=None)
+
+
+def schema_function(node: NodeProto, domain: str, opset: int, inputs: Sequence[Tensor | None]) -> FunctionProto | None:
+    """The function body that the operator's schema gives for this node; None where it has none."""
+    schema = _schema(domain, node.op_type, opset)
+    if schema is None:
+        return None
+    version = _body_version(schema.function_opset_versions, opset)
+    if version is not None:
+        return _parsed(schema.get_function_with_opset_version(version))
+    version = _body_version(schema.context_dependent_function_opset_versions, opset)
+    if version is None:
+        return None
+    types = [_type_proto(t).SerializeToString() for t in inputs]
+    return _parsed(schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types))
+
+
+def _parsed(body: bytes | FunctionProto) -> FunctionProto | None:
+    function = FunctionProto.FromString(body) if isinstance(body, bytes) else body
+    return function if function.node else None
+
+
+def _type_proto(tensor: Tensor | None) -> onnx.TypeProto:
+    if tensor is None:
+        return onnx.TypeProto()
+    dtype = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
+    return onnx.helper.make_tensor_type_proto(dtype, tensor.shape)
+
+
+# ---- what is not supported ------------------------------------------------------------------------------------------------------------
+
+
+def check_supported(source: str, graph: GraphProto | FunctionProto, opsets: Mapping[str, int], local: LocalFunctions) -> None:
+    """Raises one OnnxError that lists every operator of `graph` that has neither a converter nor a function body."""
+    found: dict[tuple[str, str, int], str] = {}
+    _collect(graph, opsets, local, "", found, set())
+    if found:
+        lines = [f"  {_qualified(domain, name)} (opset {opset}), first in node {node!r}" for (domain, name, opset), node in found.items()]
+        raise OnnxError(f"{source}: {len(found)} operator(s) that relayc cannot import:\n" + "\n".join(lines), located=True)
+
+
+def _qualified(domain: str, name: str) -> str:
+    return f"{domain}.{name}" if domain else name
+
+
+def is_expandable(schema: OpSchema) -> bool:
+    """Whether the schema of an operator gives it a function body, for the nodes it can."""
+    return bool(schema.function_opset_versions or schema.context_dependent_function_opset_versions)
+
+
+def _collect(
+    graph: GraphProto | FunctionProto,
+    opsets: Mapping[str, int],
+    local: LocalFunctions,
+    path: str,
+    found: dict[tuple[str, str, int], str],
+    seen: set[object],
+) -> None:
+    for index, node in enumerate(graph.node):
+        label = f"{path}{node.name or f'{node.op_type}#{index}'}"
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = opsets.get(domain, 1)
+        function = local.get((domain, node.op_type, node.overload))
+        if function is None and find_converter(domain, node.op_type, opset) is None:
+            schema = _schema(domain, node.op_type, opset)
+            version = _body_version(schema.function_opset_versions, opset) if schema else None
+            if version is not None:
+                function = _parsed(schema.get_function_with_opset_version(version))  # type: ignore[union-attr]
+            elif schema is None or _body_version(schema.context_dependent_function_opset_versions, opset) is None:
+                found.setdefault((domain, node.op_type, opset), label)
+        key = (domain, node.op_type, node.overload, opset)
+        if function is not None and key not in seen:
+            seen.add(key)
+            _collect(function, opset_versions(function.opset_import), local, f"{label}/", found, seen)
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                _collect(attribute.g, opsets, local, f"{label}/", found, seen)

@@ -1,0 +1,231 @@
+"""The graph walk: nodes in order, each converted under its own location, functions and constant branches inlined."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.relay import IRModule, RelayError, TensorType
+from relayc.frontend.onnx import functions
+from relayc.frontend.onnx.core import Node, Tensor, converting, find_converter
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.evaluate import evaluate
+from relayc.frontend.onnx.inputs import input_types
+from relayc.frontend.onnx.model import Model, dtype_name, opset_versions
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Scope:
+    """The values a graph, a subgraph or a function body sees.
+
+    Attributes:
+      opsets: operator set versions by domain.
+      values: tensors by name; a subgraph sees those of `outer` too.
+      attributes: the attributes of the node whose function body this is, by name.
+      path: what stands before the names of nodes in locations and errors.
+    """
+
+    opsets: Mapping[str, int]
+    values: dict[str, Tensor] = field(default_factory=dict)
+    outer: "Scope | None" = None
+    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
+    path: str = ""
+
+    def __getitem__(self, name: str) -> Tensor:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.outer
+        raise OnnxError(f"expected an input that an earlier node makes, found {name!r}")
+
+
+class Importer:
+    """Builds the IRModule of one model; see `from_onnx`."""
+
+    def __init__(
+        self,
+        model: Model,
+        shapes: Mapping[str, Sequence[int]] | None,
+        dtypes: Mapping[str, str] | None,
+        freeze_params: bool,
+        progress: Progress | None,
+    ) -> None:
+        self.model = model
+        self.graph = model.proto.graph
+        self.freeze_params = freeze_params
+        self.progress = progress
+        self.functions = functions.local_functions(model.proto)
+        opsets = opset_versions(model.proto.opset_import)
+        functions.check_supported(model.source, self.graph, opsets, self.functions)
+        self.types = input_types(self.graph, shapes or {}, dtypes or {})
+        self.scope = Scope(opsets)
+
+    def run(self) -> IRModule:
+        """Raises OnnxError."""
+        with make_context(), ir.Location.name(self.graph.name or "main"):
+            self.module = IRModule(ir.Module.create())
+            self.block = _function(self.module, [t.given for t in self.types.values()])
+            self.argument_names = list(self.types)
+            with ir.InsertionPoint(self.block):
+                self._enter_inputs()
+                self._enter_initializers()
+                self._convert_nodes(self.graph.node, self.scope, self.progress)
+                results = [self.scope[o.name].value for o in self.graph.output]
+                ir.Operation.create("func.return", operands=results)
+            self._finish_signature([v.type for v in results])
+        return self.module
+
+    def _enter_inputs(self) -> None:
+        for argument, (name, type_) in zip(self.block.arguments, self.types.items(), strict=True):
+            tensor = Tensor(type_.given, value=argument, name=name)
+            if type_.given.dtype != type_.declared.dtype:
+                from relayc.frontend.onnx.common import cast
+
+                tensor = cast(tensor, type_.declared.dtype)
+                tensor.name = name
+            self.scope.values[name] = tensor
+
+    def _enter_initializers(self) -> None:
+        for proto in self.graph.initializer:
+            dtype = dtype_name(proto.data_type, f"initializer {proto.name}")
+            type_ = TensorType(tuple(proto.dims), dtype)
+            self.scope.values[proto.name] = Tensor(
+                type_,
+                read=lambda proto=proto: self.model.array(proto),
+                materialise=None if self.freeze_params else self._argument,
+                name=proto.name,
+                foldable=self.freeze_params or not type_.is_float,
+            )
+
+    def _argument(self, tensor: Tensor) -> ir.Value:
+        self.argument_names.append(tensor.name)
+        self.module.params[tensor.name] = np.asarray(tensor.array, order="C")
+        return self.block.add_argument(tensor.type.to_mlir(), ir.Location.name(tensor.name))
+
+    def _finish_signature(self, results: list[ir.Type]) -> None:
+        attributes = self.module.main.attributes
+        signature = ir.FunctionType.get([a.type for a in self.block.arguments], results)
+        attributes["function_type"] = ir.TypeAttr.get(signature)
+        attributes["arg_attrs"] = _names(self.argument_names)
+        attributes["res_attrs"] = _names([o.name for o in self.graph.output])
+
+    # ---- nodes --------------------------------------------------------------------------------------------------------------------
+
+    def _convert_nodes(self, nodes: Sequence[NodeProto], scope: Scope, progress: Progress | None = None) -> None:
+        for index, node in enumerate(nodes):
+            if progress is not None:
+                progress(index, len(nodes))
+            self._convert(node, f"{scope.path}{node.name or f'{node.op_type}#{index}'}", scope)
+        if progress is not None:
+            progress(len(nodes), len(nodes))
+
+    def _convert(self, node: NodeProto, label: str, scope: Scope) -> None:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = scope.opsets.get(domain, 1)
+        with ir.Location.name(label):
+            try:
+                inputs = [scope[name] if name else None for name in node.input]
+                node = _resolve_references(node, scope.attributes)
+                outputs = evaluate(node, opset, inputs) or self._outputs(node, domain, opset, inputs, label, scope)
+                wanted = sum(map(bool, node.output))
+                if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
+                    raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
+            except (OnnxError, RelayError) as e:
+                if isinstance(e, OnnxError) and e.located:
+                    raise
+                operator = f"{domain}.{node.op_type}" if domain else node.op_type
+                raise OnnxError(f"{self.model.source}: node {label!r} ({operator}, opset {opset}): {e}", located=True) from None
+        for name, tensor in zip(node.output, outputs, strict=False):
+            if name:
+                tensor.name = tensor.name or name
+                scope.values[name] = tensor
+
+    def _outputs(self, node: NodeProto, domain: str, opset: int, inputs: list[Tensor | None], label: str, scope: Scope) -> Sequence[Tensor]:
+        convert = find_converter(domain, node.op_type, opset)
+        function = self.functions.get((domain, node.op_type, node.overload))
+        if convert is None or function is not None:
+            function = function or functions.schema_function(node, domain, opset, inputs)
+            if function is None:
+                raise OnnxError("expected an operator with a mapping or a function body for these inputs, found none")
+            return self._inline_function(function, node, inputs, label)
+        here = Node(self.module, opset, node.output, lambda graph: self._inline_graph(graph, label, scope))
+        with converting(here):
+            return convert(inputs, {a.name: _attribute(a) for a in node.attribute})
+
+    def _inline_function(self, function: FunctionProto, node: NodeProto, inputs: list[Tensor | None], label: str) -> list[Tensor]:
+        given = {a.name: a for a in function.attribute_proto} | {a.name: a for a in node.attribute}
+        body = Scope(opset_versions(function.opset_import), attributes=given, path=f"{label}/")
+        functions.check_supported(self.model.source, function, body.opsets, self.functions)
+        body.values.update({name: t for name, t in zip(function.input, inputs, strict=False) if t is not None})
+        # An optional input that is not given: nodes of the body that name it do not get it either.
+        absent = set(function.input) - body.values.keys()
+        self._convert_nodes([_without_inputs(n, absent) for n in function.node], body)
+        return [body[name] for name, _ in zip(function.output, node.output, strict=False)]
+
+    def _inline_graph(self, graph: GraphProto, label: str, scope: Scope) -> list[Tensor]:
+        body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/")
+        for proto in graph.initializer:
+            type_ = TensorType(tuple(proto.dims), dtype_name(proto.data_type, f"initializer {proto.name}"))
+            body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)
+        self._convert_nodes(graph.node, body)
+        return [body[o.name] for o in graph.output]
+
+
+def _function(module: IRModule, arguments: list[TensorType]) -> ir.Block:
+    types = [t.to_mlir() for t in arguments]
+    with ir.InsertionPoint(module.module.body):
+        function = ir.Operation.create(
+            "func.func",
+            attributes={"sym_name": ir.StringAttr.get("main"), "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))},
+            regions=1,
+        )
+    return function.regions[0].blocks.append(*types)
+
+
+def _names(names: Sequence[str]) -> ir.Attribute:
+    return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])
+
+
+def _attribute(attribute: AttributeProto) -> Any:
+    value = onnx.helper.get_attribute_value(attribute)
+    kinds = AttributeProto
+    if attribute.type == kinds.STRING:
+        return value.decode("utf-8", "replace")
+    if attribute.type == kinds.STRINGS:
+        return tuple(v.decode("utf-8", "replace") for v in value)
+    if attribute.type == kinds.TENSOR:
+        dtype_name(value.data_type, f"attribute {attribute.name}")
+        return onnx.numpy_helper.to_array(value)
+    if attribute.type in (kinds.INTS, kinds.FLOATS):
+        return tuple(value)
+    return value
+
+
+def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
+    """`node` with attributes that refer to the function's replaced by their values; those not given are left out."""
+    if not any(a.ref_attr_name for a in node.attribute):
+        return node
+    resolved = NodeProto()
+    resolved.CopyFrom(node)
+    del resolved.attribute[:]
+    for attribute in node.attribute:
+        found = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if found is not None:
+            resolved.attribute.add().CopyFrom(found)
+            resolved.attribute[-1].name = attribute.name
+    return resolved
+
+
+def _without_inputs(node: NodeProto, absent: set[str]) -> NodeProto:
+    if absent.isdisjoint(node.input):
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.input[:] = ["" if name in absent else name for name in node.input]
+    return copy

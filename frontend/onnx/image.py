@@ -1,0 +1,147 @@
+"""Resampling: Resize and its predecessor Upsample."""
+
+from collections.abc import Sequence
+from math import floor
+
+from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, reshape, transpose
+from relayc.frontend.onnx.core import Tensor, axes_of, converter, emit, ints, known
+from relayc.frontend.onnx.errors import OnnxError
+
+_METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
+
+
+def _floats(tensor: Tensor | None, what: str) -> tuple[float, ...]:
+    return () if tensor is None else tuple(float(v) for v in known(tensor, what).reshape(-1))
+
+
+def _resize(
+    x: Tensor, axes: tuple[int, ...], sizes: Sequence[int], scales: Sequence[float], roi: Sequence[float], **attributes: object
+) -> Tensor:
+    """Resizes `axes` of x to `sizes`: the axes that change are brought to the end, where Relay has the spatial ones."""
+    changed = [i for i, a in enumerate(axes) if sizes[i] != x.shape[a] or scales[i] != 1.0]
+    if attributes["coordinate_transformation_mode"] == "tf_crop_and_resize":
+        changed = list(range(len(axes)))
+        changed = [i for i in changed if (sizes[i], scales[i], roi[i], roi[len(axes) + i]) != (x.shape[axes[i]], 1.0, 0.0, 1.0)]
+    if not changed:
+        return x
+    if len(changed) > 3:
+        raise OnnxError(f"expected at most three axes that change, found {len(changed)}: {list(x.shape)} to {list(sizes)}")
+    last = [axes[i] for i in changed]
+    first = [a for a in range(x.rank) if a not in last]
+    moved = transpose(x, (*first, *last))
+    kept = moved.shape[: len(first)]
+    n = len(changed)
+    batch = moved if len(first) == 2 else reshape(moved, (1, _product(kept), *moved.shape[len(first) :]))
+    found = emit(
+        f"image.resize{n}d",
+        batch,
+        size=[sizes[i] for i in changed],
+        scales=[scales[i] for i in changed],
+        roi=[roi[j * len(axes) + i] for j in (0, 1) for i in changed] if roi else (),
+        layout=SPATIAL_LAYOUTS[n],
+        **attributes,
+    )
+    found = reshape(found, (*kept, *(sizes[i] for i in changed)))
+    order = (*first, *last)
+    return transpose(found, [order.index(a) for a in range(x.rank)])
+
+
+def _product(sizes: Sequence[int]) -> int:
+    found = 1
+    for size in sizes:
+        found *= size
+    return found
+
+
+def _method(mode: str) -> str:
+    if mode not in _METHODS:
+        raise OnnxError(f"attribute mode: expected {', '.join(_METHODS)}, found {mode!r}")
+    return _METHODS[mode]
+
+
+def _scaled(x: Tensor, scales: Sequence[float], axes: Sequence[int]) -> tuple[int, ...]:
+    if len(scales) != len(axes):
+        raise OnnxError(f"input scales: expected {len(axes)} values, found {len(scales)}")
+    return tuple(floor(x.shape[a] * s) for a, s in zip(axes, scales, strict=True))
+
+
+def _asymmetric(x: Tensor, scales: tuple[float, ...], mode: str) -> Tensor:
+    axes = tuple(range(x.rank))
+    sizes = _scaled(x, scales, axes)
+    return _resize(x, axes, sizes, scales, (), method=_method(mode), coordinate_transformation_mode="asymmetric", rounding_method="floor")
+
+
+@converter()
+def Upsample(x: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
+    return _asymmetric(x, tuple(scales), mode)
+
+
+@converter("Upsample", since=9)
+def Upsample_9(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+    return _asymmetric(x, _floats(scales, "scales"), mode)
+
+
+@converter(since=10)
+def Resize(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+    return _asymmetric(x, _floats(scales, "scales"), mode)
+
+
+@converter("Resize", since=11)
+def Resize_11(
+    x: Tensor,
+    roi: Tensor | None = None,
+    scales: Tensor | None = None,
+    sizes: Tensor | None = None,
+    *,
+    antialias: int = 0,
+    axes: Sequence[int] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Tensor:
+    if antialias and mode != "nearest":
+        raise OnnxError("attribute antialias: expected 0, found 1")
+    chosen = axes_of(axes, x.rank) if axes is not None else tuple(range(x.rank))
+    crop = coordinate_transformation_mode == "tf_crop_and_resize"
+    factors = _floats(scales, "scales")
+    if factors:
+        wanted = _scaled(x, factors, chosen) if not crop else _cropped(x, factors, chosen, _floats(roi, "roi"))
+    elif sizes is not None and sizes.type.num_elements:
+        wanted, factors = _sizes(x, ints(sizes, "sizes"), chosen, keep_aspect_ratio_policy)
+    else:
+        raise OnnxError("expected one of the inputs scales and sizes, found neither")
+    return _resize(
+        x,
+        chosen,
+        wanted,
+        factors,
+        _floats(roi, "roi") if crop else (),
+        method=_method(mode),
+        coordinate_transformation_mode=coordinate_transformation_mode,
+        rounding_method=nearest_mode if mode == "nearest" else "",
+        cubic_alpha=cubic_coeff_a,
+        cubic_exclude=exclude_outside,
+        extrapolation_value=extrapolation_value,
+    )
+
+
+def _cropped(x: Tensor, scales: Sequence[float], axes: Sequence[int], roi: Sequence[float]) -> tuple[int, ...]:
+    n = len(axes)
+    return tuple(floor(x.shape[a] * (roi[n + i] - roi[i]) * s) for i, (a, s) in enumerate(zip(axes, scales, strict=True)))
+
+
+def _sizes(x: Tensor, sizes: Sequence[int], axes: Sequence[int], policy: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Sizes and factors; a policy other than stretch has one factor for all axes (operator set 18)."""
+    if len(sizes) != len(axes):
+        raise OnnxError(f"input sizes: expected {len(axes)} values, found {len(sizes)}")
+    factors = tuple(s / x.shape[a] for s, a in zip(sizes, axes, strict=True))
+    if policy == "stretch":
+        return tuple(sizes), factors
+    if policy not in ("not_larger", "not_smaller"):
+        raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found {policy!r}")
+    factor = min(factors) if policy == "not_larger" else max(factors)
+    return tuple(floor(factor * x.shape[a] + 0.5) for a in axes), (factor,) * len(axes)

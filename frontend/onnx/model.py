@@ -1,0 +1,180 @@
+"""Loading: an ONNX model from a path, bytes or a ModelProto, checked, with its weights read on demand and copied at most once."""
+
+import mmap
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import TensorProto, numpy_helper
+from relayc.dialects.relay.types import DTYPES
+from relayc.frontend.onnx import wire
+from relayc.frontend.onnx.errors import OnnxError
+
+OLDEST_OPSET = 7
+NEWEST_OPSET = onnx.defs.onnx_opset_version()
+
+ModelLike = str | os.PathLike[str] | bytes | onnx.ModelProto
+
+
+def dtype_name(elem_type: int, what: str) -> str:
+    """relayc's name of an ONNX element type. Raises OnnxError, naming `what`, for one that relayc does not have."""
+    try:
+        name = onnx.helper.tensor_dtype_to_np_dtype(elem_type).name
+    except (KeyError, ValueError):
+        name = ""
+    if name not in DTYPES:
+        found = TensorProto.DataType.Name(elem_type) if elem_type in TensorProto.DataType.values() else elem_type
+        raise OnnxError(f"{what}: expected an element type among {', '.join(DTYPES)}, found {found}")
+    return name
+
+
+class Model:
+    """A checked ModelProto, without the raw data of its large initializers where that could be avoided.
+
+    Attributes:
+      proto: the message.
+      source: what to call the model in errors.
+      directory: where external data lies; None when the model did not come from a file.
+    """
+
+    def __init__(self, proto: onnx.ModelProto, source: str, directory: Path | None, read: dict[str, Callable[[], np.ndarray]]) -> None:
+        self.proto = proto
+        self.source = source
+        self.directory = directory
+        self._read = read
+        _check(proto, source)
+
+    def array(self, tensor: TensorProto) -> np.ndarray:
+        """The elements of an initializer; a view of the file, the bytes or the message where they can be used in place.
+
+        Raises:
+          OnnxError: an element type relayc does not have, a wrong number of bytes, external data that is missing or too short.
+        """
+        dtype = DTYPES[dtype_name(tensor.data_type, f"initializer {tensor.name}")]
+        shape = tuple(tensor.dims)
+        if tensor.data_location == TensorProto.EXTERNAL:
+            raw = self._external(tensor, int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
+        elif tensor.name in self._read:
+            raw = self._read[tensor.name]()
+        elif tensor.HasField("raw_data"):
+            raw = np.frombuffer(tensor.raw_data, np.uint8)
+        else:
+            return _typed_elements(tensor, shape, dtype)
+        expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        if raw.size != expected:
+            type_ = f"{dtype.name}{list(shape)}"
+            raise OnnxError(
+                f"{self.source}: initializer {tensor.name}: expected {expected} bytes for {type_}, found {raw.size}", located=True
+            )
+        if raw.ctypes.data % dtype.alignment:
+            raw = raw.copy()
+        return raw.view(dtype).reshape(shape)
+
+    def _external(self, tensor: TensorProto, expected: int) -> np.ndarray:
+        entries = {e.key: e.value for e in tensor.external_data}
+        where = f"{self.source}: initializer {tensor.name}: external data {entries.get('location', '')!r}"
+        if self.directory is None:
+            raise OnnxError(f"{where}: expected a model given by its path, so that the data can be found", located=True)
+        path = (self.directory / entries.get("location", "")).resolve()
+        if not path.is_relative_to(self.directory.resolve()):
+            raise OnnxError(f"{where}: expected a file inside {self.directory}", located=True)
+        if not path.is_file():
+            raise OnnxError(f"{where}: no such file in {self.directory}", located=True)
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", expected))
+        size = path.stat().st_size
+        if offset + length > size:
+            raise OnnxError(f"{where}: expected bytes {offset} to {offset + length}, found a file of {size} bytes", located=True)
+        return np.memmap(path, np.uint8, "r", offset, (length,)) if length else np.zeros(0, np.uint8)
+
+
+def _typed_elements(tensor: TensorProto, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    try:
+        return numpy_helper.to_array(tensor).reshape(shape).astype(dtype, copy=False)
+    except (ValueError, TypeError) as e:
+        raise OnnxError(f"initializer {tensor.name}: expected elements for {dtype.name}{list(shape)}, found others: {e}") from None
+
+
+def load(model: ModelLike) -> Model:
+    """Loads and checks a model.
+
+    Args:
+      model: path of an ONNX file, its contents, or a ModelProto (which is not changed).
+    Raises:
+      OnnxError: no such file, a truncated or corrupt one, one that is not ONNX, an opset outside 7 to the newest.
+    """
+    if isinstance(model, onnx.ModelProto):
+        return Model(model, "model", None, {})
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _load_buffer(model, "model", None, lambda span: np.frombuffer(model, np.uint8, span.length, span.offset))
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(f"model: expected a path, bytes or onnx.ModelProto, found {type(model).__name__}")
+    path = Path(model)
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise OnnxError(f"{path}: the file is empty", located=True)
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents:
+                # Read, not mapped: the model file may be written anew while its weights are in use.
+                return _load_buffer(
+                    contents, str(path), path.parent, lambda span: np.fromfile(path, np.uint8, span.length, offset=span.offset)
+                )
+    except OSError as e:
+        raise OnnxError(f"{path}: {e.strerror or e}", located=True) from None
+
+
+def _load_buffer(data: object, source: str, directory: Path | None, read: Callable[[wire.Span], np.ndarray]) -> Model:
+    proto = onnx.ModelProto()
+    with memoryview(data) as view:  # type: ignore[arg-type]
+        try:
+            message, spans = wire.split(view)
+            proto.ParseFromString(message)
+        except OnnxError as e:
+            raise OnnxError(f"{source}: {e}", located=True) from None
+        except DecodeError:
+            raise OnnxError(f"{source}: the file is truncated or not an ONNX model", located=True) from None
+    return Model(proto, source, directory, {name: lambda span=span: read(span) for name, span in spans.items()})
+
+
+def opset_versions(opset_import: object) -> dict[str, int]:
+    """Opset version by domain; ONNX's own domain is the empty string."""
+    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in opset_import}  # type: ignore[attr-defined]
+
+
+def _check(proto: onnx.ModelProto, source: str) -> None:
+    """The facts that the graph walk relies on. Raises OnnxError."""
+
+    def expect(condition: bool, expected: str, found: object) -> None:
+        if not condition:
+            raise OnnxError(f"{source}: not a valid ONNX model: expected {expected}, found {found}", located=True)
+
+    graph = proto.graph
+    opsets = opset_versions(proto.opset_import)
+    expect(proto.ir_version > 0, "an IR version", proto.ir_version)
+    expect(proto.HasField("graph"), "a graph", "none")
+    expect(bool(opsets), "an operator set version", "none")
+    expect(len(graph.output) > 0, "a graph with outputs", "none")
+    default = opsets.get("")
+    expect(default is None or default <= NEWEST_OPSET, f"operator set {OLDEST_OPSET} to {NEWEST_OPSET}", default)
+    expect(default is None or default >= OLDEST_OPSET, f"operator set {OLDEST_OPSET} to {NEWEST_OPSET}", default)
+    names = [t.name for t in graph.initializer]
+    repeated = {n for n in names if names.count(n) > 1} if len(set(names)) != len(names) else set()
+    expect(not repeated, "one initializer of each name", f"several named {', '.join(sorted(repeated))}")
+    expect(not graph.sparse_initializer, "dense initializers", "sparse ones")
+    _check_order(proto, expect)
+
+
+def _check_order(proto: onnx.ModelProto, expect: Callable[[bool, str, object], None]) -> None:
+    known = {i.name for i in proto.graph.input} | {t.name for t in proto.graph.initializer}
+    for index, node in enumerate(proto.graph.node):
+        label = node.name or f"{node.op_type}#{index}"
+        expect(bool(node.op_type), f"an operator in node {label}", "none")
+        missing = [name for name in node.input if name and name not in known]
+        expect(not missing, f"inputs of node {label} ({node.op_type}) that an earlier node makes", ", ".join(missing))
+        again = [name for name in node.output if name and name in known]
+        expect(not again, f"outputs of node {label} ({node.op_type}) that no other node makes", ", ".join(again))
+        known.update(node.output)
+    missing = [o.name for o in proto.graph.output if o.name not in known]
+    expect(not missing, "graph outputs that a node makes", ", ".join(missing))

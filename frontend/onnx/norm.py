@@ -1,0 +1,120 @@
+"""Normalisations."""
+
+from collections.abc import Sequence
+from math import prod
+
+from relayc.frontend.onnx.common import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
+from relayc.frontend.onnx.core import Tensor, axis_of, converter, current, emit
+from relayc.frontend.onnx.errors import OnnxError
+
+
+@converter()
+def BatchNormalization(
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    spatial: int = 1,
+    training_mode: int = 0,
+) -> Tensor:
+    if training_mode or any(current().wants(i) for i in range(1, 5)):
+        raise OnnxError("attribute training_mode: expected inference with one output, found training")
+    if not spatial and x.rank > 2 and scale.rank > 1:
+        raise OnnxError("attribute spatial: expected statistics for each channel (1), found 0")
+    # From operator set 15 on the parameters may have a wider type than the data.
+    wide = mean.dtype
+    data, parameters = cast(x, wide), [cast(t, wide) for t in (scale, bias, mean, var)]
+    if x.rank == 1:
+        data = reshape(data, (x.shape[0], 1))
+    found = emit("nn.batch_norm", data, *parameters, axis=1, epsilon=epsilon)[0]
+    return cast(reshape(found, x.shape), x.dtype)
+
+
+@converter()
+def InstanceNormalization(x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5) -> Tensor:
+    return emit("nn.instance_norm", x, scale, bias, axis=1, epsilon=epsilon)
+
+
+@converter(since=18)
+def GroupNormalization(x: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1) -> Tensor:
+    """Operator set 18 has one scale and bias per group, 21 one per channel."""
+    if current().opset < 21:
+        scale, bias = (_per_channel(t, x.shape[1]) for t in (scale, bias))
+    return emit("nn.group_norm", x, scale, bias, num_groups=num_groups, axis=1, epsilon=epsilon)
+
+
+def _per_channel(x: Tensor, channels: int) -> Tensor:
+    (groups,) = x.shape
+    repeated = broadcast_to(reshape(x, (groups, 1)), (groups, channels // groups))
+    return reshape(repeated, (channels,))
+
+
+def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A scale or bias that broadcasts to `shape`, as one vector."""
+    return reshape(broadcast_to(x, shape), (prod(shape),))
+
+
+@converter(since=17)
+def LayerNormalization(
+    x: Tensor, scale: Tensor, bias: Tensor | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Tensor | tuple[Tensor, ...]:
+    axis = axis_of(axis, x.rank)
+    normalised = x.shape[axis:]
+    rows = reshape(x, (*x.shape[:axis], prod(normalised)))
+    bias = bias or filled(normalised, 0, x.dtype)
+    found = emit("nn.layer_norm", rows, _flat(scale, normalised), _flat(bias, normalised), axis=-1, epsilon=epsilon)
+    result = reshape(found, x.shape)
+    if not (current().wants(1) or current().wants(2)):
+        return result
+    wide = cast(x, "float32") if stash_type == 1 else x
+    axes = tuple(range(axis, x.rank))
+    mean = emit("mean", wide, axis=axes, keepdims=True)
+    variance = emit("variance", wide, mean, axis=axes, keepdims=True)
+    return result, mean, emit("rsqrt", add(variance, epsilon))
+
+
+@converter(since=23)
+def RMSNormalization(x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Tensor:
+    axis = axis_of(axis, x.rank)
+    normalised = x.shape[axis:]
+    if scale.rank > len(normalised):
+        raise OnnxError(f"input scale: expected a shape that broadcasts to {list(normalised)}, found {list(scale.shape)}")
+    rows = reshape(x, (*x.shape[:axis], prod(normalised)))
+    return reshape(emit("nn.rms_norm", rows, _flat(scale, normalised), axis=-1, epsilon=epsilon), x.shape)
+
+
+@converter()
+def LRN(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
+    return emit("nn.lrn", x, size=size, axis=1, alpha=alpha, beta=beta, bias=bias)
+
+
+@converter()
+def LpNormalization(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
+    if p not in (1, 2):
+        raise OnnxError(f"attribute p: expected 1 or 2, found {p}")
+    axes = (axis_of(axis, x.rank),)
+
+    def compute(y: Tensor) -> Tensor:
+        squares = multiply(y, y) if p == 2 else emit("abs", y)
+        total = emit("sum", squares, axis=axes, keepdims=True)
+        norm = emit("sqrt", total) if p == 2 else total
+        # A row of zeros stays one: 0 / 1.
+        return emit("divide", y, emit("where", binary("equal", norm, 0.0), filled((), 1, y.dtype), norm))
+
+    return in_float32(x, compute)
+
+
+@converter(since=9)
+def MeanVarianceNormalization(x: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
+    axes = tuple(axis_of(a, x.rank, "axes") for a in axes)
+
+    def compute(y: Tensor) -> Tensor:
+        mean = emit("mean", y, axis=axes, keepdims=True)
+        variance = emit("variance", y, mean, axis=axes, keepdims=True)
+        return emit("divide", subtract(y, mean), add(emit("sqrt", variance), 1e-9))
+
+    return in_float32(x, compute)

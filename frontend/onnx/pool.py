@@ -1,0 +1,132 @@
+"""Poolings: MaxPool, AveragePool, LpPool and their global forms."""
+
+from collections.abc import Sequence
+from math import prod
+
+from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, binary, in_float32, multiply, spatial_rank, window_padding
+from relayc.frontend.onnx.conv import per_axis
+from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.onnx.errors import OnnxError
+
+
+def _window(
+    x: Tensor,
+    auto_pad: str,
+    ceil_mode: int,
+    dilations: Sequence[int] | None,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> dict[str, object]:
+    """The attributes of a Relay pooling, by those of an ONNX one."""
+    n = spatial_rank(x)
+    kernel, stride = per_axis(kernel_shape, n, "kernel_shape"), per_axis(strides, n, "strides")
+    dilation = per_axis(dilations, n, "dilations")
+    return {
+        "pool_size": kernel,
+        "strides": stride,
+        "dilation": dilation,
+        "padding": window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation),
+        "layout": SPATIAL_LAYOUTS[n],
+        # With auto_pad the padding says the output's size (rounded up for SAME, down for VALID), and there is nothing left to round.
+        "ceil_mode": bool(ceil_mode) and auto_pad == "NOTSET",
+    }
+
+
+@converter()
+def MaxPool(
+    x: Tensor,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    storage_order: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    if current().wants(1):
+        raise OnnxError("output Indices: expected it not to be used, found a use")
+    window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    return emit(f"nn.max_pool{spatial_rank(x)}d", x, **window)
+
+
+def _average(x: Tensor, window: dict[str, object], count_include_pad: bool) -> Tensor:
+    return emit(f"nn.avg_pool{spatial_rank(x)}d", x, **window, count_include_pad=count_include_pad)
+
+
+@converter()
+def AveragePool(
+    x: Tensor,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), bool(count_include_pad))
+
+
+@converter()
+def LpPool(
+    x: Tensor,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    p: int = 2,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """The p-norm of each window: a mean over whole windows is their sum up to a factor."""
+    window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    if window["ceil_mode"]:
+        window = _padded_to_whole_windows(x, window)
+    return _root(multiply(_average(_power(x, p), window, True), float(prod(kernel_shape))), p)
+
+
+def _padded_to_whole_windows(x: Tensor, window: dict[str, object]) -> dict[str, object]:
+    """The padding with which every window that ceil_mode starts is whole, so that a mean has the same divisor everywhere."""
+    kernel, stride, dilation, pads = (tuple(window[k]) for k in ("pool_size", "strides", "dilation", "padding"))  # type: ignore[call-overload]
+    n = len(kernel)
+    ends = list(pads)
+    for i, (size, k, s, r) in enumerate(zip(x.shape[2:], kernel, stride, dilation, strict=True)):
+        extent = (k - 1) * r + 1
+        padded = size + pads[i] + pads[n + i]
+        last = -(-(padded - extent) // s) * s
+        if last >= size + pads[i]:  # a window that starts in the padding at the end does not count
+            last -= s
+        ends[n + i] += max(last + extent - padded, 0)
+    return {**window, "padding": tuple(ends), "ceil_mode": False}
+
+
+def _power(x: Tensor, p: int) -> Tensor:
+    magnitude = emit("abs", x)
+    return magnitude if p == 1 else multiply(x, x) if p == 2 else binary("power", magnitude, float(p))
+
+
+def _root(x: Tensor, p: int) -> Tensor:
+    return x if p == 1 else emit("sqrt", x) if p == 2 else binary("power", x, 1.0 / p)
+
+
+def _spatial_axes(x: Tensor) -> tuple[int, ...]:
+    return tuple(range(2, x.rank))
+
+
+@converter()
+def GlobalAveragePool(x: Tensor) -> Tensor:
+    return emit("nn.global_avg_pool2d", x) if x.rank == 4 else emit("mean", x, axis=_spatial_axes(x), keepdims=True)
+
+
+@converter()
+def GlobalMaxPool(x: Tensor) -> Tensor:
+    return emit("nn.global_max_pool2d", x) if x.rank == 4 else emit("max", x, axis=_spatial_axes(x), keepdims=True)
+
+
+@converter()
+def GlobalLpPool(x: Tensor, *, p: int = 2) -> Tensor:
+    return in_float32(x, lambda y: _root(emit("sum", _power(y, p), axis=_spatial_axes(y), keepdims=True), p))

@@ -1,0 +1,178 @@
+"""Elementwise operators of one tensor."""
+
+from relayc.frontend.onnx.common import binary, cast, divide, in_float32, like, multiply
+from relayc.frontend.onnx.core import Tensor, constant, converter, emit
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.model import dtype_name
+
+_SAME_AS_RELAY = {
+    "Abs": "abs",
+    "Acos": "acos",
+    "Acosh": "acosh",
+    "Asin": "asin",
+    "Asinh": "asinh",
+    "Atan": "atan",
+    "Atanh": "atanh",
+    "BitwiseNot": "bitwise_not",
+    "Ceil": "ceil",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "IsNaN": "isnan",
+    "Log": "log",
+    "Neg": "negative",
+    "Not": "logical_not",
+    "Round": "round",
+    "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
+
+
+def _register(onnx_name: str, relay_name: str) -> None:
+    converter(onnx_name)(lambda x: emit(relay_name, x))
+
+
+for _onnx_name, _relay_name in _SAME_AS_RELAY.items():
+    _register(_onnx_name, _relay_name)
+
+
+@converter()
+def Reciprocal(x: Tensor) -> Tensor:
+    return divide(like(1, x), x)
+
+
+@converter()
+def IsInf(x: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
+    if detect_negative and detect_positive:
+        return emit("isinf", x)
+    if not detect_negative and not detect_positive:
+        return constant(False, "bool") if x.rank == 0 else emit("less", x, x)
+    return emit("equal", x, like(float("inf") if detect_positive else float("-inf"), x))
+
+
+@converter()
+def Cast(x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
+    # saturate and round_mode speak of float8 types, which relayc does not have.
+    return cast(x, dtype_name(to, "attribute to"))
+
+
+@converter()
+def CastLike(x: Tensor, target: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
+    return cast(x, target.dtype)
+
+
+@converter(since=26)
+def BitCast(x: Tensor, *, to: int) -> Tensor:
+    dtype = dtype_name(to, "attribute to")
+    if dtype != x.dtype:
+        raise OnnxError(f"expected a cast to the same type, found one from {x.dtype} to {dtype}")
+    return x
+
+
+@converter()
+def Clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
+    return x if min is None and max is None else emit("clip", x, a_min=min, a_max=max)
+
+
+@converter("Clip", since=11)
+def Clip_11(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    known = all(t is None or (t.is_known and t.foldable and t.dtype != "bool") for t in (low, high))
+    exact = x.is_float or all(t is None or abs(int(t.array.reshape(()))) < 1 << 53 for t in (low, high) if known)
+    if known and exact:
+        a_min, a_max = (None if t is None else float(t.array.reshape(())) for t in (low, high))
+        return x if a_min is None and a_max is None else emit("clip", x, a_min=a_min, a_max=a_max)
+    if low is not None:
+        x = emit("maximum", x, low)
+    return x if high is None else emit("minimum", x, high)
+
+
+# ---- activations that Relay spells out ------------------------------------------------------------------------------------------------
+
+
+@converter()
+def Elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return _exp_below_zero(x, alpha, 1.0)
+
+
+@converter()
+def Selu(x: Tensor, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Tensor:
+    return _exp_below_zero(x, alpha, gamma)
+
+
+@converter(since=12)
+def Celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return _exp_below_zero(x, alpha, 1.0, divide(x, alpha))
+
+
+def _exp_below_zero(x: Tensor, alpha: float, gamma: float, exponent: Tensor | None = None) -> Tensor:
+    """gamma * x where x is positive, else gamma * alpha * (exp(exponent) - 1)."""
+    # The exponent is cut off at 0, so that the branch not taken does not overflow.
+    negative = binary("subtract", emit("exp", binary("minimum", exponent or x, 0.0)), 1.0)
+    found = emit("where", binary("greater", x, 0.0), x, multiply(negative, alpha))
+    return found if gamma == 1.0 else multiply(found, gamma)
+
+
+@converter()
+def HardSigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    return emit("clip", binary("add", multiply(x, alpha), beta), a_min=0.0, a_max=1.0)
+
+
+@converter(since=14)
+def HardSwish(x: Tensor) -> Tensor:
+    return multiply(x, HardSigmoid(x, alpha=1 / 6, beta=0.5))
+
+
+@converter()
+def Softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)), written as max(x, 0) + log(1 + exp(-|x|)) so that large x does not overflow."""
+    small = emit("log", binary("add", emit("exp", emit("negative", emit("abs", x))), 1.0))
+    return emit("add", binary("maximum", x, 0.0), small)
+
+
+@converter()
+def Softsign(x: Tensor) -> Tensor:
+    return divide(x, binary("add", emit("abs", x), 1.0))
+
+
+@converter(since=18)
+def Mish(x: Tensor) -> Tensor:
+    return multiply(x, emit("tanh", Softplus(x)))
+
+
+@converter(since=24)
+def Swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return multiply(x, emit("sigmoid", x if alpha == 1.0 else multiply(x, alpha)))
+
+
+@converter(since=10)
+def ThresholdedRelu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return emit("where", binary("greater", x, alpha), x, like(0, x))
+
+
+@converter(since=9)
+def Shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
+    below = emit("where", binary("less", x, -lambd), binary("add", x, bias), like(0, x))
+    return emit("where", binary("greater", x, lambd), binary("subtract", x, bias), below)
+
+
+@converter(since=20)
+def Gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    if approximate == "none":
+        half = multiply(x, 0.5)
+        return multiply(half, binary("add", emit("erf", multiply(x, 0.5**0.5)), 1.0))
+    if approximate != "tanh":
+        raise OnnxError(f"attribute approximate: expected none or tanh, found {approximate!r}")
+    return in_float32(x, _gelu_tanh)
+
+
+def _gelu_tanh(x: Tensor) -> Tensor:
+    cube = multiply(multiply(x, x), x)
+    inner = multiply(emit("add", x, multiply(cube, 0.044715)), (2 / 3.141592653589793) ** 0.5)
+    return multiply(multiply(x, 0.5), binary("add", emit("tanh", inner), 1.0))

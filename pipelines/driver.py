@@ -78,7 +78,7 @@ def compile(
     instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
     level = outer.opt_level if opt_level is None else opt_level
     texts: dict[str, str] = {}
-    steps = {"relay": graph_pipeline(level), "te": relay_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
+    steps = {"relay": graph_pipeline(), "te": relay_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
     with PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments):
         signatures: dict[str, list[TensorSpec]] = {}
         program: TirModule | None = None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import onnx
+
 from relayc.dialects.relay import IRModule
 from relayc.frontend.onnx import (
     activation,

@@ -3,6 +3,7 @@
 from math import prod
 
 import numpy as np
+
 from relayc.frontend.onnx.common import cast, filled, reshape
 from relayc.frontend.onnx.core import Tensor, axis_of, constant, converter, current, emit, scalar
 from relayc.frontend.onnx.errors import OnnxError

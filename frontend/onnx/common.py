@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from relayc.dialects.relay.base import RelayError, broadcast_shapes
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.onnx.core import Tensor, constant, emit

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+
 from relayc.dialects import relay
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule, TensorType

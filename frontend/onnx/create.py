@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import ceil, prod
 
 import numpy as np
+
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.onnx.common import filled
 from relayc.frontend.onnx.core import Tensor, constant, converter, ints, known

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.onnx.core import Tensor, constant
 

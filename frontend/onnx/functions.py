@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 from onnx.defs import OpSchema, SchemaError
+
 from relayc.dialects.relay.types import numpy_dtype
 from relayc.frontend.onnx.core import Tensor, find_converter
 from relayc.frontend.onnx.errors import OnnxError

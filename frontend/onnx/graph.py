@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule, RelayError, TensorType
 from relayc.frontend.onnx import functions

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+
 from relayc.frontend.onnx.common import binary, cast, filled, reshape, strided_slice, transpose
 from relayc.frontend.onnx.core import Tensor, axis_of, constant, converter, emit, known, scalar
 from relayc.frontend.onnx.errors import OnnxError

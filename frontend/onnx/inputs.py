@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from onnx import GraphProto, ValueInfoProto
+
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import TensorProto, numpy_helper
+
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.onnx import wire
 from relayc.frontend.onnx.errors import OnnxError

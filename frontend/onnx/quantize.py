@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+
 from relayc.frontend.onnx.common import cast, multiply, reshape
 from relayc.frontend.onnx.conv import convolution
 from relayc.frontend.onnx.core import Tensor, axis_of, converter, emit

@@ -1,6 +1,7 @@
 """What steers the graph rather than computing: identities and branches."""
 
 from onnx import GraphProto
+
 from relayc.frontend.onnx.core import Tensor, converter, current
 from relayc.frontend.onnx.errors import OnnxError
 

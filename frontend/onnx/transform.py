@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+
 from relayc.frontend.onnx.common import broadcast_shape, broadcast_to, filled, reshape, strided_slice, transpose
 from relayc.frontend.onnx.core import Tensor, axes_of, axis_of, constant, converter, current, emit, ints
 from relayc.frontend.onnx.errors import OnnxError

@@ -19,7 +19,6 @@ MAX_VECTOR_BYTES = 4096
 OPT_LEVEL = 3
 
 _TO_OPENMP = (
-    "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",
     "arith-expand{include-bf16=true}",
     "math-expand-ops{ops=ceildivsi,fpowi}",
     "convert-linalg-to-loops",
@@ -55,7 +54,7 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
     """
     with module.context, module.operation.location:
         _check_vectors(module)
-        _run(module, "canonicalize", "cse")
+        _run(module, "canonicalize", "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
         expand_math(module)
         copies_to_linalg(module.operation)
         _run(module, *_TO_OPENMP)

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 import tvm_ffi
-from conftest import PARAMETER, build_artifact
+from handmade import PARAMETER, build_artifact
 from relayc.runtime import Module
 from relayc.runtime.artifact import ALIGNMENT
 

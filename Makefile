@@ -1,0 +1,42 @@
+# make demo   compile and run ResNet-50, check it, print a short table
+# make test   everything that CI runs: ruff, mypy, import-linter, lit, pytest
+# make lint   the first three
+# make clean  remove the virtual environment and what the tools leave behind
+#
+# From a bare machine with Python (3.10 to 3.13) and make; PYTHON=python3.12 picks another interpreter, JOBS=8 more test processes.
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint lit pytest clean
+
+demo: $(INSTALLED)
+	$(BIN)/python -m relayc.tools.demo
+
+test: lint lit pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lit: $(INSTALLED)
+	$(BIN)/lit -j $(JOBS) test/lit
+
+pytest: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+# Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/relayc
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

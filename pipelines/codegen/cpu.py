@@ -20,7 +20,7 @@ OPT_LEVEL = 3
 
 _TO_OPENMP = (
     "arith-expand{include-bf16=true}",
-    "math-expand-ops{ops=ceildivsi,fpowi}",
+    "convert-math-to-funcs",
     "convert-linalg-to-loops",
     "convert-scf-to-openmp",
 )

@@ -425,7 +425,9 @@ def _in_single(op: ir.Operation) -> ir.Operation:
         return like(type_, ir.F32Type.get()) if _is_narrow(type_) else type_
 
     operands = [arith.extf(single(v.type), v) if _is_narrow(v.type) else v for v in op.operands]
-    wide = ir.Operation.create(op.name, [single(r.type) for r in op.results], operands, dict((a.name, a.attr) for a in op.attributes))
+    wide = ir.Operation.create(
+        op.name, [single(r.type) for r in op.results], operands, {name: op.attributes[name] for name in op.attributes}
+    )
     for old, new in zip(op.results, wide.results, strict=True):
         old.replace_all_uses_with(arith.truncf(old.type, new) if _is_narrow(old.type) else new)
     op.erase()

@@ -1,0 +1,203 @@
+"""How the graph passes rewrite: rules in a table by operator, applied in program order until none applies; and what several passes share.
+
+    RULES = Rules("SimplifyInference")
+
+    @RULES.on("nn_dropout")
+    def drop_dropout(op, rw):
+        return op.data, ...
+
+A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own), and
+gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn. MLIR's own greedy
+driver is not used: it does not see that relay operations without uses are dead, and visits what a rule builds a whole sweep later.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import Constant, Fused
+from relayc.pipelines.passes import functions
+
+Found = ir.Value | Sequence[ir.Value] | None
+Rule = Callable[..., Found]
+
+_MAX_SWEEPS = 100
+
+
+def graph_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
+    """The blocks below an operation that hold graphs, inner ones first: its own and those of branches, not those of fusion groups."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                if not isinstance(op, Fused):
+                    yield from graph_blocks(op.operation)
+            yield block
+
+
+def drop_unused_params(mod: IRModule) -> None:
+    """Takes entries out of the parameter table that no relay.constant names."""
+    used: set[str] = set()
+
+    def visit(operation: ir.Operation) -> None:
+        for region in operation.regions:
+            for block in region.blocks:
+                for op in block.operations:
+                    if isinstance(op, Constant):
+                        used.add(op.key or "")
+                    visit(op.operation)
+
+    visit(mod.module.operation)
+    for key in mod.params.keys() - used:
+        del mod.params[key]
+
+
+class Rewriter:
+    """What a rule may ask of the program while it is rewritten.
+
+    Operations found dead stay in place until the sweep ends, as Python may still hold them: `users` leaves them out.
+
+    Attributes:
+      mod: the module.
+      changed: whether any rule has applied.
+    """
+
+    def __init__(self, mod: IRModule) -> None:
+        self.mod = mod
+        self.changed = False
+        self._dead: dict[ir.Operation, None] = {}
+        self._seen: set[ir.Operation] = set()
+
+    def users(self, value: ir.Value) -> list[ir.OpView]:
+        """The operations that use a value, once for each use."""
+        return [use.owner for use in value.uses if use.owner.operation not in self._dead]
+
+    def used_once(self, value: ir.Value) -> bool:
+        return len(self.users(value)) == 1
+
+    def array(self, value: ir.Value) -> np.ndarray | None:
+        """The elements of a constant; None for any other value."""
+        return self.mod.value_of(value)
+
+    def scalar(self, value: ir.Value) -> float | int | bool | None:
+        """The element of a constant with one element, or whose elements stand in the IR and are all the same; None for any other value."""
+        owner = value.owner
+        if not isinstance(owner, Constant):
+            return None
+        if owner.key is None:
+            attribute = ir.DenseElementsAttr(owner.attributes["value"])
+            if len(attribute) == 0 or not attribute.is_splat:
+                return None
+        array = self.array(value)
+        return array.reshape(-1)[0].item() if array is not None and array.size and (owner.key is None or array.size == 1) else None
+
+    def producer(self, value: ir.Value, name: str) -> Op | None:
+        """The operation that gives a value, where it is the operator `name` (its name in the IR)."""
+        owner = value.owner
+        return owner if isinstance(owner, Op) and owner.operation.name == f"relay.{name}" else None
+
+    def replace(self, op: Op, values: Sequence[ir.Value]) -> None:
+        """Lets `values` stand for the results of `op`, which dies, and with it what only it used."""
+        for result, value in zip(op.operation.results, values, strict=True):
+            if result != value:
+                result.replace_all_uses_with(value)
+        self.changed = True
+        self._kill(op.operation)
+
+    def _kill(self, operation: ir.Operation) -> None:
+        pending = [operation]
+        while pending:
+            dead = pending.pop()
+            if dead in self._dead:
+                continue
+            self._dead[dead] = None
+            for operand in dead.operands:
+                owner = operand.owner
+                if isinstance(owner, Op) and owner.pure and not any(self.users(r) for r in owner.operation.results):
+                    pending.append(owner.operation)
+
+    def sweep(self, block: ir.Block, table: dict[str, list[Rule]]) -> None:
+        """Offers every operation of a block to its rules, in order, then what they build."""
+        self._seen.clear()
+        for view in list(block.operations):
+            pending = [view]
+            while pending:
+                op = pending.pop()
+                operation = op.operation
+                if operation in self._dead or operation in self._seen:
+                    continue
+                self._seen.add(operation)
+                rules = table.get(operation.name)
+                if rules:
+                    pending += reversed(self._apply(op, rules))
+        for operation in self._dead:  # in the order in which they died: users before what they used
+            operation.erase()
+        self._dead.clear()
+
+    def _apply(self, op: Op, rules: list[Rule]) -> list[ir.OpView]:
+        """Applies the first rule that matches; gives the operations it built."""
+        for rule in rules:
+            with ir.InsertionPoint(op.operation), op.location:
+                found = rule(op, self)
+            if found is None:
+                continue
+            values = [found] if isinstance(found, ir.Value) else list(found)
+            built = self._built(values)
+            self.replace(op, values)
+            return built
+        return []
+
+    def _built(self, values: Sequence[ir.Value]) -> list[ir.OpView]:
+        """The operations behind `values` that this sweep has not visited, producers first: those a rule has just built."""
+        found: dict[ir.Operation, ir.OpView] = {}
+
+        def visit(value: ir.Value) -> None:
+            owner = value.owner
+            if isinstance(owner, ir.Block) or owner.operation in self._seen or owner.operation in found:
+                return
+            for operand in owner.operation.operands:
+                visit(operand)
+            found[owner.operation] = owner
+
+        for value in values:
+            visit(value)
+        return list(found.values())
+
+
+class Rules:
+    """A table of rewrite rules: name of an operator in the IR -> the rules tried on it, in order of registration."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.table: dict[str, list[Rule]] = {}
+
+    def on(self, *operators: str) -> Callable[[Rule], Rule]:
+        """Decorator: registers a rule (op, rewriter) -> values for these operators."""
+
+        def register(rule: Rule) -> Rule:
+            for operator in operators:
+                self.table.setdefault(f"relay.{operator}", []).append(rule)
+            return rule
+
+        return register
+
+    def apply(self, mod: IRModule) -> bool:
+        """Rewrites every function of a module until no rule applies; gives whether one did.
+
+        Raises:
+          RuntimeError: the rules undo each other.
+        """
+        changed = False
+        for func in functions(mod):
+            for _ in range(_MAX_SWEEPS):
+                rewriter = Rewriter(mod)
+                for block in list(graph_blocks(func)):
+                    rewriter.sweep(block, self.table)
+                if not rewriter.changed:
+                    break
+                changed = True
+            else:
+                raise RuntimeError(f"{self.name}: rules still apply after {_MAX_SWEEPS} sweeps")
+        return changed

@@ -1,0 +1,60 @@
+"""SimplifyInference: operators that only matter in training, or that inference can say in simpler ones (Relay's SimplifyInference)."""
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+from relayc.pipelines.passes import PassContext, module_pass
+
+RULES = Rules("SimplifyInference")
+
+
+def along_axis(vector: ir.Value, axis: int, rank: int) -> ir.Value:
+    """A vector as a tensor that broadcasts along dimension `axis` of one of `rank`: [n] -> [n, 1, ..., 1]."""
+    after = rank - 1 - axis
+    return build("expand_dims", vector, axis=1, num_newaxis=after) if after else vector
+
+
+def _constant(rw: Rewriter, value: float, dtype: str) -> ir.Value:
+    return rw.mod.constant(np.array(value, numpy_dtype(dtype)))
+
+
+@RULES.on("nn_batch_norm")
+def batch_norm(op: Op, rw: Rewriter) -> Found:
+    """batch_norm -> data * scale + shift with scale = gamma / sqrt(var + epsilon), shift = beta - mean * scale."""
+    data = TensorType.of(op.data)
+    axis = normalize_axis(op.axis, data.rank)
+    deviation = build("sqrt", build("add", op.moving_var, _constant(rw, op.epsilon, data.dtype)))
+    scale = build("divide", op.gamma if op.scale else _constant(rw, 1.0, data.dtype), deviation)
+    shift = build("negative", build("multiply", op.moving_mean, scale))
+    if op.center:
+        shift = build("add", op.beta, shift)
+    scaled = build("multiply", op.data, along_axis(scale, axis, data.rank))
+    return build("add", scaled, along_axis(shift, axis, data.rank)), op.moving_mean, op.moving_var
+
+
+@RULES.on("nn_dropout")
+def dropout(op: Op, rw: Rewriter) -> Found:
+    """dropout -> its data; the mask is ones."""
+    data = TensorType.of(op.data)
+    if not rw.users(op.operation.results[1]):
+        return op.data, op.data  # nobody reads the second
+    if not data.is_static:
+        return None
+    return op.data, build("ones", shape=data.shape, dtype=data.dtype)
+
+
+@RULES.on("copy")
+def copy(op: Op, rw: Rewriter) -> Found:
+    """copy -> its operand: values are never changed in place."""
+    return op.data
+
+
+@module_pass(opt_level=0, name="SimplifyInference")
+def simplify_inference(mod: IRModule, ctx: PassContext) -> IRModule:
+    """batch_norm and dropout in terms of simpler operators."""
+    RULES.apply(mod)
+    return mod

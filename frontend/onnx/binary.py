@@ -1,6 +1,6 @@
 """Elementwise operators of two or more tensors under numpy broadcasting."""
 
-from relayc.frontend.onnx.common import cast, divide, like, variadic
+from relayc.frontend.onnx.common import cast, divide, like, reshape, variadic
 from relayc.frontend.onnx.core import Tensor, converter, emit
 from relayc.frontend.onnx.errors import OnnxError
 
@@ -56,8 +56,6 @@ def Pow(x: Tensor, y: Tensor) -> Tensor:
 
 @converter(since=10)
 def Mod(a: Tensor, b: Tensor, *, fmod: int = 0) -> Tensor:
-    if a.is_float and not fmod:
-        raise OnnxError("attribute fmod: expected 1 for floats, found 0")
     return emit("mod" if fmod else "floor_mod", a, b)
 
 
@@ -75,9 +73,14 @@ def Where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 @converter()
 def PRelu(x: Tensor, slope: Tensor) -> Tensor:
-    per_channel = slope.rank == x.rank - 1 and slope.rank >= 1 and x.shape[1] == slope.shape[0] == slope.type.num_elements
-    if per_channel and x.is_float:
-        from relayc.frontend.onnx.common import reshape
-
-        return emit("nn.prelu", x, reshape(slope, slope.shape[:1]), axis=1)
+    if _per_channel(x, slope):
+        return emit("nn.prelu", x, reshape(slope, x.shape[1:2]), axis=1)
     return emit("where", emit("less", x, like(0, x)), emit("multiply", x, slope), x)
+
+
+def _per_channel(x: Tensor, slope: Tensor) -> bool:
+    """Whether there is a slope for each channel: [C, 1, ...], or [C] as exporters wrote it before operator set 9."""
+    if not x.is_float or x.rank < 2 or slope.type.num_elements != x.shape[1]:
+        return False
+    trailing = slope.rank == x.rank - 1 and slope.shape[0] == x.shape[1]
+    return trailing or (slope.rank == 1 and slope.shape[0] != x.shape[-1])

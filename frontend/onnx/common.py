@@ -29,7 +29,7 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
         return x
     if prod(x.shape) != prod(shape):
         raise OnnxError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")
-    return _fold(x, lambda a: a.reshape(shape)) or emit("reshape", x, newshape=shape)
+    return _fold(x, lambda a: a.reshape(shape)) or emit("reshape", x, newshape=shape, allowzero=0 in shape)
 
 
 def transpose(x: Tensor, axes: Sequence[int]) -> Tensor:

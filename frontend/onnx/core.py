@@ -103,7 +103,7 @@ class Tensor:
 
 def _enter(tensor: Tensor) -> ir.Value:
     with ir.Location.name(tensor.name or "constant"):
-        return current().module.constant(np.asarray(tensor.array, order="C"), tensor.name or "const")
+        return _MODULE.get().constant(np.asarray(tensor.array, order="C"), tensor.name or "const")
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
@@ -125,7 +125,6 @@ class Node:
       inline: converts a subgraph of the node in place and gives its outputs.
     """
 
-    module: IRModule
     opset: int
     outputs: Sequence[str]
     inline: Callable[[onnx.GraphProto], list[Tensor]]
@@ -135,6 +134,7 @@ class Node:
         return output < len(self.outputs) and bool(self.outputs[output])
 
 
+_MODULE: contextvars.ContextVar[IRModule] = contextvars.ContextVar("onnx_module")
 _NODE: contextvars.ContextVar[Node] = contextvars.ContextVar("onnx_node")
 
 
@@ -144,7 +144,18 @@ def current() -> Node:
 
 
 @contextmanager
+def building(module: IRModule) -> Iterator[None]:
+    """Constants are entered in `module`."""
+    token = _MODULE.set(module)
+    try:
+        yield
+    finally:
+        _MODULE.reset(token)
+
+
+@contextmanager
 def converting(node: Node) -> Iterator[None]:
+    """`node` is the one that `current` gives."""
     token = _NODE.set(node)
     try:
         yield

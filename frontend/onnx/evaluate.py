@@ -43,7 +43,7 @@ def evaluate(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) 
     arrays = dict(zip((n for n in node.output if n), map(np.asarray, found), strict=True))
     if any(a.dtype.name not in DTYPES or a.nbytes > _MAX_OUTPUT_BYTES for a in arrays.values()):
         return None
-    nothing = constant(np.zeros(0, np.float32))
+    nothing = constant(0)
     return tuple(constant(arrays[n]) if n else nothing for n in node.output)
 
 

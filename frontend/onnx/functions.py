@@ -9,7 +9,7 @@ from onnx.defs import OpSchema, SchemaError
 from relayc.dialects.relay.types import numpy_dtype
 from relayc.frontend.onnx.core import Tensor, find_converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.model import opset_versions
+from relayc.frontend.onnx.model import NEWEST_OPSET, opset_versions
 
 FunctionKey = tuple[str, str, str]
 """Domain, name and overload."""
@@ -46,6 +46,17 @@ def schema_function(node: NodeProto, domain: str, opset: int, inputs: Sequence[T
         return None
     types = [_type_proto(t).SerializeToString() for t in inputs]
     return _parsed(schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types))
+
+
+def default_attributes(node: NodeProto, domain: str, opset: int) -> dict[str, AttributeProto]:
+    """The attributes an operator has where a node does not give them, by its schema."""
+    schema = _schema(domain, node.op_type, opset)
+    return {} if schema is None else {n: a.default_value for n, a in schema.attributes.items() if a.default_value.name}
+
+
+def body_opsets(function: FunctionProto, outer: Mapping[str, int]) -> dict[str, int]:
+    """Operator sets of a function's body: its own, those of its caller where it says nothing, and the newest where neither does."""
+    return {"": NEWEST_OPSET, **outer, **opset_versions(function.opset_import)}
 
 
 def _parsed(body: bytes | FunctionProto) -> FunctionProto | None:
@@ -104,7 +115,7 @@ def _collect(
         key = (domain, node.op_type, node.overload, opset)
         if function is not None and key not in seen:
             seen.add(key)
-            _collect(function, opset_versions(function.opset_import), local, f"{label}/", found, seen)
+            _collect(function, body_opsets(function, opsets), local, f"{label}/", found, seen)
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
                 _collect(attribute.g, opsets, local, f"{label}/", found, seen)

@@ -11,7 +11,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule, RelayError, TensorType
 from relayc.frontend.onnx import functions
-from relayc.frontend.onnx.core import Node, Tensor, converting, find_converter
+from relayc.frontend.onnx.core import Node, Tensor, building, converting, find_converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.evaluate import evaluate
 from relayc.frontend.onnx.inputs import input_types
@@ -73,7 +73,7 @@ class Importer:
             self.module = IRModule(ir.Module.create())
             self.block = _function(self.module, [t.given for t in self.types.values()])
             self.argument_names = list(self.types)
-            with ir.InsertionPoint(self.block):
+            with ir.InsertionPoint(self.block), building(self.module):
                 self._enter_inputs()
                 self._enter_initializers()
                 self._convert_nodes(self.graph.node, self.scope, self.progress)
@@ -154,20 +154,28 @@ class Importer:
             function = function or functions.schema_function(node, domain, opset, inputs)
             if function is None:
                 raise OnnxError("expected an operator with a mapping or a function body for these inputs, found none")
-            return self._inline_function(function, node, inputs, label)
-        here = Node(self.module, opset, node.output, lambda graph: self._inline_graph(graph, label, scope))
+            return self._inline_function(function, node, inputs, label, functions.default_attributes(node, domain, opset), scope.opsets)
+        here = Node(opset, node.output, lambda graph: self._inline_graph(graph, label, scope))
         with converting(here):
             return convert(inputs, {a.name: _attribute(a) for a in node.attribute})
 
-    def _inline_function(self, function: FunctionProto, node: NodeProto, inputs: list[Tensor | None], label: str) -> list[Tensor]:
-        given = {a.name: a for a in function.attribute_proto} | {a.name: a for a in node.attribute}
-        body = Scope(opset_versions(function.opset_import), attributes=given, path=f"{label}/")
+    def _inline_function(
+        self,
+        function: FunctionProto,
+        node: NodeProto,
+        inputs: list[Tensor | None],
+        label: str,
+        defaults: dict[str, AttributeProto],
+        opsets: Mapping[str, int],
+    ) -> list[Tensor]:
+        given = defaults | {a.name: a for a in (*function.attribute_proto, *node.attribute)}
+        body = Scope(functions.body_opsets(function, opsets), attributes=given, path=f"{label}/")
         functions.check_supported(self.model.source, function, body.opsets, self.functions)
         body.values.update({name: t for name, t in zip(function.input, inputs, strict=False) if t is not None})
         # An optional input that is not given: nodes of the body that name it do not get it either.
         absent = set(function.input) - body.values.keys()
         self._convert_nodes([_without_inputs(n, absent) for n in function.node], body)
-        return [body[name] for name, _ in zip(function.output, node.output, strict=False)]
+        return [body[name] if wanted else _NOTHING for name, wanted in zip(function.output, node.output, strict=False)]
 
     def _inline_graph(self, graph: GraphProto, label: str, scope: Scope) -> list[Tensor]:
         body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/")
@@ -176,6 +184,10 @@ class Importer:
             body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
+
+
+_NOTHING = Tensor(TensorType((), "float32"))
+"""In the place of an output that nothing uses."""
 
 
 def _function(module: IRModule, arguments: list[TensorType]) -> ir.Block:

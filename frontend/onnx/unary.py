@@ -68,14 +68,6 @@ def CastLike(x: Tensor, target: Tensor, *, saturate: int = 1, round_mode: str = 
     return cast(x, target.dtype)
 
 
-@converter(since=26)
-def BitCast(x: Tensor, *, to: int) -> Tensor:
-    dtype = dtype_name(to, "attribute to")
-    if dtype != x.dtype:
-        raise OnnxError(f"expected a cast to the same type, found one from {x.dtype} to {dtype}")
-    return x
-
-
 @converter()
 def Clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
     return x if min is None and max is None else emit("clip", x, a_min=min, a_max=max)

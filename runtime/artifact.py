@@ -130,5 +130,5 @@ def aligned_array(shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> np
     """An uninitialised array of `num_bytes` bytes that begins at a multiple of ALIGNMENT."""
     raw = np.empty(num_bytes + ALIGNMENT, np.uint8)
     # ndarray.ctypes and __array_interface__ say the same, in four times the time.
-    address = ctypes.addressof(ctypes.c_char.from_buffer(raw))
+    address = ctypes.addressof(ctypes.c_char.from_buffer(raw.data))
     return np.ndarray(shape, dtype, raw, -address % ALIGNMENT)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tvm_ffi
+
 from relayc.runtime.artifact import Artifact, BufferRef, TensorSpec, aligned_array, aligned_empty, numpy_dtype
 from relayc.runtime.profile import Profile, make_profile
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
@@ -154,7 +155,8 @@ class Module:
 
     Attributes:
       inputs, outputs: names, shapes and dtypes of what `main` takes and gives, in order.
-      kernels: what each kernel is made of, in the order of their first call.
+      kernels: what each kernel is made of.
+      step_kernels: the kernels that a call of `main` runs, in execution order; one that runs twice is there twice.
       ir: text of the stages that were kept ("relay", "te", "tir", "llvm").
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
@@ -170,6 +172,7 @@ class Module:
         self.stats = dict(artifact.stats)
         self.target = artifact.target
         self._infos = {kernel.name: kernel for kernel in artifact.kernels}
+        self.step_kernels = tuple(self._infos[step.kernel] for step in artifact.steps)
         self._functions = {name: self._make_function(name, address) for name, address in artifact.functions.items()}
 
     def _make_function(self, name: str, address: int) -> Function:
@@ -255,8 +258,7 @@ class Module:
             start = time.perf_counter()
             main(*arrays)
             whole.append(time.perf_counter() - start)
-        kernels = [self._infos[step.kernel] for step in self._artifact.steps]
-        return make_profile(kernels, [statistics.median(seconds) for seconds in times], statistics.median(whole))
+        return make_profile(self.step_kernels, [statistics.median(seconds) for seconds in times], statistics.median(whole))
 
     def __repr__(self) -> str:
         return f"<relayc module: {self._functions['main']!r}, {len(self.kernels)} kernels, target {self.target}>"

@@ -1,5 +1,6 @@
 """Where the time of a call goes: one row for each step of `main`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.runtime.artifact import KernelInfo
@@ -51,7 +52,7 @@ class Profile:
         return "\n".join([head, *lines, total])
 
 
-def make_profile(kernels: list[KernelInfo], seconds: list[float], latency: float) -> Profile:
+def make_profile(kernels: Sequence[KernelInfo], seconds: Sequence[float], latency: float) -> Profile:
     """A profile of steps in execution order; a step too short for the clock counts as a nanosecond."""
     seconds = [max(s, 1e-9) for s in seconds]
     total = sum(seconds)

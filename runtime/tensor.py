@@ -6,6 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import tvm_ffi
+
 from relayc.runtime.artifact import numpy_dtype
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

@@ -1,0 +1,187 @@
+"""The command `relayc`.
+
+    relayc run MODEL       compiles an ONNX model and runs it
+    relayc inspect MODEL   shows its kernels: operators, FLOPs, bytes, time
+    relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
+
+Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line.
+"""
+
+import argparse
+import importlib.metadata
+import statistics
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from relayc.dialects.mlir import ir
+from relayc.runtime import Module, set_num_threads
+from relayc.tools import opt
+from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
+from relayc.tools.reference import ATOL, RTOL, compare, run_onnxruntime
+from relayc.tools.tables import profile_table, stage_table
+
+
+class CommandError(Exception):
+    """Something that the user can mend, said in one line."""
+
+
+@contextmanager
+def import_progress() -> Iterator[Any]:
+    """A callback (done, total) that moves a progress bar on stderr; nothing is shown where stderr is not a terminal."""
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("importing", total=None)
+
+        def advance(done: int, total: int) -> None:
+            if done == total:
+                progress.update(task, description="compiling", completed=0, total=None)
+            else:
+                progress.update(task, completed=done, total=total)
+
+        yield advance
+
+
+def compile_with_progress(model: Path, **options: Any) -> Module:
+    """Compiles an ONNX file with options of `relayc.compile`; a progress bar shows how far it is."""
+    from relayc.pipelines.driver import compile as compile_
+
+    with import_progress() as progress:
+        module = compile_(model, progress=progress, **options)
+    assert isinstance(module, Module)  # not an IRModule: nobody asked to stop early
+    return module
+
+
+def compile_model(arguments: argparse.Namespace) -> Module:
+    """Compiles the model of a command with its options."""
+    if arguments.threads is not None:
+        set_num_threads(arguments.threads)
+    shapes = dict(arguments.shape)
+    return compile_with_progress(arguments.model, shapes=shapes, opt_level=arguments.opt_level, dump_ir=arguments.dump_ir)
+
+
+def _inputs(module: Module, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
+    if arguments.inputs is None:
+        return random_inputs(module.inputs, arguments.seed)
+    return load_inputs(arguments.inputs, module.inputs)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc run`: compiles, runs, and as asked for saves, checks, times and profiles."""
+    module = compile_model(arguments)
+    inputs = _inputs(module, arguments)
+    outputs = module.run(inputs)
+    console.print(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s")
+    for spec in module.outputs:
+        console.print(f"output {spec.name}: {spec}", markup=False)
+    if arguments.outputs is not None:
+        save_outputs(arguments.outputs, outputs)
+    if arguments.repeat:
+        _print_latency(module, inputs, arguments.repeat, console)
+    if arguments.profile:
+        console.print(stage_table(module.stats))
+        console.print(profile_table(module.profile(inputs)))
+    if arguments.check:
+        _check(arguments.model, inputs, outputs, console)
+
+
+def _print_latency(module: Module, inputs: dict[str, np.ndarray], repeat: int, console: Console) -> None:
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        module.run(inputs)
+        seconds.append((time.perf_counter() - start) * 1e3)
+    console.print(f"latency: median {statistics.median(seconds):.3f} ms, least {min(seconds):.3f} ms, {repeat} runs")
+
+
+def _check(model: Path, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], console: Console) -> None:
+    try:
+        reference = run_onnxruntime(model, inputs)
+    except ModuleNotFoundError as error:
+        raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
+    found = compare(outputs, reference)
+    if not found.agrees:
+        raise CommandError(f"results differ from ONNX Runtime by up to {found.difference:.3g} (allowed: rtol {RTOL:g}, atol {ATOL:g})")
+    console.print(f"agrees with ONNX Runtime: largest difference {found.difference:.3g}")
+
+
+def inspect(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc inspect`: compiles and shows what the model became."""
+    module = compile_model(arguments)
+    profile = module.profile(_inputs(module, arguments))
+    for kind, specs in (("input", module.inputs), ("output", module.outputs)):
+        for spec in specs:
+            console.print(f"{kind} {spec.name}: {spec}", markup=False)
+    console.print(stage_table(module.stats))
+    console.print(profile_table(profile))
+    console.print(f"{profile.seconds * 1e3:.3f} ms in kernels, {profile.latency * 1e3:.3f} ms a call")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
+    return int(text)
+
+
+def _add_model_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="an ONNX file")
+    parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: random, from --seed)")
+    parser.add_argument("--seed", type=int, default=0, help="of random inputs (default 0)")
+    shape_help = "shape of an input with symbolic dimensions; may be repeated"
+    parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
+    parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="optimisation level (default 3)")
+    parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
+    parser.add_argument("--dump-ir", type=Path, metavar="DIR", help="write the IR after each pass into DIR")
+    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="relayc", description="Compile and run ONNX models.")
+    parser.add_argument("--version", action="version", version=f"relayc {importlib.metadata.version('relayc')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    runner = commands.add_parser("run", help="compile a model and run it", description="Compile an ONNX model and run it.")
+    _add_model_options(runner)
+    runner.add_argument("--outputs", type=Path, metavar="OUT.npz", help="save the outputs by name")
+    runner.add_argument("--repeat", type=_count, metavar="N", help="run N more times and print the latency")
+    runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
+    runner.add_argument("--check", action="store_true", help="compare the outputs with those of ONNX Runtime")
+    runner.set_defaults(action=run)
+    about = "Compile an ONNX model and show its kernels: operators, FLOPs, bytes, time."
+    inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
+    _add_model_options(inspector)
+    inspector.set_defaults(action=inspect)
+    commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code; argparse ends the process with 2 for a wrong command line."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["opt"]:
+        return opt.main(argv[1:])
+    arguments = make_parser().parse_args(argv)
+    try:
+        arguments.action(arguments, Console(highlight=False, soft_wrap=not sys.stdout.isatty()))
+    except KeyboardInterrupt:
+        print("relayc: interrupted", file=sys.stderr)
+        return 130
+    except (CommandError, OSError, TypeError, ValueError, ir.MLIRError) as error:
+        if arguments.verbose:
+            traceback.print_exc()
+        print(f"relayc: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -37,6 +37,7 @@ _TO_LLVM = (
     "finalize-memref-to-llvm",
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
     "convert-cf-to-llvm",
+    "convert-ub-to-llvm",
     "convert-openmp-to-llvm",
     "reconcile-unrealized-casts",
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.graph import Node
-from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
+from relayc.pipelines.schedule.index import Index, Var, linearize, reshape
 
 
 @dataclass
@@ -71,19 +71,17 @@ class Analysis:
         self.found.irregular.update(index.terms)
 
     def _view(self, node: Node, indices: Sequence[Index]) -> None:
-        source, offset = node.inputs[0], linearize(indices, node.shape)
+        source = node.inputs[0]
         if source.kind == "arg" or id(source) in self.bound:
-            self.found.offsets.append((source, offset))
+            self.found.offsets.append((source, linearize(indices, node.shape)))
             return
-        point = []
-        for extent, stride in zip(source.shape, strides_of(source.shape), strict=True):
-            split = offset.split(stride)
-            if split is None:
-                self._irregular(offset)
-                split = Index(), Index()
-            offset = split[1]
-            point.append(Index() if extent == 1 else split[0])
-        self.visit(source, point)
+        self.visit(source, reshape(indices, node.shape, source.shape, self._split))
+
+    def _split(self, index: Index, divisor: int) -> tuple[Index, Index]:
+        split = index.split(divisor)
+        if split is None:
+            self._irregular(index)
+        return split or (Index(), Index())
 
     def _generic(self, node: Node, indices: Sequence[Index]) -> None:
         structured = node.structured
@@ -92,7 +90,9 @@ class Analysis:
             if loop is not None:
                 point[loop] = index
         if node.is_reduction:
-            variables = self.reduction_vars.setdefault(id(structured), [Var(0, structured.extents[d] - 1, name=f"r{d}") for d in structured.reduction_dims])
+            variables = self.reduction_vars.setdefault(
+                id(structured), [Var(0, structured.extents[d] - 1, name=f"r{d}") for d in structured.reduction_dims]
+            )
             for d, var in zip(structured.reduction_dims, variables, strict=True):
                 point[d] = Index.of(var)
         for source, amap in zip(structured.inputs, structured.maps, strict=True):
@@ -126,7 +126,9 @@ class Analysis:
         return split[isinstance(e, ir.AffineModExpr)]
 
 
-def collapse(variables: Sequence[Var], extents: Sequence[int], accesses: Accesses, more: Sequence[Index] = ()) -> list[tuple[list[Var], int]]:
+def collapse(
+    variables: Sequence[Var], extents: Sequence[int], accesses: Accesses, more: Sequence[Index] = ()
+) -> list[tuple[list[Var], int]]:
     """Adjacent loops that every access walks as if they were one, as groups (variables, extent of the group).
 
     In a group the last variable stands for the whole; the others are 0. `more` are further offsets (of stores) to respect.

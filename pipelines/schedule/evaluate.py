@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.graph import Node, NotStructured
-from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
+from relayc.pipelines.schedule.index import Index, Var, linearize, reshape
 
 Value = ir.Value
 
@@ -75,9 +75,7 @@ class Evaluator:
         if stride == 1:
             return emit.create("vector.load", [emit.vector_of(self.width, element)], [buffer, emit.materialize(base)])
         if stride == -1:
-            value = emit.create(
-                "vector.load", [emit.vector_of(self.width, element)], [buffer, emit.materialize(base - (self.width - 1))]
-            )
+            value = emit.create("vector.load", [emit.vector_of(self.width, element)], [buffer, emit.materialize(base - (self.width - 1))])
             return _shuffle(value, value, range(self.width - 1, -1, -1))
         if stride == 2 and self.width > 1:
             return self._load_pairs(buffer, element, base)
@@ -199,16 +197,13 @@ class Evaluator:
 
     def _view(self, node: Node, indices: Sequence[Index]) -> Value:
         source = node.inputs[0]
-        offset = linearize(indices, node.shape)
         if source in self.buffers:
-            return self.load(source, offset)
-        # Dimensions of size 1 at either side take no part in the split.
-        point = []
-        for extent, stride in zip(source.shape, strides_of(source.shape), strict=True):
-            quotient = self.divide(offset, stride, "quotient") if stride > 1 else offset
-            offset = self.divide(offset, stride, "remainder") if stride > 1 else Index()
-            point.append(Index() if extent == 1 else quotient)
+            return self.load(source, linearize(indices, node.shape))
+        point = reshape(indices, node.shape, source.shape, self._quotient_and_rest)
         return self.at(source, point)
+
+    def _quotient_and_rest(self, index: Index, divisor: int) -> tuple[Index, Index]:
+        return self.divide(index, divisor, "quotient"), self.divide(index, divisor, "remainder")
 
     def _slice(self, node: Node, indices: Sequence[Index]) -> Value:
         point = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]

@@ -195,7 +195,9 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
         block = operation.regions[0].blocks[0]
     except (IndexError, TypeError, ValueError) as e:
         raise NotStructured(f"{operation.name}: {e}") from None
-    inputs = [values[v] if isinstance(v.type, ir.RankedTensorType) else Node("splat", (), v.type, op=_constant(v)) for v in operands[:-outputs]]
+    inputs = [
+        values[v] if isinstance(v.type, ir.RankedTensorType) else Node("splat", (), v.type, op=_constant(v)) for v in operands[:-outputs]
+    ]
     inits = [values[v] for v in operands[len(operands) - outputs :]]
     loops = maps[0].n_dims
     extents: list[int] = [0] * loops

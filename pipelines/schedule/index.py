@@ -4,7 +4,7 @@ Schedules evaluate tensors at an `Index` per dimension. Its form says how memory
 lanes, 1 a contiguous vector, anything else a strided one. Ranges let division, remainder and bounds checks fold away.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,3 +112,26 @@ def strides_of(shape: tuple[int, ...]) -> list[int]:
         strides.append(step)
         step *= extent
     return strides[::-1]
+
+
+def reshape(
+    indices: Sequence[Index], shape: Sequence[int], target: Sequence[int], split: Callable[[Index, int], tuple[Index, Index]]
+) -> list[Index]:
+    """Indices of an element of a tensor of `shape` after a row-major reshape to `target`.
+
+    Leading and trailing dimensions that both shapes share keep their indices; `split` gives quotient and remainder of those between.
+    """
+    shape, target = list(shape), list(target)
+    limit, front, back = min(len(shape), len(target)), 0, 0
+    while front < limit and shape[front] == target[front]:
+        front += 1
+    while back < limit - front and shape[-1 - back] == target[-1 - back]:
+        back += 1
+    end, target_end = len(shape) - back, len(target) - back
+    offset = linearize(indices[front:end], shape[front:end])
+    middle = []
+    extents = target[front:target_end]
+    for extent, stride in zip(extents, strides_of(tuple(extents)), strict=True):
+        quotient, offset = split(offset, stride) if stride > 1 else (offset, Index())
+        middle.append(Index() if extent == 1 else quotient)
+    return [*indices[:front], *middle, *indices[end:]]

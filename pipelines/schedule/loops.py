@@ -98,7 +98,9 @@ def _element_bytes(type_: ir.Type) -> int:
 class _Nest:
     """One loop nest that writes one node."""
 
-    def __init__(self, node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: Value, offset: Callable[[Point], Index]) -> None:
+    def __init__(
+        self, node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: Value, offset: Callable[[Point], Index]
+    ) -> None:
         self.node, self.evaluator, self.parameters, self.buffer, self.offset = node, evaluator, parameters, buffer, offset
         self.variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(node.shape)]
         self.accesses = self._analyse(node, [Index.of(v) for v in self.variables])

@@ -135,7 +135,10 @@ class _TirLowering:
         outs = _specs(function, "output", signature.results, [f"out{i}" for i in range(len(signature.results))])
         if scheduled.workspace_bytes:
             outs += (TensorSpec("workspace", (scheduled.workspace_bytes,), "uint8"),)
-        read = {k: [ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[k])] if k in function.attributes else [] for k in ("relay.ops", "relay.sources")}
+        read = {
+            k: [ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[k])] if k in function.attributes else []
+            for k in ("relay.ops", "relay.sources")
+        }
         moved = sum(s.num_bytes for s in (*ins, *outs))
         return KernelInfo(name, ins, outs, tuple(read["relay.ops"]), tuple(read["relay.sources"]), kernel_flops(function), moved)
 

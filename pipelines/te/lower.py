@@ -164,6 +164,6 @@ def _literal(op: Constant) -> ir.Value:
     """A constant inside a fusion group: one element, a splat of which every use broadcasts."""
     array = dense_array(op.attributes["value"])
     type_ = TensorType.of_array(array)
-    if array.size == 0 or not (array == array.flat[0]).all() and array.size > 1:
+    if array.size == 0 or (not (array == array.flat[0]).all() and array.size > 1):
         raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
     return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])

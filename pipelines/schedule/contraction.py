@@ -1,0 +1,280 @@
+"""Contractions (matrix products and convolutions) recognised in a kernel: which loops are rows, columns, batch and reduction, and how each
+operand is read.
+
+A contraction is acc + a * b over reduction loops. Columns are the parallel loops that only the operand B moves along, rows those that only
+A moves along, batch those that both do. Lanes run along the columns: B gives vectors, A scalars that are broadcast. For a convolution in
+NCHW, B is either the weights (lanes along output channels; works for any stride, dilation and padding) or, for a 1x1 convolution, the
+image itself (lanes along pixels).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.schedule.access import Accesses, Analysis, collapse
+from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured, sources
+from relayc.pipelines.schedule.index import Index, Var, linearize, reshape
+
+
+@dataclass
+class Operand:
+    """How an operand is read at a loop point.
+
+    Attributes:
+      node: what is read: the operand without views, slices and paddings around it.
+      indices: its indices as functions of the loop variables.
+      checks: (index, extent) for each dimension that a padding with zeros lets run out of bounds.
+      casts: names of the conversions that the body applies to the element, with their result types.
+    """
+
+    node: Node
+    indices: list[Index]
+    checks: list[tuple[Index, int]]
+    casts: list[tuple[str, ir.Type]]
+
+    @property
+    def offset(self) -> Index:
+        return linearize(self.indices, self.node.shape)
+
+    @property
+    def variables(self) -> set[Var]:
+        return {v for i in self.indices for v in i.terms} | {v for i, _ in self.checks for v in i.terms}
+
+
+@dataclass
+class Contraction:
+    """A kernel whose result is a contraction, or an elementwise function of one (the epilogue).
+
+    Attributes:
+      node, root: the contraction, and the result in the same element order.
+      a, b: the operands: A along rows, B along columns.
+      variables: loop variable of each loop of the contraction.
+      batch, rows, columns: parallel loops, outermost first; each of rows and columns groups loops that collapse to one (the last variable
+        of a group stands for it).
+      reduction: reduction loops; those in `checked` first, as paddings bound them.
+    """
+
+    node: Node
+    root: Node
+    a: Operand
+    b: Operand
+    variables: list[Var]
+    batch: list[Var]
+    rows: list[tuple[list[Var], int]]
+    columns: list[tuple[list[Var], int]]
+    reduction: list[Var]
+    checked: set[Var]
+
+    @property
+    def structured(self) -> Structured:
+        return self.node.structured
+
+    @property
+    def column_extent(self) -> int:
+        return self.columns[0][1]
+
+    @property
+    def row_extent(self) -> int:
+        return prod(extent for _, extent in self.rows)
+
+    @property
+    def column(self) -> Var:
+        return self.columns[0][0][-1]
+
+    @property
+    def depth(self) -> int:
+        return prod(v.high + 1 for v in self.reduction)
+
+    def store_stride(self, var: Var) -> int:
+        """Elements between outputs that are neighbours along `var`."""
+        return self.output_offset().coefficient(var)
+
+    def output_point(self) -> list[Index]:
+        dims = self.structured.output_dims(self.node.position)
+        return [Index() if d is None else Index.of(self.variables[d]) for d in dims]
+
+    def output_offset(self) -> Index:
+        return linearize(self.output_point(), self.node.shape)
+
+    def root_point(self, point: Sequence[Index]) -> list[Index]:
+        """Indices of the kernel's result for those of the contraction. Raises NotStructured where they are not linear."""
+        return reshape(point, self.node.shape, self.root.shape, split_exactly)
+
+
+def match(kernel: Kernel) -> list[Contraction]:
+    """The contraction of a kernel in the roles its operands can take (either may be B); empty where it is none."""
+    if len(kernel.results) != 1:
+        return []
+    root = kernel.results[0]
+    reductions = [n for n in kernel.nodes() if n.is_reduction]
+    if len(reductions) != 1 or len(reductions[0].structured.inputs) != 2 or not _same_order(root, reductions[0]):
+        return []
+    node = reductions[0]
+    casts = _multiply_add(node.structured)
+    if casts is None or 0 in node.structured.extents:
+        return []
+    structured = node.structured
+    variables = [
+        Var(0, e - 1, name=f"{kind[0]}{i}") for i, (e, kind) in enumerate(zip(structured.extents, structured.iterators, strict=True))
+    ]
+    point = [Index() if v.high == 0 else Index.of(v) for v in variables]
+    try:
+        operands = [
+            _operand(source, [_expr(e, point) for e in amap.results], cast)
+            for source, amap, cast in zip(structured.inputs, structured.maps, casts, strict=True)
+        ]
+    except NotStructured:
+        return []
+    found = []
+    for a, b in (operands, operands[::-1]):
+        try:
+            contraction = _roles(node, root, variables, a, b)
+        except NotStructured:
+            continue
+        if contraction is not None:
+            found.append(contraction)
+    return found
+
+
+def _multiply_add(structured: Structured) -> list[list[tuple[str, ir.Type]]] | None:
+    """For a body acc + cast(x) * cast(y), the conversions of x and of y; None for any other body."""
+    block = structured.block
+    x, y, acc = list(block.arguments)
+    owner = block.operations[len(block.operations) - 1].operands[0].owner
+    if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name not in ("arith.addf", "arith.addi"):
+        return None
+    terms = list(owner.operation.operands)
+    if acc not in terms:
+        return None
+    product = terms[1 - terms.index(acc)].owner
+    if not isinstance(product, (ir.OpView, ir.Operation)) or product.operation.name not in ("arith.mulf", "arith.muli"):
+        return None
+    casts: dict[int, list[tuple[str, ir.Type]]] = {}
+    for factor in product.operation.operands:
+        chain = []
+        while isinstance(factor.owner, (ir.OpView, ir.Operation)) and factor.owner.operation.name in (
+            "arith.extf",
+            "arith.extsi",
+            "arith.extui",
+        ):
+            chain.insert(0, (factor.owner.operation.name, factor.type))
+            factor = factor.owner.operation.operands[0]
+        if factor not in (x, y):
+            return None
+        casts[0 if factor == x else 1] = chain
+    return [casts[0], casts[1]] if len(casts) == 2 else None
+
+
+def _same_order(node: Node, wanted: Node) -> bool:
+    """Whether `node` is `wanted`, or made of it element by element in the same row-major order."""
+    if node is wanted:
+        return True
+    if node.kind == "view":
+        return _same_order(node.inputs[0], wanted)
+    if node.kind != "generic" or node.is_reduction:
+        return False
+    structured = node.structured
+    if structured.captured or any(op.operation.name == "linalg.index" for op in structured.block.operations):
+        return False
+    identity = ir.AffineMap.get_identity(len(structured.extents))
+    if structured.output_maps[node.position] != identity:
+        return False
+    reach = [(source, amap) for source, amap in zip(structured.inputs, structured.maps, strict=True) if _reaches(source, wanted)]
+    return bool(reach) and all(amap == identity and _same_order(source, wanted) for source, amap in reach)
+
+
+def _reaches(node: Node, wanted: Node) -> bool:
+    return node is wanted or any(_reaches(s, wanted) for s in sources(node))
+
+
+def _expr(e: ir.AffineExpr, point: Sequence[Index]) -> Index:
+    if isinstance(e, ir.AffineDimExpr):
+        return point[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return Index(e.value)
+    left, right = _expr(e.lhs, point), _expr(e.rhs, point)
+    if isinstance(e, ir.AffineAddExpr):
+        return left + right
+    if isinstance(e, ir.AffineMulExpr) and right.is_constant:
+        return left * right.const
+    raise NotStructured(f"affine expression {e} of a contraction's operand")
+
+
+def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]]) -> Operand:
+    """Follows views, slices and zero paddings to what is in memory. Raises NotStructured where an index is not linear."""
+    checks: list[tuple[Index, int]] = []
+    while node.kind in ("view", "slice", "pad"):
+        source = node.inputs[0]
+        if node.kind == "slice":
+            indices = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]
+        elif node.kind == "pad":
+            value = node.pad_value.attributes["value"].value
+            if value != 0:
+                raise NotStructured("a padding with other values than 0")
+            indices = [i - low for i, low in zip(indices, node.low, strict=True)]
+            for index, extent in zip(indices, source.shape, strict=True):
+                low, high = index.bounds()
+                if low < 0 or high >= extent:
+                    checks.append((index, extent))
+        else:
+            indices = reshape(indices, node.shape, source.shape, split_exactly)
+        node = source
+    return Operand(node, indices, checks, casts)
+
+
+def split_exactly(index: Index, divisor: int) -> tuple[Index, Index]:
+    """Quotient and remainder. Raises NotStructured where they are not linear."""
+    split = index.split(divisor)
+    if split is None:
+        raise NotStructured("a reshape that is not linear in the loops")
+    return split
+
+
+def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand) -> Contraction | None:
+    if b.checks:
+        return None
+    structured = node.structured
+    parallel = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "parallel" and v.high > 0]
+    reduction = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction" and v.high > 0]
+    in_a, in_b = a.variables, b.variables
+    if any(v not in in_a or v not in in_b for v in reduction):
+        return None
+    batch = [v for v in parallel if (v in in_a) == (v in in_b)]
+    rows = [v for v in parallel if v in in_a and v not in in_b]
+    columns = [v for v in parallel if v in in_b and v not in in_a]
+    if not columns or not reduction:
+        return None
+    accesses = Accesses(offsets=[(a.node, a.offset), (b.node, b.offset)], bounds=list(a.checks))
+    result = Contraction(node, root, a, b, variables, batch, [], [], reduction, set())
+    store = result.output_offset()
+    epilogue = Analysis([node])
+    epilogue.visit(root, result.root_point(result.output_point()))
+    accesses.offsets += epilogue.found.offsets
+    accesses.irregular |= epilogue.found.irregular
+    result.rows = collapse(rows, [v.high + 1 for v in rows], accesses, [store])
+    result.columns = collapse(columns, [v.high + 1 for v in columns], accesses, [store])
+    if len(result.columns) != 1:
+        return None
+    result.checked = {v for index, _ in a.checks for v in index.terms if v in reduction}
+    result.reduction = [v for v in reduction if v in result.checked] + [v for v in reduction if v not in result.checked]
+    return result
+
+
+def pack(contraction: Contraction, array: np.ndarray, width: int) -> np.ndarray:
+    """B of a parameter in blocks of `width` columns: [batch..., block, reduction..., width], zeros after the last column."""
+    offset = contraction.b.offset
+    variables = [*contraction.batch, contraction.column, *contraction.reduction]
+    extents = [*(v.high + 1 for v in contraction.batch), contraction.column_extent, *(v.high + 1 for v in contraction.reduction)]
+    data = np.ascontiguousarray(array).reshape(-1)
+    strides = [offset.coefficient(v) * data.itemsize for v in variables]
+    view = np.lib.stride_tricks.as_strided(data[offset.const :], extents, strides, writeable=False)
+    batches, blocks = len(contraction.batch), -(-contraction.column_extent // width)
+    packed = np.zeros((*extents[:batches], blocks, *extents[batches + 1 :], width), data.dtype)
+    for block in range(blocks):
+        columns = view[(slice(None),) * batches + (slice(block * width, (block + 1) * width),)]
+        columns = np.moveaxis(columns, batches, -1)
+        packed[(slice(None),) * batches + (block, ..., slice(0, columns.shape[-1]))] = columns
+    return packed

@@ -1,1 +1,60 @@
-"""relayc: a machine-learning compiler written in Python on upstream MLIR, with Relay as its graph dialect."""
+"""relayc: a machine-learning compiler written in Python on upstream MLIR, with Relay as its graph dialect.
+
+    import relayc
+
+    module = relayc.compile("model.onnx", shapes={"x": [1, 3, 224, 224]})
+    y = module["main"](x)
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relayc.dialects.relay import IRModule, RelayError, TensorType
+    from relayc.frontend.onnx import OnnxError, from_onnx
+    from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
+    from relayc.pipelines.driver import compile
+    from relayc.pipelines.target import Target
+    from relayc.runtime import Module, get_global_func, register_func
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "IRModule",
+    "Module",
+    "OnnxError",
+    "PassContext",
+    "RelayError",
+    "Sequential",
+    "Target",
+    "TensorType",
+    "compile",
+    "from_onnx",
+    "function_pass",
+    "get_global_func",
+    "module_pass",
+    "register_func",
+]
+
+# Public names are looked up on first use: `import relayc.runtime` must import neither MLIR nor onnx.
+_HOMES = {
+    "relayc.dialects.relay": ("IRModule", "RelayError", "TensorType"),
+    "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
+    "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
+    "relayc.pipelines.driver": ("compile",),
+    "relayc.pipelines.target": ("Target",),
+    "relayc.runtime": ("Module", "get_global_func", "register_func"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(importlib.import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'relayc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,85 @@
+"""The wheel holds the whole package, and its runtime needs no compiler."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import relayc
+
+ROOT = Path(relayc.__file__).parent
+IGNORED = {"test", "bench", "build", "dist"}
+
+
+def subpackages():
+    """Every package of the checkout, by its dotted name."""
+    folders = sorted(path.parent.relative_to(ROOT) for path in ROOT.rglob("__init__.py") if not ignored(path.relative_to(ROOT)))
+    return [".".join(["relayc", *folder.parts]) for folder in folders]
+
+
+def ignored(path):
+    return path.parts[0] in IGNORED or any(part.startswith(".") for part in path.parts)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from a copy of the sources without downloading anything, and unpacked."""
+    copy = tmp_path_factory.mktemp("source") / "relayc"
+    shutil.copytree(ROOT, copy, ignore=lambda folder, names: [name for name in names if ignored((Path(folder) / name).relative_to(ROOT))])
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out), str(copy)]
+    subprocess.run(command, check=True)
+    (file,) = out.glob("relayc-*.whl")
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(out / "unpacked")
+    return out / "unpacked"
+
+
+def import_from(wheel, code):
+    """Runs `code` where `relayc` can only come from the unpacked wheel."""
+    # -S -E would lose the dependencies: instead the editable install is taken out of the way, and the wheel put before everything.
+    guard = "import sys; sys.meta_path = [f for f in sys.meta_path if '__editable__' not in repr(f)]; sys.path.insert(0, sys.argv[1])"
+    check = "import relayc; assert relayc.__file__.startswith(sys.argv[1]), relayc.__file__"
+    command = [sys.executable, "-c", f"{guard}\n{check}\n{code}", str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=os.sep)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_wheel_holds_every_package_of_the_checkout(wheel):
+    found = sorted(".".join(path.parent.relative_to(wheel).parts) for path in wheel.rglob("__init__.py"))
+    assert found == sorted(subpackages())
+
+
+def test_the_wheel_holds_every_module_of_its_packages(wheel):
+    for package in subpackages():
+        folder = Path(*package.split(".")[1:])
+        wanted = {path.name for path in (ROOT / folder).glob("*.py")} - {"lit.cfg.py"}
+        found = {path.name for path in (wheel / "relayc" / folder).glob("*.py")} - {"lit.cfg.py"}
+        assert found == wanted, package
+
+
+def test_every_package_is_imported_from_the_wheel(wheel):
+    names = subpackages()
+    code = f"import importlib\nfor name in {names}: print(importlib.import_module(name).__name__)"
+    assert import_from(wheel, code).split() == names
+
+
+def test_the_commands_are_entry_points_of_the_wheel(wheel):
+    (file,) = wheel.glob("relayc-*.dist-info/entry_points.txt")
+    assert {"relayc = relayc.tools.cli:main", "relayc-opt = relayc.tools.opt:main"} <= set(file.read_text().splitlines())
+
+
+def test_the_runtime_imports_neither_mlir_nor_onnx(wheel):
+    compiler = ("torch_mlir", "onnx", "relayc.dialects", "relayc.frontend", "relayc.pipelines")
+    code = f"import relayc.runtime, sys; print([name for name in {compiler} if name in sys.modules])"
+    assert import_from(wheel, code).strip() == "[]"
+
+
+def test_public_names_are_found_in_the_wheel(wheel):
+    code = "for name in relayc.__all__: assert getattr(relayc, name) is not None, name"
+    import_from(wheel, code)

@@ -1,0 +1,318 @@
+"""Compute rules of resampling: image.resize1d/2d/3d, nn.upsampling, nn.upsampling3d.
+
+Positions are computed in float32, by the operations of the formulas of ONNX Resize in their order, so that ties round as they do there.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relayc.dialects.mlir import arith, ir, math
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.window import SPATIAL, per_axis
+from relayc.pipelines.te import scalar
+from relayc.pipelines.te.core import Value, affine_map, compute, dim, extract, gather, index_constant, operand_type, parallel, result_type
+
+F32 = "float32"
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """Where along an axis of data position x of the result lies: (x + shift) * factor / divisor + offset."""
+
+    shift: float = 0.0
+    factor: float = 1.0
+    divisor: float = 1.0
+    offset: float = 0.0
+
+    def table(self, length: int) -> np.ndarray:
+        """The positions of a result of `length` elements, in float32."""
+        x = np.arange(length, dtype=np.float32) + np.float32(self.shift)
+        return x * np.float32(self.factor) / np.float32(self.divisor) + np.float32(self.offset)
+
+    def emit(self, index: Value) -> Value:
+        """The same of a loop index, as operations."""
+        as_int = arith.IndexCastOp(scalar.te_element("int32"), index).result
+        x = scalar.convert(as_int, "int32", F32)
+        steps = (
+            (arith.AddFOp, self.shift, 0.0),
+            (arith.MulFOp, self.factor, 1.0),
+            (arith.DivFOp, self.divisor, 1.0),
+            (arith.AddFOp, self.offset, 0.0),
+        )
+        for op, value, neutral in steps:
+            if value != neutral:
+                x = op(x, scalar.constant(value, F32)).result
+        return x
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis that is resampled: its dimension, its length before and after, the factor between, its part of the region of interest."""
+
+    position: int
+    size: int
+    out: int
+    scale: float
+    roi: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How elements are found between elements; the values are those of the attributes of image.resize2d."""
+
+    method: str
+    mode: str
+    rounding: str = ""
+    cubic_alpha: float = -0.5
+    cubic_exclude: bool = False
+    extrapolation: float = 0.0
+
+
+def _at_corners(a: Axis) -> Coordinate:
+    return Coordinate(factor=a.size - 1, divisor=a.out - 1) if a.out > 1 else Coordinate(factor=0.0)
+
+
+def _half_pixel(a: Axis) -> Coordinate:
+    return Coordinate(shift=0.5, divisor=a.scale, offset=-0.5)
+
+
+def _symmetric(a: Axis) -> Coordinate:
+    # The result is laid over data with both centres together, where its length is not exactly scale * size.
+    center = a.size / 2 * (1 - a.out / (a.scale * a.size))
+    return Coordinate(shift=0.5, divisor=a.scale, offset=center - 0.5)
+
+
+def _crop(a: Axis) -> Coordinate:
+    start, end = a.roi
+    if a.out == 1:
+        return Coordinate(factor=0.0, offset=0.5 * (start + end) * (a.size - 1))
+    return Coordinate(factor=(end - start) * (a.size - 1), divisor=a.out - 1, offset=start * (a.size - 1))
+
+
+COORDINATES: dict[str, Callable[[Axis], Coordinate]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _symmetric,
+    "pytorch_half_pixel": lambda a: _half_pixel(a) if a.out > 1 else Coordinate(factor=0.0),
+    "align_corners": _at_corners,
+    "asymmetric": lambda a: Coordinate(divisor=a.scale),
+    "tf_half_pixel_for_nn": lambda a: Coordinate(shift=0.5, divisor=a.scale),
+    "tf_crop_and_resize": _crop,
+}
+
+ROUNDINGS: dict[str, tuple[float, type, Callable[[np.ndarray], np.ndarray]]] = {
+    "round_prefer_floor": (-0.5, math.CeilOp, np.ceil),
+    "round_prefer_ceil": (0.5, math.FloorOp, np.floor),
+    "floor": (0.0, math.FloorOp, np.floor),
+    "ceil": (0.0, math.CeilOp, np.ceil),
+}
+"""Rounding to a whole position: what is added first, and the operation, as MLIR's and as numpy's."""
+
+Tap = tuple[Value, Value | None]
+"""An element along one axis: its index and its weight (None for 1)."""
+
+
+class _Sampler:
+    """Finds the taps along one axis of the element at a loop index."""
+
+    def __init__(self, axis: Axis, sampling: Sampling) -> None:
+        self.axis = axis
+        self.sampling = sampling
+        self.coordinate = COORDINATES[sampling.mode](axis)
+        self.crops = sampling.mode == "tf_crop_and_resize"
+        self.rounding = ROUNDINGS[sampling.rounding or ("floor" if sampling.mode == "asymmetric" else "round_prefer_floor")]
+
+    def linear_form(self) -> Callable[[ir.AffineExpr], ir.AffineExpr] | None:
+        """The index of the one element read as an affine expression of the loop, where it is one."""
+        table = self.coordinate.table(self.axis.out)
+        if self.crops:
+            return None
+        if self.sampling.method == "nearest_neighbor":
+            shift, _, whole = self.rounding
+            table = np.clip(whole(table + np.float32(shift)), 0, self.axis.size - 1)
+        here = np.arange(self.axis.out)
+        if (table == here).all():
+            return lambda d: d
+        if self.sampling.method != "nearest_neighbor":
+            return None
+        first, up, down = int(table[0]), max(1, self.axis.out // self.axis.size), max(1, self.axis.size // self.axis.out)
+        if (table == here // up).all():
+            return lambda d: ir.AffineExpr.get_floor_div(d, up)
+        if (table == here * down + first).all():
+            return lambda d: d * down + first
+        return None
+
+    def taps(self, index: Value) -> tuple[list[Tap], Value | None]:
+        """The taps, and whether the position lies outside data (None where that makes no difference)."""
+        x = self.coordinate.emit(index)
+        found = getattr(self, f"_{self.sampling.method}")(x)
+        return found, self._outside(x) if self.crops else None
+
+    def _outside(self, x: Value) -> Value:
+        before = scalar.compare("lt", x, scalar.constant(0.0, F32), F32)
+        after = scalar.compare("gt", x, scalar.constant(float(self.axis.size - 1), F32), F32)
+        return arith.OrIOp(before, after).result
+
+    def _clamped(self, position: Value) -> Value:
+        """A whole float position as an index within data."""
+        last = scalar.constant(float(self.axis.size - 1), F32)
+        within = scalar.minimum(scalar.maximum(position, scalar.constant(0.0, F32), F32), last, F32)
+        as_int = arith.FPToSIOp(scalar.te_element("int32"), within).result
+        return arith.IndexCastOp(ir.IndexType.get(), as_int).result
+
+    def _nearest_neighbor(self, x: Value) -> list[Tap]:
+        shift, whole, _ = self.rounding
+        return [(self._clamped(whole(_plus(x, shift)).result), None)]
+
+    def _linear(self, x: Value) -> list[Tap]:
+        below = math.FloorOp(x).result
+        upper = arith.SubFOp(x, below).result
+        lower = arith.SubFOp(scalar.constant(1.0, F32), upper).result
+        return [(self._clamped(below), lower), (self._clamped(_plus(below, 1.0)), upper)]
+
+    def _cubic(self, x: Value) -> list[Tap]:
+        below = math.FloorOp(x).result
+        s = arith.SubFOp(x, below).result
+        t = arith.SubFOp(scalar.constant(1.0, F32), s).result
+        a = self.sampling.cubic_alpha
+        far, near = (-4 * a, 8 * a, -5 * a, a), (1.0, 0.0, -(a + 3), a + 2)
+        weights = [_polynomial(far, _plus(s, 1.0)), _polynomial(near, s), _polynomial(near, t), _polynomial(far, _plus(t, 1.0))]
+        positions = [_plus(below, float(n)) for n in (-1, 0, 1, 2)]
+        if self.sampling.cubic_exclude:
+            weights = self._without_outside(positions, weights)
+        return [(self._clamped(p), w) for p, w in zip(positions, weights, strict=True)]
+
+    def _without_outside(self, positions: Sequence[Value], weights: Sequence[Value]) -> list[Value]:
+        """Weights of 0 outside data, the others scaled so that they sum up to 1."""
+        zero = scalar.constant(0.0, F32)
+        kept = [scalar.select(self._outside(p), zero, w) for p, w in zip(positions, weights, strict=True)]
+        total = kept[0]
+        for w in kept[1:]:
+            total = arith.AddFOp(total, w).result
+        return [arith.DivFOp(w, total).result for w in kept]
+
+
+def _plus(x: Value, value: float) -> Value:
+    return arith.AddFOp(x, scalar.constant(value, F32)).result if value else x
+
+
+def _polynomial(coefficients: Sequence[float], x: Value) -> Value:
+    """Coefficients from the constant upwards."""
+    *rest, last = coefficients
+    value = scalar.constant(last, F32)
+    for c in reversed(rest):
+        value = _plus(arith.MulFOp(value, x).result, c)
+    return value
+
+
+def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> Value:
+    """The result of `op`: `data` resampled along `axes`.
+
+    One element read at affine indices where that is what it comes to (nearest_neighbor by a whole factor), else gathered.
+    """
+    source, out = operand_type(op), result_type(op)
+    samplers = {axis.position: _Sampler(axis, sampling) for axis in axes}
+    forms = {position: sampler.linear_form() for position, sampler in samplers.items()}
+    if None not in forms.values():
+        exprs = [forms[i](dim(i)) if i in forms else dim(i) for i in range(out.rank)]
+        return parallel(out, [data], lambda x: scalar.convert(x, source.dtype, out.dtype), [affine_map(out.rank, exprs)])
+    weighted = sampling.method != "nearest_neighbor"
+    wide = source.dtype if not weighted else "float64" if source.dtype == "float64" else F32
+
+    def element(indices: list[Value]) -> Value:
+        taps: list[list[Tap]] = []
+        outside = None
+        for i, index in enumerate(indices):
+            if forms.get(i, lambda d: d) is None:
+                found, beyond = samplers[i].taps(index)
+                outside = beyond if outside is None else arith.OrIOp(outside, beyond).result
+                taps.append(found)
+            else:
+                taps.append([(_affine_index(forms[i], index) if i in forms else index, None)])
+        value = _weighted_sum(data, source.dtype, wide, taps, [])
+        if outside is not None:
+            value = scalar.select(outside, scalar.constant(sampling.extrapolation, wide), value)
+        return _converted(value, wide, out.dtype)
+
+    return gather(out, element)
+
+
+def _affine_index(form: Callable[[ir.AffineExpr], ir.AffineExpr], index: Value) -> Value:
+    """The index that an affine form of a Sampler gives of a loop index, as operations."""
+    expr = form(dim(0))
+    if isinstance(expr, ir.AffineDimExpr):
+        return index
+    if isinstance(expr, ir.AffineFloorDivExpr):
+        return arith.DivUIOp(index, index_constant(ir.AffineConstantExpr(expr.rhs).value)).result
+    factor, first = form(ir.AffineExpr.get_constant(1)), form(ir.AffineExpr.get_constant(0))
+    first = ir.AffineConstantExpr(first).value
+    factor = ir.AffineConstantExpr(factor).value - first
+    return arith.AddIOp(arith.MulIOp(index, index_constant(factor)).result, index_constant(first)).result
+
+
+def _weighted_sum(data: Value, dtype: str, wide: str, taps: Sequence[Sequence[Tap]], at: list[Value]) -> Value:
+    """Sum over the taps of the first axis of weight * the sum over the others; `at` are the indices chosen so far."""
+    if not taps:
+        return scalar.convert(extract(data, at), dtype, wide)
+    total = None
+    for index, weight in taps[0]:
+        value = _weighted_sum(data, dtype, wide, taps[1:], [*at, index])
+        if weight is not None:
+            value = scalar.multiply(value, scalar.convert(weight, F32, wide), wide)
+        total = value if total is None else scalar.add(total, value, wide)
+    return total
+
+
+def _converted(value: Value, wide: str, dtype: str) -> Value:
+    """`value` as `dtype`; a float that becomes an integer is kept within its limits first (cubic overshoots)."""
+    if scalar.is_float(wide) and not scalar.is_float(dtype):
+        low, high = (scalar.constant(float(v), wide) for v in scalar.limits(dtype))
+        value = scalar.minimum(scalar.maximum(value, low, wide), high, wide)
+    return scalar.convert(value, wide, dtype)
+
+
+@compute("image_resize1d", "image_resize2d", "image_resize3d")
+def resize(op: Op, data: Value) -> Value:
+    letters = SPATIAL[op.spatial_rank]
+    parsed = layout(op.layout)
+    sizes = per_axis(op.size, len(letters), "size")
+    roi = op.roi if op.coordinate_transformation_mode == "tf_crop_and_resize" else (0.0,) * (2 * len(letters))
+    axes = []
+    for i, letter in enumerate(letters):
+        position = parsed.index(letter)
+        size = data.type.shape[position]
+        scale = op.scales[i] if op.scales else sizes[i] / size
+        axes.append(Axis(position, size, sizes[i], scale, (roi[i], roi[len(letters) + i])))
+    sampling = Sampling(
+        op.method,
+        op.coordinate_transformation_mode,
+        op.rounding_method,
+        op.cubic_alpha,
+        bool(op.cubic_exclude),
+        op.extrapolation_value,
+    )
+    return resample(op, data, axes, sampling)
+
+
+METHODS = {"nearest_neighbor": "nearest_neighbor", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+
+
+def _upsample(op: Op, data: Value, scales: dict[str, float], mode: str) -> Value:
+    parsed, out = layout(op.layout), result_type(op)
+    axes = []
+    for letter, scale in scales.items():
+        position = parsed.index(letter)
+        axes.append(Axis(position, data.type.shape[position], out.shape[position], scale, (0.0, 0.0)))
+    return resample(op, data, axes, Sampling(METHODS[op.method], mode))
+
+
+@compute("nn_upsampling")
+def upsampling(op: Op, data: Value) -> Value:
+    return _upsample(op, data, {"H": op.scale_h, "W": op.scale_w}, "align_corners" if op.align_corners else "asymmetric")
+
+
+@compute("nn_upsampling3d")
+def upsampling3d(op: Op, data: Value) -> Value:
+    return _upsample(op, data, {"D": op.scale_d, "H": op.scale_h, "W": op.scale_w}, op.coordinate_transformation_mode)

@@ -1,0 +1,267 @@
+"""Compute rules of poolings: nn.max_pool*, nn.avg_pool*, nn.global_*_pool2d, nn.adaptive_*_pool*."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from relayc.dialects.mlir import arith, ir, linalg
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.layout import Layout
+from relayc.dialects.relay.pool import PoolGeometry, pool_layout
+from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.window import SPATIAL, extent
+from relayc.pipelines.te import scalar
+from relayc.pipelines.te.contraction import accumulator
+from relayc.pipelines.te.core import (
+    Value,
+    affine_map,
+    compute,
+    dim,
+    empty,
+    extract,
+    fill,
+    generic,
+    index_constant,
+    operand_type,
+    parallel,
+    reduce,
+    result_type,
+)
+from relayc.pipelines.te.window import pad
+
+NAMED_MAX = {
+    "NCW": linalg.PoolingNcwMaxOp,
+    "NWC": linalg.PoolingNwcMaxOp,
+    "NCHW": linalg.PoolingNchwMaxOp,
+    "NHWC": linalg.PoolingNhwcMaxOp,
+    "NDHWC": linalg.PoolingNdhwcMaxOp,
+}
+NAMED_SUM = {
+    "NCW": linalg.PoolingNcwSumOp,
+    "NWC": linalg.PoolingNwcSumOp,
+    "NCHW": linalg.PoolingNchwSumOp,
+    "NHWC": linalg.PoolingNhwcSumOp,
+    "NDHWC": linalg.PoolingNdhwcSumOp,
+}
+"""linalg's named poolings by layout; anything else is a linalg.generic."""
+
+Combine = Callable[[Value, Value, str], Value]
+
+
+def _padded(data: Value, g: PoolGeometry, out: Sequence[int], value: float | int, dtype: str) -> Value:
+    """`data` with its padding, and after it what the last windows hang over (ceil_mode)."""
+    low, high = [0] * g.layout.rank, [0] * g.layout.rank
+    for i, axis in enumerate(g.spatial):
+        at = g.layout.index(axis)
+        before, after = g.pads[i]
+        hangs_over = (out[at] - 1) * g.strides[i] + extent(g.pool_size[i], g.dilation[i]) - data.type.shape[at] - before
+        low[at], high[at] = before, max(after, hangs_over)
+    return pad(data, low, high, value, dtype)
+
+
+def _window_sums(data: Value, g: PoolGeometry, out: TensorType, operand: str, init: float | int, named: dict, combine: Combine) -> Value:
+    """Joins the elements of each window of padded `data` by `combine`; `named` are linalg's operations that do it."""
+    window = empty(TensorType(g.pool_size, out.dtype))
+    destination = fill(out, init)
+    if g.layout.text in named and not scalar.is_unsigned(operand):
+        numbers = {name: ir.DenseElementsAttr.get(np.array(v, np.int64)) for name, v in (("strides", g.strides), ("dilations", g.dilation))}
+        op = named[g.layout.text]([destination.type], [data, window], [destination], **numbers)
+        linalg.fill_builtin_region(op.operation)
+        return op.results[0]
+    rank, loops = g.layout.rank, g.layout.rank + len(g.spatial)
+    at = [dim(i) for i in range(rank)]
+    for i, axis in enumerate(g.spatial):
+        position = g.layout.index(axis)
+        at[position] = dim(position) * g.strides[i] + dim(rank + i) * g.dilation[i]
+    maps = [affine_map(loops, at), affine_map(loops, [dim(i) for i in range(rank, loops)])]
+    kinds = ["parallel"] * rank + ["reduction"] * len(g.spatial)
+
+    def body(x: Value, _: Value, acc: Value) -> Value:
+        return combine(acc, scalar.convert(x, operand, out.dtype), out.dtype)
+
+    return generic([data, window], maps, [destination], [affine_map(loops, [dim(i) for i in range(rank)])], kinds, body)[0]
+
+
+@compute("nn_max_pool1d", "nn_max_pool2d", "nn_max_pool3d")
+def max_pool(op: Op, data: Value) -> Value:
+    return _windowed_max(op.geometry(), data, result_type(op))
+
+
+def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
+    lowest = scalar.limits(out.dtype)[0]
+    return _window_sums(_padded(data, g, out.shape, lowest, out.dtype), g, out, out.dtype, lowest, NAMED_MAX, scalar.maximum)
+
+
+@compute("nn_avg_pool1d", "nn_avg_pool2d", "nn_avg_pool3d")
+def avg_pool(op: Op, data: Value) -> Value:
+    return _windowed_avg(op.geometry(), data, result_type(op), op.count_include_pad)
+
+
+def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bool) -> Value:
+    """Sums, then divides by the number of elements that count: a constant where no window reaches over what counts."""
+    wide = out.with_dtype(accumulator(out.dtype))
+    sizes = [data.type.shape[g.layout.index(axis)] for axis in g.spatial]
+    sums = _window_sums(_padded(data, g, out.shape, 0.0, out.dtype), g, wide, out.dtype, 0.0, NAMED_SUM, scalar.add)
+
+    def mean(total: Value) -> Value:
+        count = _count(g, out, sizes, include_pad, wide.dtype)
+        return scalar.convert(arith.DivFOp(total, count).result, wide.dtype, out.dtype)
+
+    return parallel(out, [sums], mean)
+
+
+def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[int], include_pad: bool, dtype: str) -> Value:
+    """Elements that count in the window of the loop point, as a scalar of `dtype`."""
+    constant, counted = 1, None
+    for i, axis in enumerate(g.spatial):
+        position = g.layout.index(axis)
+        before, after = g.pads[i]
+        # What counts along this axis, as positions in data.
+        low, high = (-before, sizes[i] + after) if include_pad else (0, sizes[i])
+        last = (out.shape[position] - 1) * g.strides[i] - before + extent(g.pool_size[i], g.dilation[i])
+        if -before >= low and last <= high:
+            constant *= g.pool_size[i]
+            continue
+        here = _count_along(linalg.IndexOp(position).result, g.pool_size[i], g.strides[i], g.dilation[i], before, low, high)
+        counted = here if counted is None else arith.MulIOp(counted, here).result
+    if counted is None:
+        return scalar.constant(float(constant), dtype)
+    as_int = arith.IndexCastOp(scalar.te_element("int32"), counted).result
+    return scalar.multiply(scalar.convert(as_int, "int32", dtype), scalar.constant(float(constant), dtype), dtype)
+
+
+def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int, low: int, high: int) -> Value:
+    """Taps of window `o` along one axis that lie in [low, high)."""
+    start = arith.SubIOp(arith.MulIOp(o, index_constant(stride)).result, index_constant(before)).result
+
+    def taps_before(bound: int) -> Value:
+        distance = arith.SubIOp(index_constant(bound), start).result
+        if dilation > 1:
+            # Rounded up, by a division of what is never negative.
+            positive = arith.MaxSIOp(distance, index_constant(0)).result
+            distance = arith.DivUIOp(arith.AddIOp(positive, index_constant(dilation - 1)).result, index_constant(dilation)).result
+        return arith.MinSIOp(arith.MaxSIOp(distance, index_constant(0)).result, index_constant(kernel)).result
+
+    return arith.SubIOp(taps_before(high), taps_before(low)).result
+
+
+def _reduced(layout: Layout, data: Value, out: TensorType, operand: str, init: float | int, combine: Combine) -> Value:
+    """Joins all elements along the spatial axes, which are left out of the result; accumulates in the dtype of `out`."""
+    axes = [i for i, axis in enumerate(layout.axes) if axis not in "NCc"]
+    kept = TensorType(tuple(n for i, n in enumerate(out.shape) if i not in axes), out.dtype)
+    return reduce(data, axes, kept, init, lambda x, acc: combine(x, acc, out.dtype), lambda x: scalar.convert(x, operand, out.dtype))
+
+
+def _with_spatial(layout: Layout, rows: Value, out: TensorType, body: Callable[[Value], Value]) -> Value:
+    """body(element) of a tensor without the spatial axes, at each position of `out`."""
+    kept = [i for i, axis in enumerate(layout.axes) if axis in "NCc"]
+    return parallel(out, [rows], body, [affine_map(out.rank, [dim(i) for i in kept])])
+
+
+def _global_max(layout: Layout, data: Value, out: TensorType) -> Value:
+    rows = _reduced(layout, data, out, out.dtype, scalar.limits(out.dtype)[0], scalar.maximum)
+    return _with_spatial(layout, rows, out, lambda x: x)
+
+
+def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
+    wide = accumulator(out.dtype)
+    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, 0.0, scalar.add)
+    count = prod(n for n, axis in zip(data.type.shape, layout.axes, strict=True) if axis not in "NCc")
+    mean = lambda x: arith.DivFOp(x, scalar.constant(float(count), wide)).result  # noqa: E731 (an argument, not a definition)
+    return _with_spatial(layout, rows, out, lambda x: scalar.convert(mean(x), wide, out.dtype))
+
+
+@compute("nn_global_max_pool2d")
+def global_max_pool(op: Op, data: Value) -> Value:
+    return _global_max(pool_layout(op.layout, 2), data, result_type(op))
+
+
+@compute("nn_global_avg_pool2d")
+def global_avg_pool(op: Op, data: Value) -> Value:
+    return _global_avg(pool_layout(op.layout, 2), data, result_type(op))
+
+
+# ---- adaptive ---------------------------------------------------------------------------------------------------------------------
+
+
+@compute("nn_adaptive_max_pool1d", "nn_adaptive_max_pool2d", "nn_adaptive_max_pool3d")
+def adaptive_max_pool(op: Op, data: Value) -> Value:
+    out, layout = result_type(op), pool_layout(op.layout, op.spatial_rank)
+    if _is_global(layout, out):
+        return _global_max(layout, data, out)
+    g = _equal_windows(op, layout, data, out)
+    if g is not None:
+        return _windowed_max(g, data, out)
+    return _adaptive(op, layout, data, out, scalar.limits(out.dtype)[0], scalar.maximum)
+
+
+@compute("nn_adaptive_avg_pool1d", "nn_adaptive_avg_pool2d", "nn_adaptive_avg_pool3d")
+def adaptive_avg_pool(op: Op, data: Value) -> Value:
+    out, layout = result_type(op), pool_layout(op.layout, op.spatial_rank)
+    if _is_global(layout, out):
+        return _global_avg(layout, data, out)
+    g = _equal_windows(op, layout, data, out)
+    if g is not None:
+        return _windowed_avg(g, data, out, include_pad=False)
+    wide = out.with_dtype(accumulator(out.dtype))
+    sums = _adaptive(op, layout, data, wide, 0.0, scalar.add)
+    axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
+
+    def mean(total: Value) -> Value:
+        count = index_constant(1)
+        for i in axes:
+            start, end = _bounds(linalg.IndexOp(i).result, data.type.shape[i], out.shape[i])
+            count = arith.MulIOp(count, arith.SubIOp(end, start).result).result
+        as_int = arith.IndexCastOp(scalar.te_element("int32"), count).result
+        quotient = arith.DivFOp(total, scalar.convert(as_int, "int32", wide.dtype)).result
+        return scalar.convert(quotient, wide.dtype, out.dtype)
+
+    return parallel(out, [sums], mean)
+
+
+def _equal_windows(op: Op, layout: Layout, data: Value, out: TensorType) -> PoolGeometry | None:
+    """The ordinary pooling that an adaptive one is where the output divides the data along every axis, else None."""
+    letters = SPATIAL[op.spatial_rank]
+    lengths = [(data.type.shape[layout.index(axis)], out.shape[layout.index(axis)]) for axis in letters]
+    if any(n % m for n, m in lengths):
+        return None
+    sizes = tuple(n // m for n, m in lengths)
+    return PoolGeometry(letters, sizes, sizes, (1,) * len(letters), ((0, 0),) * len(letters), layout)
+
+
+def _is_global(layout: Layout, out: TensorType) -> bool:
+    return all(n == 1 for n, axis in zip(out.shape, layout.axes, strict=True) if axis not in "NCc")
+
+
+def _bounds(o: Value, size: int, out: int) -> tuple[Value, Value]:
+    """First element of the window of output `o` and the first one after it: floor(o * size / out), ceil((o + 1) * size / out)."""
+    first = arith.MulIOp(o, index_constant(size)).result
+    start = arith.DivUIOp(first, index_constant(out)).result
+    return start, arith.DivUIOp(arith.AddIOp(first, index_constant(size + out - 1)).result, index_constant(out)).result
+
+
+def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float | int, combine: Combine) -> Value:
+    """Joins the elements of windows of different lengths: loops over the longest, in which what lies outside counts as `init`."""
+    operand, rank = operand_type(op).dtype, layout.rank
+    axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
+    longest = [max(-(-(o + 1) * n // m) - o * n // m for o in range(m)) for n, m in ((data.type.shape[i], out.shape[i]) for i in axes)]
+    loops = rank + len(axes)
+    # The window operand only says how long the windows are.
+    window = empty(TensorType(tuple(longest), out.dtype))
+
+    def body(_: Value, acc: Value) -> Value:
+        at = [linalg.IndexOp(i).result for i in range(rank)]
+        inside = None
+        for i, position in enumerate(axes):
+            start, end = _bounds(at[position], data.type.shape[position], out.shape[position])
+            here = arith.AddIOp(start, linalg.IndexOp(rank + i).result).result
+            within = arith.cmpi(arith.CmpIPredicate.ult, here, end)
+            inside = within if inside is None else arith.AndIOp(inside, within).result
+            at[position] = arith.MinUIOp(here, index_constant(data.type.shape[position] - 1)).result
+        element = scalar.convert(extract(data, at), operand, out.dtype)
+        return combine(acc, scalar.select(inside, element, scalar.constant(init, out.dtype)), out.dtype)
+
+    maps = [affine_map(loops, [dim(i) for i in range(rank, loops)])]
+    kinds = ["parallel"] * rank + ["reduction"] * len(axes)
+    return generic([window], maps, [fill(out, init)], [affine_map(loops, [dim(i) for i in range(rank)])], kinds, body)[0]

@@ -34,8 +34,18 @@ class Take(Op, name="take"):
         axis = normalize_axis(op.axis, op.data.rank)
         batch = normalize_axis(op.batch_dims, op.indices.rank + 1, "batch_dims")
         check(batch <= axis, "batch_dims", f"at most axis, {axis}", op.batch_dims)
+        _check_readable(op.data, axis, op.indices)
         _check_dims(op.indices, op.data, range(batch))
         return op.data.with_shape((*op.data.shape[:axis], *op.indices.shape[batch:], *op.data.shape[axis + 1 :]))
+
+
+def _check_readable(data: TensorType, axis: int, indices: TensorType) -> None:
+    check(data.shape[axis] != 0 or 0 in indices.shape, "data", f"at least one element along axis {axis} to read", data)
+
+
+def _check_covered(indices: TensorType, data: TensorType, axis: int) -> None:
+    for i, (a, b) in enumerate(zip(indices.shape, data.shape, strict=True)):
+        check(i == axis or a is None or b is None or a <= b, f"indices, dimension {i}", f"at most {b}", a)
 
 
 def _check_dims(operand: TensorType, data: TensorType, axes: range) -> None:
@@ -58,8 +68,8 @@ class Gather(Op, name="gather"):
         INTEGER.require("indices", op.indices)
         check(op.indices.rank == op.data.rank, "indices", f"rank {op.data.rank}, that of data", op.indices)
         axis = normalize_axis(op.axis, op.data.rank)
-        for i, (a, b) in enumerate(zip(op.indices.shape, op.data.shape, strict=True)):
-            check(i == axis or a is None or b is None or a <= b, f"indices, dimension {i}", f"at most {b}", a)
+        _check_readable(op.data, axis, op.indices)
+        _check_covered(op.indices, op.data, axis)
         return op.indices.with_dtype(op.data.dtype)
 
 
@@ -115,8 +125,7 @@ class ScatterElements(Op, name="scatter_elements"):
         check(op.reduction in _SCATTER_ELEMENTS, "reduction", f"one of {', '.join(_SCATTER_ELEMENTS)}", op.reduction)
         check(op.indices.rank == op.data.rank, "indices", f"rank {op.data.rank}, that of data", op.indices)
         axis = normalize_axis(op.axis, op.data.rank)
-        for i, (a, b) in enumerate(zip(op.indices.shape, op.data.shape, strict=True)):
-            check(i == axis or a is None or b is None or a <= b, f"indices, dimension {i}", f"at most {b}", a)
+        _check_covered(op.indices, op.data, axis)
         expected = op.updates.with_shape(op.indices.shape)
         check(expected.accepts(op.updates), "updates", expected, op.updates)
         return op.data

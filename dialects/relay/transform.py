@@ -211,6 +211,7 @@ class LayoutTransform(Op, name="layout_transform"):
         return op.data.with_shape(target.shape(source.logical(op.data.shape)))
 
 
+_BLOCK_LAYOUTS = ("NCHW", "NHWC")
 _D2S_MODES = ("DCR", "CRD")
 
 
@@ -234,7 +235,8 @@ class DepthToSpace(Op, name="nn_depth_to_space", relay_name="nn.depth_to_space")
     def infer(op: View) -> TensorType:
         check(op.block_size >= 1, "block_size", "1 or more", op.block_size)
         check(op.mode in _D2S_MODES, "mode", f"one of {', '.join(_D2S_MODES)}", op.mode)
-        parsed, b = layout(op.layout, "NCHW"), op.block_size
+        check(op.layout in _BLOCK_LAYOUTS, "layout", f"one of {', '.join(_BLOCK_LAYOUTS)}", op.layout)
+        parsed, b = layout(op.layout), op.block_size
         dims = parsed.logical(op.data.shape)
         scaled = {
             "C": _scaled(dims["C"], 1, b * b, "channels"),
@@ -255,7 +257,8 @@ class SpaceToDepth(Op, name="nn_space_to_depth", relay_name="nn.space_to_depth")
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.block_size >= 1, "block_size", "1 or more", op.block_size)
-        parsed, b = layout(op.layout, "NCHW"), op.block_size
+        check(op.layout in _BLOCK_LAYOUTS, "layout", f"one of {', '.join(_BLOCK_LAYOUTS)}", op.layout)
+        parsed, b = layout(op.layout), op.block_size
         dims = parsed.logical(op.data.shape)
         scaled = {
             "C": _scaled(dims["C"], b * b, 1, "channels"),

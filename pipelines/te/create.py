@@ -1,0 +1,50 @@
+"""Compute rules of tensors made from attributes or from a shape."""
+
+from relayc.dialects.mlir import arith
+from relayc.dialects.relay.base import Op
+from relayc.pipelines.te import scalar
+from relayc.pipelines.te.core import Value, compute, fill, gather, index_constant, operand_type, parallel, result_type
+from relayc.pipelines.te.literal import integer_of
+
+
+@compute("full")
+def full(op: Op, fill_value: Value) -> Value:
+    source, out = operand_type(op).dtype, result_type(op)
+    return parallel(out, [fill_value], lambda x: scalar.convert(x, source, out.dtype))
+
+
+@compute("zeros")
+def zeros(op: Op) -> Value:
+    return fill(result_type(op), 0)
+
+
+@compute("ones")
+def ones(op: Op) -> Value:
+    return fill(result_type(op), 1)
+
+
+@compute("arange")
+def arange(op: Op) -> Value:
+    """start + i * step, in int64 or float64: repeated addition would gather rounding errors."""
+    out = result_type(op)
+    dtype = "float64" if out.is_float or not all(float(v).is_integer() for v in (op.start, op.step)) else "int64"
+
+    def body(indices: list[Value]) -> Value:
+        steps = scalar.multiply(integer_of(indices[0], dtype), scalar.constant(op.step, dtype), dtype)
+        return scalar.convert(scalar.add(scalar.constant(op.start, dtype), steps, dtype), dtype, out.dtype)
+
+    return gather(out, body)
+
+
+@compute("shape_of")
+def shape_of(op: Op, data: Value) -> Value:
+    out, shape = result_type(op), operand_type(op).shape
+
+    def body(indices: list[Value]) -> Value:
+        value = scalar.constant(0, out.dtype)
+        for i, size in enumerate(shape):
+            here = arith.cmpi(arith.CmpIPredicate.eq, indices[0], index_constant(i))
+            value = scalar.select(here, scalar.constant(size, out.dtype), value)
+        return value
+
+    return gather(out, body)

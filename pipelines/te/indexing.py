@@ -1,0 +1,169 @@
+"""Compute rules of reading and writing at computed indices. Every index is brought into range before it is used."""
+
+from collections.abc import Callable, Sequence
+
+from relayc.dialects.mlir import arith, linalg
+from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.te import scalar
+from relayc.pipelines.te.core import (
+    Value,
+    affine_map,
+    compute,
+    dim,
+    extract,
+    fill,
+    index_constant,
+    operand_type,
+    parallel,
+    reshape,
+    result_type,
+)
+from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, literal, position
+from relayc.pipelines.te.loops import insert, nest
+from relayc.pipelines.te.transform import moved
+
+
+def _here(dims: Sequence[int]) -> list[Value]:
+    """Indices of these loops."""
+    return [linalg.IndexOp(d).result for d in dims]
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------------------------
+
+
+def _wrapped(value: Value, dtype: str, size: int) -> Value:
+    """An element of an index tensor modulo `size`."""
+    by = index_constant(size)
+    remainder = arith.RemSIOp(index_of(value, dtype), by).result
+    below = scalar.compare("lt", remainder, index_constant(0), INDEX_DTYPE)
+    return scalar.select(below, arith.AddIOp(remainder, by).result, remainder)
+
+
+@compute("take")
+def take(op: Op, data: Value, indices: Value) -> Value:
+    source, chosen, out = operand_type(op), operand_type(op, 1), result_type(op)
+    if op.axis is None:
+        source, axis = source.with_shape((source.num_elements,)), 0
+        data = reshape(data, source.shape)
+    else:
+        axis = normalize_axis(op.axis, source.rank)
+    batch = normalize_axis(op.batch_dims, chosen.rank + 1)
+    after = axis + chosen.rank - batch  # the first loop behind those of the indices
+    loops = [*range(axis), None, *range(after, out.rank)]
+    size = source.shape[axis]
+    known = literal(op, 1)
+    if known is not None:
+        at = int(known) % size if op.mode == "wrap" else min(max(int(known) + size * (known < 0), 0), size - 1)
+        return moved(data, out.dtype, out.shape, [at if d is None else dim(d) for d in loops])
+    to_position = _wrapped if op.mode == "wrap" else position
+
+    def body(value: Value) -> Value:
+        at = to_position(value, chosen.dtype, size)
+        return extract(data, [at if d is None else linalg.IndexOp(d).result for d in loops])
+
+    return parallel(out, [indices], body, [affine_map(out.rank, [dim(d) for d in (*range(batch), *range(axis, after))])])
+
+
+@compute("gather")
+def gather(op: Op, data: Value, indices: Value) -> Value:
+    source, chosen, out = operand_type(op), operand_type(op, 1), result_type(op)
+    axis = normalize_axis(op.axis, source.rank)
+
+    def body(value: Value) -> Value:
+        at = position(value, chosen.dtype, source.shape[axis])
+        return extract(data, [at if d == axis else linalg.IndexOp(d).result for d in range(out.rank)])
+
+    return parallel(out, [indices], body)
+
+
+@compute("gather_nd")
+def gather_nd(op: Op, data: Value, indices: Value) -> Value:
+    source, chosen, out, batch = operand_type(op), operand_type(op, 1), result_type(op), op.batch_dims
+    depth, columns = chosen.shape[0], chosen.rank - 1
+    maps = [affine_map(out.rank, [j, *map(dim, range(columns))]) for j in range(depth)]
+
+    def body(*values: Value) -> Value:
+        at = [position(v, chosen.dtype, source.shape[batch + j]) for j, v in enumerate(values)]
+        return extract(data, [*_here(range(batch)), *at, *_here(range(columns, out.rank))])
+
+    return parallel(out, [indices] * depth, body, maps)
+
+
+@compute("one_hot")
+def one_hot(op: Op, indices: Value, on_value: Value, off_value: Value) -> Value:
+    chosen, out = operand_type(op), result_type(op)
+    axis = normalize_axis(op.axis, out.rank)
+
+    def body(value: Value, on: Value, off: Value) -> Value:
+        index = index_of(value, chosen.dtype)
+        from_end = arith.AddIOp(index, index_constant(op.depth)).result
+        index = scalar.select(scalar.compare("lt", index, index_constant(0), INDEX_DTYPE), from_end, index)
+        return scalar.select(scalar.compare("eq", index, linalg.IndexOp(axis).result, INDEX_DTYPE), on, off)
+
+    index_map = affine_map(out.rank, [dim(i) for i in range(out.rank) if i != axis])
+    scalar_map = affine_map(out.rank, [])
+    return parallel(out, [indices, on_value, off_value], body, [index_map, scalar_map, scalar_map])
+
+
+# ---- writing ----------------------------------------------------------------------------------------------------------------------
+
+_COMBINE: dict[str, Callable[[Value, Value, str], Value]] = {
+    "update": lambda old, new, dtype: new,
+    "add": scalar.add,
+    "mean": scalar.add,
+    "mul": scalar.multiply,
+    "min": scalar.minimum,
+    "max": scalar.maximum,
+}
+
+
+def _scattered(
+    data: Value, updates: Value, dtype: str, how: str, place: Callable[[list[Value]], list[Value]], counts: Value | None = None
+) -> list[Value]:
+    """`data` with each element of `updates` combined into the element at `place`, one after the other; counts how often, if asked."""
+
+    def step(indices: list[Value], result: Value, *counts: Value) -> list[Value]:
+        at, new = place(indices), extract(updates, indices)
+        old = None if how == "update" else extract(result, at)
+        written = [insert(_COMBINE[how](old, new, dtype), result, at)]
+        one = scalar.constant(1, INDEX_DTYPE)
+        return written + [insert(scalar.add(extract(c, at), one, INDEX_DTYPE), c, at) for c in counts]
+
+    return nest(updates.type.shape, [data, *([] if counts is None else [counts])], step)
+
+
+@compute("scatter_elements")
+def scatter_elements(op: Op, data: Value, indices: Value, updates: Value) -> Value:
+    out, chosen = result_type(op), operand_type(op, 1)
+    axis = normalize_axis(op.axis, out.rank)
+
+    def place(here: list[Value]) -> list[Value]:
+        at = position(extract(indices, here), chosen.dtype, out.shape[axis])
+        return [at if d == axis else i for d, i in enumerate(here)]
+
+    if op.reduction != "mean":
+        return _scattered(data, updates, out.dtype, op.reduction, place)[0]
+    counts = fill(TensorType(out.shape, INDEX_DTYPE), 1)
+    total, counts = _scattered(data, updates, out.dtype, "mean", place, counts)
+    return parallel(out, [total, counts], lambda x, n: _quotient(x, n, out.dtype))
+
+
+def _quotient(total: Value, count: Value, dtype: str) -> Value:
+    by = scalar.convert(count, INDEX_DTYPE, dtype)
+    if scalar.is_float(dtype):
+        return arith.DivFOp(total, by).result
+    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(total, by).result
+
+
+@compute("scatter_nd")
+def scatter_nd(op: Op, data: Value, indices: Value, updates: Value) -> Value:
+    out, chosen = result_type(op), operand_type(op, 1)
+    depth, columns = chosen.shape[0], chosen.rank - 1
+
+    def place(here: list[Value]) -> list[Value]:
+        column, rest = here[:columns], here[columns:]
+        at = [position(extract(indices, [index_constant(j), *column]), chosen.dtype, out.shape[j]) for j in range(depth)]
+        return [*at, *rest]
+
+    return _scattered(data, updates, out.dtype, op.mode, place)[0]

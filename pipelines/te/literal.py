@@ -1,0 +1,47 @@
+"""What a rule knows of an operand at compile time, and index arithmetic on scalars."""
+
+from relayc.dialects.mlir import arith, ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.module import dense_array
+from relayc.dialects.relay.structure import Constant
+from relayc.pipelines.te import scalar
+from relayc.pipelines.te.core import Value, index_constant
+
+INDEX_DTYPE = "int64"
+"""How `scalar` reads a value of index type: as a signed integer."""
+
+
+def literal(op: Op, index: int) -> float | int | bool | None:
+    """The one value that operand `index` has everywhere, where it is a constant that stands in the IR; else None."""
+    owner = op.operation.operands[index].owner
+    constant = owner.opview if isinstance(owner, ir.Operation) else owner
+    if not isinstance(constant, Constant) or constant.key is not None:
+        return None
+    array = dense_array(constant.attributes["value"])
+    return array.flat[0].item() if array.size and (array == array.flat[0]).all() else None
+
+
+def index_of(value: Value, dtype: str) -> Value:
+    """An integer scalar as an index."""
+    cast = arith.IndexCastUIOp if scalar.is_unsigned(dtype) else arith.IndexCastOp
+    return cast(ir.IndexType.get(), value).result
+
+
+def integer_of(index: Value, dtype: str) -> Value:
+    """An index as a scalar of any numeric dtype."""
+    wide = arith.IndexCastOp(scalar.te_element(INDEX_DTYPE), index).result
+    return scalar.convert(wide, INDEX_DTYPE, dtype)
+
+
+def clamped(index: Value, size: int) -> Value:
+    """The index limited to [0, size)."""
+    return arith.MinSIOp(arith.MaxSIOp(index, index_constant(0)).result, index_constant(size - 1)).result
+
+
+def position(value: Value, dtype: str, size: int) -> Value:
+    """An element of an index tensor as a position in an axis of `size`: negative ones count from the end, others are clamped."""
+    index = index_of(value, dtype)
+    if not scalar.is_unsigned(dtype):
+        from_end = arith.AddIOp(index, index_constant(size)).result
+        index = scalar.select(scalar.compare("lt", index, index_constant(0), INDEX_DTYPE), from_end, index)
+    return clamped(index, size)

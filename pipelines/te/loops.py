@@ -1,0 +1,37 @@
+"""Sequential loops over tensors, for what has no parallel form: sorting, scattering, scans."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from relayc.dialects.mlir import ir, scf, tensor
+from relayc.pipelines.te.core import Value, index_constant
+
+
+def loop(begin: Value, end: Value, step: Value, carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+    """for i in range(begin, end, step): carried = body(i, *carried). Gives the last `carried`."""
+    op = scf.ForOp(begin, end, step, list(carried))
+    with ir.InsertionPoint(op.body):
+        scf.YieldOp(list(body(op.induction_variable, *op.inner_iter_args)))
+    return list(op.results)
+
+
+def nest(shape: Sequence[int], carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+    """Loops over every index of `shape` in row-major order: carried = body([i, j, ...], *carried)."""
+
+    def level(indices: list[Value], carried: Sequence[Value]) -> Sequence[Value]:
+        if len(indices) == len(shape):
+            return body(indices, *carried)
+        bounds = [index_constant(n) for n in (0, shape[len(indices)], 1)]
+        return loop(*bounds, carried, lambda i, *inner: level([*indices, i], inner))
+
+    return list(level([], carried))
+
+
+def insert(value: Value, into: Value, indices: Sequence[Value]) -> Value:
+    """`into` with one element replaced."""
+    return tensor.InsertOp(value, into, list(indices)).result
+
+
+def along(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
+    """`shape` as (elements before `axis`, its size, elements after it): every line along an axis in three dimensions."""
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])

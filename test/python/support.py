@@ -1,0 +1,59 @@
+"""Helpers of the operator tests: build a program of one or a few Relay operators, compile it, run it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay import IRModule, TensorType, build
+from relayc.pipelines.driver import compile
+
+
+@dataclass(frozen=True)
+class Const:
+    """An array that enters the program as a constant, not as an input."""
+
+    array: np.ndarray
+
+
+def program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any]) -> IRModule:
+    """A module whose main applies `body`, which builds operators and gives the results, to an input for each array (see Const)."""
+    inputs = [a for a in arrays if not isinstance(a, Const)]
+    with make_context() as context, ir.Location.name("test"):
+        mod = IRModule(ir.Module.create())
+        with ir.InsertionPoint(mod.module.body):
+            main = func.FuncOp("main", ([TensorType.of_array(a).to_mlir() for a in inputs], []))
+        block = main.add_entry_block()
+        with ir.InsertionPoint(block):
+            arguments = iter(block.arguments)
+            results = body(*[mod.constant(a.array) if isinstance(a, Const) else next(arguments) for a in arrays])
+            func.ReturnOp(list(results))
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([a.type for a in block.arguments], [r.type for r in results]))
+    assert mod.context is context
+    mod.verify()
+    return mod
+
+
+def run_program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any], **options: Any) -> list[np.ndarray]:
+    """Compiles `program(body, arrays)` with the options of relayc.compile and gives its outputs."""
+    module = compile(program(body, arrays), **options)
+    found = module["main"](*[np.array(a, copy=True) for a in arrays if not isinstance(a, Const)])
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def run(relay_name: str, *arrays: Any, **attrs: Any) -> Any:
+    """What one operator gives for `arrays` (np.ndarray, or Const for a compile-time constant): an array, or the list of its results."""
+
+    def body(*values: ir.Value) -> Sequence[ir.Value]:
+        result = build(relay_name, *values, **attrs)
+        return result if isinstance(result, tuple) else [result]
+
+    outputs = run_program(body, arrays)
+    return outputs if len(outputs) > 1 else outputs[0]
+
+
+def run_each(calls: Sequence[tuple[str, dict[str, Any]]], *arrays: Any) -> list[np.ndarray]:
+    """What each of several operators of one result, given as (name, attributes), gives for the same arrays; one compilation for all."""
+    return run_program(lambda *values: [build(name, *values, **attrs) for name, attrs in calls], arrays)

@@ -34,6 +34,11 @@ class CommandError(Exception):
     """Something that the user can mend, said in one line."""
 
 
+def make_console() -> Console:
+    """Standard output; in a file or pipe lines have room for a table."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
 @contextmanager
 def import_progress() -> Iterator[Any]:
     """A callback (done, total) that moves a progress bar on stderr; nothing is shown where stderr is not a terminal."""
@@ -171,7 +176,7 @@ def main(argv: list[str] | None = None) -> int:
         return opt.main(argv[1:])
     arguments = make_parser().parse_args(argv)
     try:
-        arguments.action(arguments, Console(highlight=False, soft_wrap=not sys.stdout.isatty()))
+        arguments.action(arguments, make_console())
     except KeyboardInterrupt:
         print("relayc: interrupted", file=sys.stderr)
         return 130

@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from rich.console import Console
 from rich.table import Table
 
 from relayc.runtime import Module, TensorSpec, num_threads
 from relayc.runtime.artifact import numpy_dtype
-from relayc.tools.cli import compile_with_progress
+from relayc.tools.cli import compile_with_progress, make_console
 from relayc.tools.inputs import random_inputs
 from relayc.tools.reference import Agreement, compare, run_onnxruntime
 from relayc.tools.tables import scaled, stage_table
@@ -61,7 +60,7 @@ def latency(module: Module) -> float:
 
 def main() -> int:
     """Runs the demonstration and returns its exit code: 0 where the results agree with every reference."""
-    console = Console(highlight=False)
+    console = make_console()
     model = MODELS / "light_resnet50.onnx"
     module = compile_with_progress(model)
     agreements = check(model, module)

@@ -12,7 +12,7 @@ _NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 
 
 def _table(title: str, **columns: dict[str, Any]) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, options in columns.items():
         table.add_column(name, **options)
     return table

@@ -1,0 +1,136 @@
+"""The command `relayc`: what it prints and writes, its exit codes and its one-line errors."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from relayc.tools import cli
+
+
+@pytest.fixture
+def model(tmp_path):
+    """x[n, 3] -> y = |x + w| and z = sum(y), saved as an ONNX file."""
+    w = helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
+    nodes = [
+        helper.make_node("Add", ["x", "w"], ["a"], name="shift"),
+        helper.make_node("Abs", ["a"], ["y"], name="size"),
+        helper.make_node("ReduceSum", ["y"], ["z"], name="total", keepdims=0),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])
+    z = helper.make_tensor_value_info("z", TensorProto.FLOAT, [])
+    path = tmp_path / "model.onnx"
+    onnx.save(
+        helper.make_model(helper.make_graph(nodes, "g", [x], [y, z], [w]), opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path
+    )
+    return str(path)
+
+
+def run(capsys, *arguments):
+    """(exit code, stdout, stderr) of the command."""
+    code = cli.main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_run_names_the_outputs(model, capsys):
+    code, out, err = run(capsys, "run", model, "--shape", "x=4,3")
+    assert (code, err) == (0, "")
+    assert "output y: float32[4, 3]" in out and "output z: float32[]" in out
+
+
+def test_run_reads_inputs_and_writes_outputs(model, tmp_path, capsys):
+    x = np.random.default_rng(0).standard_normal((2, 3), dtype=np.float32)
+    np.savez(tmp_path / "in.npz", x=x)
+    arguments = ["--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "new" / "out.npz"), "--shape", "x=2,3"]
+    assert run(capsys, "run", model, *arguments)[0] == 0
+    with np.load(tmp_path / "new" / "out.npz") as found:
+        wanted = np.abs(x + np.array([1, 2, 3], np.float32))
+        np.testing.assert_array_equal(found["y"], wanted)
+        np.testing.assert_allclose(found["z"], wanted.sum(), rtol=1e-6)  # another order of summation
+
+
+def test_run_checks_against_onnxruntime(model, capsys):
+    pytest.importorskip("onnxruntime")
+    code, out, _ = run(capsys, "run", model, "--shape", "x=4,3", "--check")
+    assert code == 0 and "agrees with ONNX Runtime: largest difference" in out
+
+
+def test_run_fails_where_the_results_differ(model, capsys, monkeypatch):
+    monkeypatch.setattr(cli, "run_onnxruntime", lambda model, inputs: {"y": np.full((4, 3), 9.0), "z": np.zeros(())})
+    code, _, err = run(capsys, "run", model, "--shape", "x=4,3", "--check")
+    assert code == 1 and err.startswith("relayc: error: results differ from ONNX Runtime by up to ")
+
+
+def test_run_prints_latency_stages_and_kernels(model, capsys):
+    code, out, _ = run(capsys, "run", model, "--shape", "x=4,3", "--repeat", "3", "--profile")
+    assert code == 0
+    for text in ("latency: median", "3 runs", "codegen", "GFLOP/s", "add abs"):
+        assert text in out
+
+
+def test_inspect_shows_each_kernel_with_its_operators(model, capsys):
+    code, out, _ = run(capsys, "inspect", model, "--shape", "x=4,3")
+    assert code == 0
+    for text in ("input x: float32[4, 3]", "output z: float32[]", "add abs", "sum", "share", "2 calls"):
+        assert text in out
+
+
+def test_ir_is_dumped_by_stage(model, tmp_path, capsys):
+    assert run(capsys, "run", model, "--shape", "x=4,3", "--dump-ir", str(tmp_path / "ir"))[0] == 0
+    assert {"relay", "te", "tir", "llvm"} <= {folder.name for folder in (tmp_path / "ir").iterdir()}
+
+
+def test_opt_is_relayc_opt(tmp_path, capsys):
+    file = tmp_path / "f.mlir"
+    file.write_text("func.func @f(%a: i32) -> i32 { %b = arith.addi %a, %a : i32\n return %a : i32 }")
+    code, out, _ = run(capsys, "opt", str(file), "--passes", "canonicalize")
+    assert code == 0 and "arith.addi" not in out
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (None, [], "No such file"),
+        (b"not a model", [], ""),
+        ("model", [], "x"),
+        ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/missing.npz"], "No such file"),
+        ("model", ["--shape", "x=4,3", "--inputs", "{model}"], "expected an .npz file"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_1(model, tmp_path, capsys, content, arguments, message):
+    path = model if content == "model" else str(tmp_path / "other.onnx")
+    if isinstance(content, bytes):
+        (tmp_path / "other.onnx").write_bytes(content)
+    code, out, err = run(capsys, "run", path, *[a.format(tmp=tmp_path, model=model) for a in arguments])
+    assert (code, out) == (1, "")
+    assert err.startswith("relayc: error: ") and err.count("\n") == 1 and message in err
+
+
+def test_wrong_inputs_are_named(model, tmp_path, capsys):
+    np.savez(tmp_path / "in.npz", x=np.zeros((4, 3)))
+    code, _, err = run(capsys, "run", model, "--shape", "x=4,3", "--inputs", str(tmp_path / "in.npz"))
+    assert code == 1
+    assert err == "relayc: error: main: argument 0 'x': expected float32[4, 3], found float64[4, 3]\n"
+
+
+def test_verbose_adds_the_traceback(model, capsys):
+    code, _, err = run(capsys, "run", model + ".missing", "--verbose")
+    assert code == 1 and err.startswith("Traceback") and err.splitlines()[-1].startswith("relayc: error: ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["fly"], ["run"], ["run", "m", "--shape", "x"], ["run", "m", "--shape", "x=a"], ["run", "m", "--repeat", "0"]]
+)
+def test_a_wrong_command_line_ends_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2
+    assert "usage: relayc" in capsys.readouterr().err
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0 and capsys.readouterr().out.startswith("relayc ")

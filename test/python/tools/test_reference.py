@@ -1,0 +1,47 @@
+"""Inputs made up for a model, and the comparison of results."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from relayc.runtime import TensorSpec
+from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
+from relayc.tools.reference import ATOL, compare
+
+
+def test_random_inputs_are_the_same_for_a_seed():
+    specs = [TensorSpec("x", (2, 3), "float32"), TensorSpec("ids", (4,), "int64"), TensorSpec("mask", (), "bool")]
+    a, b, c = random_inputs(specs, 1), random_inputs(specs, 1), random_inputs(specs, 2)
+    assert all(a[s.name].dtype == s.dtype and a[s.name].shape == s.shape for s in specs)
+    assert all(np.array_equal(a[k], b[k]) for k in a) and not np.array_equal(a["x"], c["x"])
+    assert set(a["ids"]) <= {0, 1}
+
+
+def test_bfloat16_survives_a_file(tmp_path):
+    x = np.arange(3).astype(ml_dtypes.bfloat16)
+    save_outputs(tmp_path / "x.npz", {"x": x})
+    found = load_inputs(tmp_path / "x.npz", [TensorSpec("x", (3,), "bfloat16")])["x"]
+    assert found.dtype == x.dtype and np.array_equal(found, x)
+
+
+def test_shapes_are_parsed():
+    assert parse_shape("x=1,3,224,224") == ("x", [1, 3, 224, 224])
+    assert parse_shape("a=b=2") == ("a=b", [2])
+    assert parse_shape("x=") == ("x", [])
+
+
+def test_agreement_reports_the_largest_difference():
+    found = compare({"y": np.array([1.0, 2.0])}, {"y": np.array([1.0, 2.5])})
+    assert found.difference == 0.5 and not found.agrees
+    assert compare({"y": np.array([ATOL / 2])}, {"y": np.array([0.0])}).agrees
+
+
+def test_nan_agrees_with_nan_only():
+    nan = {"y": np.array([np.nan, np.inf])}
+    assert compare(nan, nan).agrees
+    assert not compare({"y": np.array([0.0, np.inf])}, nan).agrees
+
+
+def test_another_shape_is_an_error():
+    with pytest.raises(ValueError, match=r"output 'y': expected shape \(2,\) as in the reference, found \(1, 2\)"):
+        compare({"y": np.zeros((1, 2))}, {"y": np.zeros(2)})

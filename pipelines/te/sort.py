@@ -33,9 +33,9 @@ class _Sorting:
         first_nan, last_nan = (scalar.compare("ne", v, v, self.dtype) for v in (first, last))
         return arith.OrIOp(decided, _and(first_nan, _not(last_nan))).result
 
-    def key(self, o: Value, r: Value, order: Value, at: Value) -> Value:
-        """The element that entry `at` of `order` points to, in line (o, r)."""
-        return extract(self.lines, [o, index_of(extract(order, [at]), _ORDER), r])
+    def key(self, line: list[Value], index: Value) -> Value:
+        """Element `index` (of dtype _ORDER) of a line, given by its (outer, inner) indices."""
+        return extract(self.lines, [line[0], index_of(index, _ORDER), line[1]])
 
 
 _Element = Callable[[_Sorting, list[Value], Value], Value]
@@ -63,68 +63,63 @@ def _add(a: Value, b: Value) -> Value:
     return arith.AddIOp(a, b).result
 
 
-def _merge(s: _Sorting, o: Value, r: Value, order: Value, merged: Value, start: Value, width: Value) -> Value:
-    """Merges order[start : start + width] and order[start + width : start + 2 * width], clamped to the line, into `merged`."""
-    size, one = index_constant(s.size), index_constant(1)
-    middle = _min(_add(start, width), size)
-    end = _min(_add(middle, width), size)
-    last = index_constant(s.size - 1)
+def _merge(s: _Sorting, line: list[Value], work: Value, rows: tuple[Value, Value], start: Value, width: Value) -> Value:
+    """Merges two runs of `width` indices from `start` on, clamped to the line, from one row of `work` into the other."""
+    source, target = rows
+    one, last = index_constant(1), index_constant(s.size - 1)
+    middle = _min(_add(start, width), index_constant(s.size))
+    end = _min(_add(middle, width), index_constant(s.size))
 
-    def step(k: Value, merged: Value, i: Value, j: Value) -> list[Value]:
+    def step(k: Value, work: Value, i: Value, j: Value) -> list[Value]:
         # A position past its run is read at the end of the line instead, and not used.
-        a, b = s.key(o, r, order, _min(i, last)), s.key(o, r, order, _min(j, last))
-        take_b = _and(_less(j, end), arith.OrIOp(_not(_less(i, middle)), s.before(b, a)).result)
-        taken = extract(order, [_min(scalar.select(take_b, j, i), last)])
-        return [insert(taken, merged, [k]), scalar.select(take_b, i, _add(i, one)), scalar.select(take_b, _add(j, one), j)]
+        first, second = (extract(work, [source, _min(at, last)]) for at in (i, j))
+        sooner = s.before(s.key(line, second), s.key(line, first))
+        take_second = _and(_less(j, end), arith.OrIOp(_not(_less(i, middle)), sooner).result)
+        work = insert(scalar.select(take_second, second, first), work, [target, k])
+        return [work, scalar.select(take_second, i, _add(i, one)), scalar.select(take_second, _add(j, one), j)]
 
-    return loop(start, end, one, [merged, start, middle], step)[0]
+    return loop(start, end, one, [work, start, middle], step)[0]
 
 
-def _sort_line(s: _Sorting, o: Value, r: Value, order: Value, scratch: Value) -> tuple[Value, Value]:
-    """Leaves in `order` the indices that sort line (o, r)."""
+def _sort_line(s: _Sorting, line: list[Value], work: Value) -> tuple[Value, Value]:
+    """Sorts the indices of a line in the two rows of `work`; gives it and the row that holds them in the end."""
     zero, one, size = (index_constant(n) for n in (0, 1, s.size))
-    order = loop(zero, size, one, [order], lambda i, order: [insert(integer_of(i, _ORDER), order, [i])])[0]
+    passes = max(s.size - 1, 0).bit_length()
+    work = loop(zero, size, one, [work], lambda i, work: [insert(integer_of(i, _ORDER), work, [zero, i])])[0]
 
-    def double(p: Value, order: Value, scratch: Value) -> list[Value]:
+    def double(p: Value, work: Value) -> list[Value]:
         width = arith.ShLIOp(one, p).result
+        source = _and(p, one)
+        rows = source, arith.XOrIOp(source, one).result
         pair = arith.ShLIOp(width, one).result
-        scratch = loop(zero, size, pair, [scratch], lambda start, scratch: [_merge(s, o, r, order, scratch, start, width)])[0]
-        order = loop(zero, size, one, [order], lambda i, order: [insert(extract(scratch, [i]), order, [i])])[0]
-        return [order, scratch]
+        return loop(zero, size, pair, [work], lambda start, work: [_merge(s, line, work, rows, start, width)])
 
-    passes = index_constant((s.size - 1).bit_length())
-    order, scratch = loop(zero, passes, one, [order, scratch], double)
-    return order, scratch
+    return loop(zero, index_constant(passes), one, [work], double)[0], index_constant(passes % 2)
 
 
-def _sorted(
-    op: Op, data: Value, count: int, outputs: list[tuple[TensorType, Callable[[_Sorting, list[Value], Value], Value]]]
-) -> list[Value]:
+def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _Element]]) -> list[Value]:
     """The first `count` elements of each sorted line; `outputs` say type and element of each result."""
     source = operand_type(op)
-    axis = normalize_axis(op.axis, source.rank)
-    outer, size, inner = along(source.shape, axis)
+    outer, size, inner = along(source.shape, normalize_axis(op.axis, source.rank))
     s = _Sorting(reshape(data, (outer, size, inner)), size, source.dtype, not op.is_ascend)
     results = [empty(type_.with_shape((outer, count, inner))) for type_, _ in outputs]
-    work = [empty(TensorType((size,), _ORDER)) for _ in range(2)]
 
-    def line(indices: list[Value], *carried: Value) -> list[Value]:
-        o, r = indices
-        order, scratch = _sort_line(s, o, r, *carried[-2:])
+    def sort_line(line: list[Value], *carried: Value) -> list[Value]:
+        work, row = _sort_line(s, line, carried[-1])
 
         def write(k: Value, *results: Value) -> list[Value]:
-            at = extract(order, [k])
-            return [insert(element(s, [o, r], at), into, [o, k, r]) for (_, element), into in zip(outputs, results, strict=True)]
+            at = extract(work, [row, k])
+            return [insert(element(s, line, at), into, [line[0], k, line[1]]) for (_, element), into in zip(outputs, results, strict=True)]
 
         bounds = [index_constant(n) for n in (0, count, 1)]
-        return [*loop(*bounds, carried[:-2], write), order, scratch]
+        return [*loop(*bounds, carried[:-1], write), work]
 
-    found = nest((outer, inner), [*results, *work], line)
+    found = nest((outer, inner), [*results, empty(TensorType((2, size), _ORDER))], sort_line)
     return [reshape(value, type_.shape) for value, (type_, _) in zip(found, outputs, strict=False)]
 
 
 def _value(s: _Sorting, line: list[Value], at: Value) -> Value:
-    return extract(s.lines, [line[0], index_of(at, _ORDER), line[1]])
+    return s.key(line, at)
 
 
 def _index(dtype: str) -> _Element:

@@ -5,9 +5,10 @@ table at byte 64 and x + p in the arena at byte 64.
 """
 
 import numpy as np
+
 from relayc.dialects.mlir import ExecutionEngine, ir
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-from relayc.runtime import Artifact, BufferRef, KernelInfo, Module, Step, TensorSpec
+from relayc.runtime import Artifact, BufferRef, KernelInfo, Step, TensorSpec
 from relayc.runtime.artifact import aligned_empty
 
 PARAMETER = np.arange(6, dtype=np.float32)

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tvm_ffi
+
 from relayc.runtime.tensor import _capsule_pointer, as_array, to_tensor
 
 

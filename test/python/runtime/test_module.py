@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 from handmade import PARAMETER, build_artifact
+
 from relayc.runtime import Module
 from relayc.runtime.artifact import ALIGNMENT
 

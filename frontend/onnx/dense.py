@@ -46,13 +46,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     if a.shape[-1] != b.shape[-2]:
         raise OnnxError(f"expected B with {a.shape[-1]} rows for A {list(a.shape)}, found {list(b.shape)}")
     if prod(b.shape[:-2]) == 1 and a.rank >= b.rank:
-        return _times_matrix(a, reshape(b, b.shape[-2:]))
+        return emit("nn.matmul", a, reshape(b, b.shape[-2:]))
     return _batched(a, b)
-
-
-def _times_matrix(a: Tensor, b: Tensor) -> Tensor:
-    rows = reshape(a, (prod(a.shape[:-1]), a.shape[-1]))
-    return reshape(emit("nn.matmul", rows, b), (*a.shape[:-1], b.shape[-1]))
 
 
 def _batched(a: Tensor, b: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +152,8 @@ def _check(proto: onnx.ModelProto, source: str) -> None:
             raise OnnxError(f"{source}: not a valid ONNX model: expected {expected}, found {found}", located=True)
 
     graph = proto.graph
+    wrong = next((text for text in _texts(proto) if not isinstance(text, str)), None)
+    expect(wrong is None, "names in UTF-8", wrong)
     opsets = opset_versions(proto.opset_import)
     expect(proto.ir_version > 0, "an IR version", proto.ir_version)
     expect(proto.HasField("graph"), "a graph", "none")
@@ -166,6 +168,23 @@ def _check(proto: onnx.ModelProto, source: str) -> None:
     expect(not repeated, "one initializer of each name", f"several named {', '.join(sorted(repeated))}")
     expect(not graph.sparse_initializer, "dense initializers", "sparse ones")
     _check_order(proto, expect)
+
+
+def _texts(proto: onnx.ModelProto) -> Iterator[object]:
+    """The names of a model; protobuf gives bytes for those that are not UTF-8."""
+    yield from (o.domain for o in proto.opset_import)
+    for graph in (proto.graph, *proto.functions):
+        yield graph.name
+        for node in graph.node:
+            yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
+            for attribute in node.attribute:
+                yield from (attribute.name, attribute.ref_attr_name)
+    yield from (t.name for t in proto.graph.initializer)
+    for value in (*proto.graph.input, *proto.graph.output):
+        yield value.name
+        yield from (d.dim_param for d in value.type.tensor_type.shape.dim)
+    for function in proto.functions:
+        yield from (function.domain, function.overload, *function.input, *function.output)
 
 
 def _check_order(proto: onnx.ModelProto, expect: Callable[[bool, str, object], None]) -> None:

@@ -18,32 +18,11 @@ from onnx.backend.test.loader import load_model_tests
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
-SHAPE_INPUTS = frozenset(
-    [
-        "axes",
-        "axis",
-        "cond",
-        "condition",
-        "delta",
-        "depth",
-        "ends",
-        "k",
-        "limit",
-        "new_shape",
-        "pads",
-        "repeats",
-        "roi",
-        "scales",
-        "shape",
-        "size",
-        "sizes",
-        "split",
-        "start",
-        "starts",
-        "steps",
-        "training_mode",
-    ]
-)
+_SIZES = {"axes", "axis", "depth", "k", "new_shape", "pads", "repeats", "roi", "scales", "shape", "size", "sizes", "split"}
+_BOUNDS = {"delta", "ends", "limit", "start", "starts", "steps"}
+_CONDITIONS = {"cond", "condition", "training_mode"}
+
+SHAPE_INPUTS = frozenset(_SIZES | _BOUNDS | _CONDITIONS)
 """Names by which the cases call the inputs that decide shapes."""
 
 SHAPE_INPUTS_OF = {
@@ -137,11 +116,7 @@ def importable(case: Case) -> tuple[onnx.ModelProto, list[np.ndarray]]:
     inputs = [i for i in model.graph.input if i.name not in initializers]
     left = []
     for value, array in zip(inputs, case.inputs, strict=False):
-        if (
-            (value.name in SHAPE_INPUTS or value.name in own)
-            and isinstance(array, (np.ndarray, np.generic))
-            and np.asarray(array).ndim <= 1
-        ):
+        if (value.name in SHAPE_INPUTS or value.name in own) and np.ndim(array) <= 1:
             model.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
         else:
             left.append(array)

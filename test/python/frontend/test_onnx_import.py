@@ -1,0 +1,207 @@
+"""What `from_onnx` makes of models: signature, names, weights, folded shapes, functions, branches."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx_models import branches, model_of, relu, weighted
+
+from relayc.frontend.onnx import from_onnx, supported_operators
+
+
+def operations(mod):
+    return list(mod.main.regions[0].blocks[0].operations)
+
+
+def names_of(mod):
+    return [op.operation.name for op in operations(mod)]
+
+
+def built(mod):
+    """Operators of the program, without constants and the return."""
+    return [name.removeprefix("relay.") for name in names_of(mod) if name not in ("relay.constant", "func.return")]
+
+
+def result_type(mod):
+    return str(operations(mod)[-1].operation.operands[0].type)
+
+
+def argument_names(mod):
+    return [a["relay.name"].value for a in mod.main.attributes["arg_attrs"]]
+
+
+# ---- signature ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_and_results_carry_the_names_of_the_model():
+    mod = from_onnx(model_of([relu()], {"x": [2, 3]}))
+    assert argument_names(mod) == ["x"]
+    assert [a["relay.name"].value for a in mod.main.attributes["res_attrs"]] == ["y"]
+
+
+def test_operations_carry_the_name_of_their_node():
+    mod = from_onnx(model_of([relu(), helper.make_node("Abs", ["y"], ["z"])], {"x": [2]}, ["z"]))
+    assert [str(op.operation.location) for op in operations(mod)[:2]] == ['loc("act")', 'loc("Abs#1")']
+
+
+def test_shapes_fix_symbols_wherever_they_are_used():
+    add = helper.make_node("Add", ["x", "b"], ["y"])
+    mod = from_onnx(model_of([add], {"x": ["n", 4], "b": ["n", 1]}), shapes={"x": [3, 4]})
+    assert result_type(mod) == "tensor<3x4xf32>"
+
+
+def test_dtypes_change_the_argument_and_cast_it_on_entry():
+    mod = from_onnx(model_of([relu()], {"x": [2]}), dtypes={"x": "uint8"})
+    assert built(mod) == ["cast", "nn_relu"]
+    assert str(mod.main.regions[0].blocks[0].arguments[0].type) == "tensor<2xui8>"
+
+
+def test_an_input_with_an_initializer_is_a_constant():
+    add = helper.make_node("Add", ["x", "w"], ["y"])
+    mod = from_onnx(model_of([add], {"x": [2], "w": [2]}, initializers={"w": np.ones(2, np.float32)}))
+    assert argument_names(mod) == ["x"]
+
+
+def test_progress_is_reported_up_to_the_number_of_nodes():
+    seen = []
+    from_onnx(model_of([relu()], {"x": [2]}), progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 1), (1, 1)]
+
+
+# ---- weights --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["proto", "bytes", "path", "str"])
+def test_weights_arrive_unchanged_from_every_form_of_a_model(form, tmp_path):
+    model, w = weighted()
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    given = {"proto": model, "bytes": path.read_bytes(), "path": path, "str": str(path)}[form]
+    mod = from_onnx(given)
+    np.testing.assert_array_equal(mod.params["w"], w)
+
+
+def test_weights_of_bytes_are_not_copied():
+    model, _ = weighted(1024)
+    # The start of the data in the message depends on the lengths before it: aligned for one of four names.
+    for name in ("w", "ww", "www", "wwww"):
+        model.graph.initializer[0].name = model.graph.node[0].input[1] = name
+        data = model.SerializeToString()
+        array = from_onnx(data).params[name]
+        if np.shares_memory(array, np.frombuffer(data, np.uint8)):
+            return
+    pytest.fail("no weight is a view of the bytes it came in")
+
+
+def test_external_data_is_read_from_beside_the_model(tmp_path):
+    model, w = weighted()
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    np.testing.assert_array_equal(from_onnx(tmp_path / "m.onnx").params["w"], w)
+
+
+def test_unfrozen_initializers_become_named_arguments():
+    model, w = weighted()
+    mod = from_onnx(model, freeze_params=False)
+    assert argument_names(mod) == ["x", "w"]
+    np.testing.assert_array_equal(mod.params["w"], w)
+    assert mod.module.operation.verify()
+
+
+def test_unfrozen_shapes_are_still_known_at_import():
+    reshape = helper.make_node("Reshape", ["x", "s"], ["y"])
+    mod = from_onnx(model_of([reshape], {"x": [2, 3]}, initializers={"s": np.array([6])}), freeze_params=False)
+    assert argument_names(mod) == ["x"]
+    assert result_type(mod) == "tensor<6xf32>"
+
+
+# ---- shapes computed in the graph -----------------------------------------------------------------------------------------------------
+
+
+def test_a_shape_computed_from_a_shape_is_folded_at_import():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
+        helper.make_node("Concat", ["n1", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["y"]),
+    ]
+    initializers = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1])}
+    mod = from_onnx(model_of(nodes, {"x": [2, 3, 4]}, initializers=initializers))
+    assert built(mod) == ["reshape"]
+    assert result_type(mod) == "tensor<2x12xf32>"
+
+
+def test_a_constant_output_is_a_constant():
+    mod = from_onnx(model_of([helper.make_node("Shape", ["x"], ["y"])], {"x": [2, 3]}))
+    assert names_of(mod) == ["relay.constant", "func.return"]
+
+
+# ---- semantics that changed between operator sets -------------------------------------------------------------------------------------
+
+
+def test_softmax_before_13_works_on_rows_of_a_matrix():
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=1)
+    assert built(from_onnx(model_of([node], {"x": [2, 3, 4]}, opset=11))) == ["reshape", "nn_softmax", "reshape"]
+    assert built(from_onnx(model_of([node], {"x": [2, 3, 4]}, opset=13))) == ["nn_softmax"]
+
+
+def test_squeeze_takes_axes_as_attribute_and_as_input():
+    old = helper.make_node("Squeeze", ["x"], ["y"], axes=[1])
+    new = helper.make_node("Squeeze", ["x", "axes"], ["y"])
+    assert result_type(from_onnx(model_of([old], {"x": [2, 1, 3]}, opset=11))) == "tensor<2x3xf32>"
+    assert result_type(from_onnx(model_of([new], {"x": [2, 1, 3]}, initializers={"axes": np.array([1])}))) == "tensor<2x3xf32>"
+
+
+# ---- functions and branches -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_local_function_is_inlined_with_its_attributes():
+    body = [
+        helper.make_node("LeakyRelu", ["a"], ["t"], name="leak"),
+        helper.make_node("Neg", ["t"], ["b"], name="neg"),
+    ]
+    reference = body[0].attribute.add()
+    reference.name, reference.ref_attr_name, reference.type = "alpha", "slope", onnx.AttributeProto.FLOAT
+    function = helper.make_function("own", "F", ["a"], ["b"], body, [helper.make_opsetid("", 20)], ["slope"])
+    node = helper.make_node("F", ["x"], ["y"], name="call", domain="own", slope=0.5)
+    model = model_of([node], {"x": [2]}, functions=[function])
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    mod = from_onnx(model)
+    assert built(mod) == ["nn_leaky_relu", "negative"]
+    assert operations(mod)[0].alpha == 0.5
+    assert str(operations(mod)[0].operation.location) == 'loc("call/leak")'
+
+
+@pytest.mark.parametrize("name", ["Bernoulli", "NegativeLogLikelihoodLoss", "Attention"])
+def test_operators_without_a_mapping_go_through_their_function_body(name):
+    rows = {row.name: row.through for row in supported_operators() if row.domain == ""}
+    assert rows[name] == "function"
+
+
+def test_a_function_body_that_depends_on_the_types_is_expanded():
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"], name="attention")
+    mod = from_onnx(model_of([node], {"q": [1, 2, 4, 8], "k": [1, 2, 6, 8], "v": [1, 2, 6, 8]}, opset=23))
+    assert result_type(mod) == "tensor<1x2x4x8xf32>"
+    assert {"nn_batch_matmul", "nn_softmax"} <= set(built(mod))
+
+
+@pytest.mark.parametrize(("condition", "operator"), [(True, "exp"), (False, "log")])
+def test_a_branch_with_a_known_condition_is_taken_at_import(condition, operator):
+    assert built(from_onnx(branches(condition))) == [operator]
+
+
+# ---- models ---------------------------------------------------------------------------------------------------------------------------
+
+LIGHT = sorted((Path(onnx.__path__[0]) / "backend/test/data/light").glob("*.onnx"))
+EXPORTED = sorted((Path(__file__).parents[2] / "models").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("path", [*LIGHT, *EXPORTED], ids=lambda p: p.stem)
+def test_models_import_and_verify(path):
+    model = onnx.load(path, load_external_data=False)
+    initializers = {t.name for t in model.graph.initializer}
+    shapes = {i.name: [d.dim_value or 8 for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in initializers}
+    mod = from_onnx(path, shapes=shapes)
+    assert mod.module.operation.verify()

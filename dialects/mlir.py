@@ -4,7 +4,11 @@ The bindings come from the torch-mlir wheel, which carries all of upstream MLIR.
 file to change.
 """
 
-from torch_mlir import ir, passmanager, rewrite
+import ctypes
+from functools import cache
+from pathlib import Path
+
+from torch_mlir import _mlir_libs, ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _mlir
 from torch_mlir.dialects import (
     arith,
@@ -26,6 +30,8 @@ __all__ = [
     "ExecutionEngine",
     "arith",
     "bufferization",
+    "c_api",
+    "c_handle",
     "cf",
     "ext",
     "func",
@@ -61,3 +67,20 @@ def make_context() -> ir.Context:
 def register_operation(dialect: type, operation: type) -> None:
     """Makes `operation` the Python class of the operations of its name, in every context."""
     _mlir.register_operation(dialect, replace=True)(operation)
+
+
+@cache
+def c_api() -> ctypes.CDLL:
+    """MLIR's C functions, which ctypes calls without holding the interpreter lock."""
+    found = [path for folder in _mlir_libs.__path__ for path in Path(folder).glob("*AggregateCAPI*")]
+    if len(found) != 1:
+        raise ImportError(f"expected one library of MLIR's C API in {list(_mlir_libs.__path__)}, found {len(found)}")
+    return ctypes.CDLL(str(found[0]))
+
+
+def c_handle(module: ir.Module) -> int:
+    """The pointer that is an MlirModule in C; it is valid as long as `module` is."""
+    capsule = module._CAPIPtr
+    name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    return pointer(capsule, name(capsule))

@@ -8,15 +8,14 @@ from importlib.metadata import PackageNotFoundError, distribution
 from math import prod
 from pathlib import Path
 
-from relayc.dialects.mlir import ExecutionEngine, ir, memref, passmanager
+from relayc.dialects.mlir import ir, memref, passmanager
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
+from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
 from relayc.pipelines.target import Target
 
 MAX_VECTOR_BYTES = 4096
 """A vector type larger than this (twice the register file of AVX-512) makes LLVM run for minutes, so it is refused."""
-
-OPT_LEVEL = 3
 
 _TO_OPENMP = (
     "arith-expand{include-bf16=true}",
@@ -43,10 +42,6 @@ _TO_LLVM = (
 )
 
 
-class CodegenError(Exception):
-    """tir that cannot become machine code, or machine code that cannot be made or linked here."""
-
-
 def lower_to_llvm(module: ir.Module, target: Target) -> None:
     """Lowers a tir module to the LLVM and OpenMP dialects in place.
 
@@ -61,10 +56,14 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
         _run(module, *_TO_OPENMP)
         _stack_per_thread(module)
         _run(module, *_TO_LLVM)
+        module.operation.verify()
 
 
 def _run(module: ir.Module, *passes: str) -> None:
-    passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context).run(module.operation)
+    """Runs passes; verifying after each of them would double the time, so that is done once at the end."""
+    manager = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context)
+    manager.enable_verifier(False)
+    manager.run(module.operation)
 
 
 def _stack_per_thread(module: ir.Module) -> None:
@@ -98,24 +97,6 @@ def _check_vectors(module: ir.Module) -> None:
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
 
 
-class Engine:
-    """Machine code in memory. Functions live as long as the engine, so whoever calls them keeps it."""
-
-    def __init__(self, engines: Sequence[ExecutionEngine]) -> None:
-        self._engines = list(engines)
-
-    def raw_lookup(self, name: str) -> int:
-        """As `lookup`, but 0 where there is none."""
-        return next((a for engine in self._engines if (a := engine.raw_lookup(name))), 0)
-
-    def lookup(self, name: str) -> int:
-        """Address of the packed wrapper `void(void**)` of an `llvm.func`. Raises CodegenError where there is none."""
-        address = self.raw_lookup(name)
-        if address:
-            return address
-        raise CodegenError(f"expected a compiled function {name}, found none (or one that refers to a symbol that nothing defines)")
-
-
 def jit(module: ir.Module, target: Target, libraries: Sequence[str] = ()) -> Engine:
     """Compiles a module in the LLVM dialect for this machine.
 
@@ -125,7 +106,7 @@ def jit(module: ir.Module, target: Target, libraries: Sequence[str] = ()) -> Eng
     if not target.is_host:
         lacking = ", ".join(sorted(target.features - Target().features))
         raise CodegenError(f"target {target}: expected features of this machine, found also {lacking}")
-    return Engine([ExecutionEngine(module, opt_level=OPT_LEVEL, shared_libs=[*_runtime_libraries(), *libraries])])
+    return compile_module(module, [*_runtime_libraries(), *libraries])
 
 
 @cache

@@ -1,7 +1,7 @@
 """relay -> te: every fusion group becomes one private function of linalg operations, and `main` a sequence of calls.
 
-What `main` holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels, `tensor.expand_shape` and
-`tensor.collapse_shape` for reshapes, and the return. Groups with equal bodies share one kernel. A kernel carries what it came from:
+What `main` holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels, `tensor.expand_shape`
+and `tensor.collapse_shape` for reshapes, and the return. Groups with equal bodies share one kernel. A kernel carries what it came from:
 `relay.ops` and `relay.sources` (string arrays); an argument that is a parameter at every call has the unit attribute `relay.param`, which
 lets a schedule ask for it in another layout.
 """
@@ -81,7 +81,7 @@ class _ModuleLowering:
             if op.operation.operands[0] in self.params:
                 self.params.add(result)
         elif op.operation.name == "func.return":
-            func.ReturnOp([self.values[v] for v in op.operation.operands])
+            func.ReturnOp(self.returned(list(op.operation.operands)))
         else:
             where = f"{op.operation.name} at {op.operation.location}"
             raise RelayError(f"{where}: expected constants, fusion groups and reshapes in main (run fuse-ops first)")
@@ -99,6 +99,30 @@ class _ModuleLowering:
         self.values[op.result] = made.result
         self.params.add(op.result)
 
+    def returned(self, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """What main returns: a result is memory of its own, so an input, a parameter or a tensor returned twice is copied to it."""
+        taken: set[ir.Value] = set()
+        found = []
+        for value in values:
+            te_value = self.values[value]
+            root = _viewed(te_value)
+            if isinstance(root.owner, ir.Block) or root.owner.name != "func.call" or root in taken:
+                te_value = root = self.copied(value, te_value)
+            taken.add(root)
+            found.append(te_value)
+        return found
+
+    def copied(self, value: ir.Value, te_value: ir.Value) -> ir.Value:
+        """Calls a kernel that copies `te_value`, which stands for `value`."""
+        type_, flag = TensorType.of(value), value in self.params
+        key = f"copy {type_} {flag}".encode()
+        if key not in self.kernels:
+            function = self.function("fused_copy", [type_], [type_], [flag], ["copy"], ["result"])
+            with ir.InsertionPoint(function.add_entry_block()):
+                func.ReturnOp([core.parallel(type_, [function.arguments[0]], lambda x: x)])
+            self.kernels[key] = ir.StringAttr(function.attributes["sym_name"]).value
+        return func.CallOp([te_value.type], ir.FlatSymbolRefAttr.get(self.kernels[key]), [te_value]).results[0]
+
     def fused(self, op: Fused) -> None:
         operands = list(op.operation.operands)
         flags = tuple(v in self.params for v in operands)
@@ -110,20 +134,40 @@ class _ModuleLowering:
         call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), [self.values[v] for v in operands])
         self.values.update(zip(op.operation.results, call.results, strict=True))
 
+    def function(
+        self,
+        name: str,
+        inputs: Sequence[TensorType],
+        outputs: Sequence[TensorType],
+        params: Sequence[bool],
+        ops: Sequence[str],
+        sources: Sequence[str],
+    ) -> func.FuncOp:
+        """Declares a kernel function under a name like `name`; `params` says which arguments are parameters."""
+        name = self.unique(name)
+        with ir.InsertionPoint.at_block_begin(self.out.module.body):
+            function = func.FuncOp(name, ([core.te_type(t) for t in inputs], [core.te_type(t) for t in outputs]), visibility="private")
+        function.attributes["relay.ops"] = _strings(ops)
+        function.attributes["relay.sources"] = _strings(sources)
+        unit = ir.UnitAttr.get()
+        function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if flag else {}) for flag in params]
+        _record_types(function, inputs, outputs)
+        return function
+
     def kernel(self, op: Fused, param_flags: Sequence[bool]) -> str:
         """Emits the kernel function of a fusion group and gives its name."""
         block = op.operation.regions[0].blocks[0]
         members = [o for o in block.operations if isinstance(o, Op) and not isinstance(o, Constant)][:-1]
-        name = self.unique("_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in members)])[:80])
-        inputs = [_te_type(a, f"operand of {op.source()}") for a in block.arguments]
-        outputs = [_te_type(r, f"result of {op.source()}") for r in op.operation.results]
-        with ir.InsertionPoint.at_block_begin(self.out.module.body):
-            function = func.FuncOp(name, (inputs, outputs), visibility="private")
-        function.attributes["relay.ops"] = _strings(o.relay_name or type(o)._op_name for o in members)
-        function.attributes["relay.sources"] = _strings(o.source().strip('"') for o in members)
-        unit = ir.UnitAttr.get()
-        function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if flag else {}) for flag in param_flags]
-        _record_types(function, [TensorType.of(a) for a in block.arguments], [TensorType.of(r) for r in op.operation.results])
+        for a in (*block.arguments, *op.operation.results):
+            _te_type(a, f"kernel of {op.source()}")
+        function = self.function(
+            "_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in members)])[:80],
+            [TensorType.of(a) for a in block.arguments],
+            [TensorType.of(r) for r in op.operation.results],
+            param_flags,
+            [o.relay_name or type(o)._op_name for o in members],
+            [o.source().strip('"') for o in members],
+        )
         body = function.add_entry_block()
         values = dict(zip(block.arguments, body.arguments, strict=True))
         for member in block.operations:
@@ -135,7 +179,7 @@ class _ModuleLowering:
                 else:
                     results = core.lower(member, [values[v] for v in member.operation.operands])
                     values.update(zip(member.operation.results, results, strict=False))
-        return name
+        return ir.StringAttr(function.attributes["sym_name"]).value
 
     def unique(self, name: str) -> str:
         count = self.names.get(name, 0)
@@ -154,6 +198,13 @@ def _record_types(function: func.FuncOp, inputs: Sequence[TensorType], outputs: 
     # te tensors are signless: the element types that callers see are kept beside the signature.
     function.attributes["relay.input_dtypes"] = _strings(t.dtype for t in inputs)
     function.attributes["relay.output_dtypes"] = _strings(t.dtype for t in outputs)
+
+
+def _viewed(value: ir.Value) -> ir.Value:
+    """The value in whose memory `value` lies: what reshapes lead back to."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        value = value.owner.operands[0]
+    return value
 
 
 def _strings(values) -> ir.ArrayAttr:

@@ -1,21 +1,31 @@
 """Passes on the relay stage, one file each, named like their flags."""
 
+from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
 from relayc.pipelines.graph.dead_code_elimination import dead_code_elimination
 from relayc.pipelines.graph.eliminate_common_subexpr import eliminate_common_subexpr
 from relayc.pipelines.graph.fold_constant import fold_constant
+from relayc.pipelines.graph.fold_scale_axis import fold_scale_axis
 from relayc.pipelines.graph.fuse_ops import fuse_ops
 from relayc.pipelines.graph.infer_type import infer_type
+from relayc.pipelines.graph.recognize_patterns import recognize_patterns
+from relayc.pipelines.graph.simplify_expr import simplify_expr
 from relayc.pipelines.graph.simplify_inference import simplify_inference
+from relayc.pipelines.graph.sink_reshapes import sink_reshapes
 from relayc.pipelines.passes import Sequential
 
 __all__ = [
+    "canonicalize_ops",
     "dead_code_elimination",
     "eliminate_common_subexpr",
     "fold_constant",
+    "fold_scale_axis",
     "fuse_ops",
     "graph_pipeline",
     "infer_type",
+    "recognize_patterns",
+    "simplify_expr",
     "simplify_inference",
+    "sink_reshapes",
 ]
 
 
@@ -24,7 +34,17 @@ def graph_pipeline() -> Sequential:
     passes = [
         infer_type,
         simplify_inference,
+        canonicalize_ops,
         fold_constant,
+        simplify_expr,
+        eliminate_common_subexpr,
+        recognize_patterns,
+        fold_constant,  # the transposes that simplify_expr put on weights
+        fold_scale_axis,
+        sink_reshapes,
+        simplify_expr,  # transposes that a reshape stood before
+        fold_constant,
+        canonicalize_ops,
         eliminate_common_subexpr,
         dead_code_elimination,
         fuse_ops,

@@ -16,7 +16,7 @@ def erase_dead(func: ir.Operation) -> None:
                 op.operation.erase()
 
 
-def _erase_uncalled(mod: IRModule) -> None:
+def erase_uncalled(mod: IRModule) -> None:
     """Erases private functions that no call reaches from a public one."""
     by_name = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions(mod)}
     private = {name for name, f in by_name.items() if "sym_visibility" in f.attributes and "private" in str(f.attributes["sym_visibility"])}
@@ -38,6 +38,6 @@ def dead_code_elimination(mod: IRModule, ctx: PassContext) -> IRModule:
     """Removes operations without uses, private functions without calls and parameters that no constant names."""
     for func in functions(mod):
         erase_dead(func)
-    _erase_uncalled(mod)
+    erase_uncalled(mod)
     drop_unused_params(mod)
     return mod

@@ -6,8 +6,8 @@
     def drop_dropout(op, rw):
         return op.data, ...
 
-A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own), and
-gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn. MLIR's own greedy
+A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own),
+and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn. MLIR's own greedy
 driver is not used: it does not see that relay operations without uses are dead, and visits what a rule builds a whole sweep later.
 """
 
@@ -16,13 +16,43 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.base import Op, build
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused
+from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.passes import functions
 
 Found = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
+
+BROADCASTING = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "mod",
+    "floor_mod",
+    "power",
+    "maximum",
+    "minimum",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "left_shift",
+    "right_shift",
+    "where",
+]
+"""Operators whose operands broadcast to the result as in numpy."""
 
 _MAX_SWEEPS = 100
 
@@ -52,6 +82,24 @@ def drop_unused_params(mod: IRModule) -> None:
     visit(mod.module.operation)
     for key in mod.params.keys() - used:
         del mod.params[key]
+
+
+def along_axis(vector: ir.Value, axis: int, rank: int) -> ir.Value:
+    """A vector as a tensor that broadcasts along dimension `axis` of one of `rank`: [n] -> [n, 1, ..., 1]."""
+    after = rank - 1 - axis
+    return build("expand_dims", vector, axis=1, num_newaxis=after) if after else vector
+
+
+def reshape_to(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """A value under another shape; itself where it has it already."""
+    shape = tuple(shape)
+    if TensorType.of(value).shape == shape:
+        return value
+    return build("reshape", value, newshape=shape, allowzero=0 in shape)
+
+
+def _one_element(type_: TensorType) -> bool:
+    return type_.is_static and type_.num_elements == 1
 
 
 class Rewriter:
@@ -90,8 +138,13 @@ class Rewriter:
             attribute = ir.DenseElementsAttr(owner.attributes["value"])
             if len(attribute) == 0 or not attribute.is_splat:
                 return None
+        elif not _one_element(TensorType.of(value)):
+            return None
         array = self.array(value)
-        return array.reshape(-1)[0].item() if array is not None and array.size and (owner.key is None or array.size == 1) else None
+        if array is None:
+            return None
+        element = array.reshape(-1)[0]
+        return element.item() if array.dtype.kind in "iub" else float(element)
 
     def producer(self, value: ir.Value, name: str) -> Op | None:
         """The operation that gives a value, where it is the operator `name` (its name in the IR)."""

@@ -6,16 +6,10 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, build, normalize_axis
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, along_axis
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SimplifyInference")
-
-
-def along_axis(vector: ir.Value, axis: int, rank: int) -> ir.Value:
-    """A vector as a tensor that broadcasts along dimension `axis` of one of `rank`: [n] -> [n, 1, ..., 1]."""
-    after = rank - 1 - axis
-    return build("expand_dims", vector, axis=1, num_newaxis=after) if after else vector
 
 
 def _constant(rw: Rewriter, value: float, dtype: str) -> ir.Value:

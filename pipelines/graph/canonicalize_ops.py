@@ -1,0 +1,267 @@
+"""CanonicalizeOps: says the same program with fewer kinds of operators, so that the passes after it have less to know.
+
+Everything that keeps the elements in order becomes `reshape` (which costs nothing at run time), splits become slices, tuples and calls go.
+"""
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op, RelayError, build, normalize_axis
+from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import Call
+from relayc.dialects.relay.transform import pad_pairs, split_bounds
+from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.window import SPATIAL, padding_pairs
+from relayc.pipelines.graph.dead_code_elimination import erase_uncalled
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, along_axis, graph_blocks, reshape_to
+from relayc.pipelines.passes import PassContext, functions, module_pass
+
+RULES = Rules("CanonicalizeOps")
+
+
+# ---- structure ------------------------------------------------------------------------------------------------------------------------
+
+
+@RULES.on("tuple")
+def tuple_fields(op: Op, rw: Rewriter) -> Found:
+    """tuple -> its fields: values carry no tuples."""
+    return list(op.operation.operands)
+
+
+@RULES.on("tuple_get_item")
+def tuple_get_item(op: Op, rw: Rewriter) -> Found:
+    """tuple_get_item -> the field."""
+    return op.operation.operands[op.index]
+
+
+def _inline(call: Call, callee: ir.Operation) -> None:
+    """Replaces a call by a copy of its callee's body."""
+    block = callee.regions[0].blocks[0]
+    values = dict(zip(block.arguments, call.operation.operands, strict=True))
+    with ir.InsertionPoint(call.operation):
+        for op in block.operations:
+            if op.operation.name == "func.return":
+                for old, new in zip(call.operation.results, op.operation.operands, strict=True):
+                    old.replace_all_uses_with(values[new])
+                continue
+            copied = op.operation.clone()
+            _rename(copied, values)
+            values.update(zip(op.operation.results, copied.results, strict=True))
+    call.operation.erase()
+
+
+def _rename(operation: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
+    """Puts `values` in the place of the operands of an operation and of all inside it."""
+    for i, operand in enumerate(operation.operands):
+        if operand in values:
+            operation.operands[i] = values[operand]
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                _rename(op.operation, values)
+
+
+def _inline_calls(mod: IRModule) -> None:
+    """Inlines calls of functions of the module, callees first. Raises RelayError for a recursive one."""
+    by_name = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions(mod)}
+    done: set[str] = set()
+
+    def inline_into(name: str, callers: tuple[str, ...]) -> None:
+        if name in done:
+            return
+        for block in list(graph_blocks(by_name[name])):
+            for op in list(block.operations):
+                if not isinstance(op, Call) or op.callee not in by_name:
+                    continue
+                if op.callee in (*callers, name):
+                    raise RelayError(f"relay.call at {op.source()}: expected a function that does not call itself, found @{op.callee}")
+                inline_into(op.callee, (*callers, name))
+                _inline(op, by_name[op.callee])
+        done.add(name)
+
+    for name in by_name:
+        inline_into(name, ())
+    erase_uncalled(mod)
+
+
+# ---- movement -------------------------------------------------------------------------------------------------------------------------
+
+
+@RULES.on("expand_dims", "squeeze", "nn_batch_flatten")
+def as_reshape(op: Op, rw: Rewriter) -> Found:
+    """Operators that keep the elements in order -> reshape."""
+    type_ = TensorType.of(op.operation.results[0])
+    return reshape_to(op.data, type_.shape) if type_.is_static else None
+
+
+@RULES.on("reshape")
+def plain_reshape(op: Op, rw: Rewriter) -> Found:
+    """Relay's reshape codes -> sizes."""
+    type_ = TensorType.of(op.operation.results[0])
+    if not type_.is_static or op.newshape == type_.shape:
+        return None
+    return build("reshape", op.data, newshape=type_.shape, allowzero=0 in type_.shape)
+
+
+@RULES.on("split")
+def split(op: Op, rw: Rewriter) -> Found:
+    """split -> a strided_slice for each part."""
+    data = TensorType.of(op.data)
+    axis = normalize_axis(op.axis, data.rank)
+    bounds = split_bounds(data.shape[axis], op.indices_or_sections)
+    return [build("strided_slice", op.data, begin=(begin,), end=(end,), strides=(1,), axes=(axis,)) for begin, end in bounds]
+
+
+@RULES.on("strided_slice")
+def whole_slice(op: Op, rw: Rewriter) -> Found:
+    """A slice of everything -> its operand."""
+    data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
+    forward = all(stride == 1 for stride in op.strides)
+    return op.data if data == result and data.is_static and forward else None
+
+
+@RULES.on("concatenate")
+def single_concatenate(op: Op, rw: Rewriter) -> Found:
+    """A concatenation of one tensor -> the tensor; tensors without elements are left out."""
+    axis = normalize_axis(op.axis, TensorType.of(op.data[0]).rank)
+    parts = [v for v in op.data if TensorType.of(v).shape[axis] != 0] or op.data[:1]
+    if len(parts) == 1:
+        return parts[0]
+    return build("concatenate", *parts, axis=axis) if len(parts) < len(op.data) else None
+
+
+@RULES.on("stack")
+def stack(op: Op, rw: Rewriter) -> Found:
+    """stack -> concatenate of operands with a new axis."""
+    type_ = TensorType.of(op.operation.results[0])
+    if not type_.is_static:
+        return None
+    axis = normalize_axis(op.axis, type_.rank)
+    part = (*type_.shape[:axis], 1, *type_.shape[axis + 1 :])
+    return build("concatenate", *[reshape_to(v, part) for v in op.data], axis=axis)
+
+
+@RULES.on("nn_depth_to_space")
+def depth_to_space(op: Op, rw: Rewriter) -> Found:
+    """depth_to_space -> reshape, transpose, reshape."""
+    data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
+    parsed, b = layout(op.layout), op.block_size
+    dims = parsed.logical(data.shape)
+    if not data.is_static:
+        return None
+    # The channels are [h, w, C] (DCR) or [C, h, w] (CRD), where h and w are the positions inside a block.
+    depth = ["h", "w", "C"] if op.mode == "DCR" else ["C", "h", "w"]
+    sizes = {"N": dims["N"], "C": dims["C"] // (b * b), "H": dims["H"], "W": dims["W"], "h": b, "w": b}
+    source = [part for axis in parsed.axes for part in (depth if axis == "C" else [axis])]
+    target = [part for axis in parsed.axes for part in ([axis, axis.lower()] if axis in "HW" else [axis])]
+    return _rearranged(op.data, source, target, sizes, result)
+
+
+@RULES.on("nn_space_to_depth")
+def space_to_depth(op: Op, rw: Rewriter) -> Found:
+    """space_to_depth -> reshape, transpose, reshape."""
+    data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
+    parsed, b = layout(op.layout), op.block_size
+    dims = parsed.logical(data.shape)
+    if not data.is_static:
+        return None
+    sizes = {"N": dims["N"], "C": dims["C"], "H": dims["H"] // b, "W": dims["W"] // b, "h": b, "w": b}
+    source = [part for axis in parsed.axes for part in ([axis, axis.lower()] if axis in "HW" else [axis])]
+    target = [part for axis in parsed.axes for part in (["h", "w", "C"] if axis == "C" else [axis])]
+    return _rearranged(op.data, source, target, sizes, result)
+
+
+def _rearranged(data: ir.Value, source: list[str], target: list[str], sizes: dict[str, int], result: TensorType) -> ir.Value:
+    """`data` with its dimensions split as `source` says, put in the order of `target` and merged again."""
+    apart = reshape_to(data, [sizes[part] for part in source])
+    return reshape_to(build("transpose", apart, axes=[source.index(part) for part in target]), result.shape)
+
+
+@RULES.on("layout_transform")
+def layout_transform(op: Op, rw: Rewriter) -> Found:
+    """layout_transform -> reshape, transpose, reshape."""
+    data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
+    source, target = layout(op.src_layout), layout(op.dst_layout)
+    if not (data.is_static and result.is_static):
+        return None
+    # Both blockings must divide each axis into the same inner parts, or be absent on one side.
+    blocks = source.blocks | target.blocks
+    if any(a.blocks.get(axis, size) != size for a in (source, target) for axis, size in blocks.items()):
+        return None
+    dims = source.logical(data.shape)
+    sizes: dict[str, int] = {axis: length // blocks.get(axis, 1) for axis, length in dims.items()}
+    sizes |= {axis.lower(): size for axis, size in blocks.items()}
+
+    def parts(axes: tuple[str, ...], own: dict[str, int]) -> list[str]:
+        return [p for axis in axes for p in ([axis, axis.lower()] if axis in blocks and axis not in own else [axis])]
+
+    return _rearranged(op.data, parts(source.axes, source.blocks), parts(target.axes, target.blocks), sizes, result)
+
+
+# ---- nn -------------------------------------------------------------------------------------------------------------------------------
+
+
+@RULES.on("nn_bias_add")
+def bias_add(op: Op, rw: Rewriter) -> Found:
+    """bias_add -> add of the bias along its axis."""
+    rank = TensorType.of(op.data).rank
+    return build("add", op.data, along_axis(op.bias, normalize_axis(op.axis, rank), rank))
+
+
+@RULES.on("nn_matmul")
+def matmul_as_dense(op: Op, rw: Rewriter) -> Found:
+    """matmul with tensor_b [units, in] -> dense."""
+    if op.transpose_a or not op.transpose_b:
+        return None
+    return build("nn.dense", op.tensor_a, op.tensor_b, out_dtype=op.out_dtype)
+
+
+_GLOBAL = {
+    "nn_global_avg_pool2d": "mean",
+    "nn_global_max_pool2d": "max",
+    **{f"nn_adaptive_avg_pool{n}d": "mean" for n in (1, 2, 3)},
+    **{f"nn_adaptive_max_pool{n}d": "max" for n in (1, 2, 3)},
+}
+
+
+@RULES.on(*_GLOBAL)
+def global_pool(op: Op, rw: Rewriter) -> Found:
+    """A pooling of whole images -> a reduction, into which elementwise operators fuse."""
+    parsed, result = layout(op.layout), TensorType.of(op.operation.results[0])
+    axes = [i for i, axis in enumerate(parsed.axes) if axis in "DHW"]
+    if any(result.shape[i] != 1 for i in axes):
+        return None
+    return build(_GLOBAL[type(op)._op_name], op.data, axis=axes, keepdims=True)
+
+
+_PADDABLE = [f"nn_{kind}{n}d" for kind in ("conv", "avg_pool") for n in (1, 2, 3)]
+
+
+@RULES.on(*_PADDABLE)
+def absorb_pad(op: Op, rw: Rewriter) -> Found:
+    """A convolution (an average that counts its padding) of a tensor padded with zeros -> one with more padding."""
+    pad = rw.producer(op.data, "nn_pad")
+    if pad is None or pad.pad_mode != "constant" or rw.scalar(pad.pad_value) != 0:
+        return None
+    attrs = op.attrs()
+    convolution = "data_layout" in attrs
+    if not convolution and (attrs["ceil_mode"] or (any(attrs["padding"]) and not attrs["count_include_pad"])):
+        return None
+    parsed = layout(attrs["data_layout" if convolution else "layout"])
+    widths = dict(zip(parsed.axes, pad_pairs(pad.pad_width, parsed.rank), strict=True))
+    spatial = SPATIAL[op.spatial_rank]
+    if any(widths[axis] != (0, 0) for axis in parsed.axes if axis not in spatial):
+        return None
+    pairs = padding_pairs(attrs["padding"], len(spatial))
+    grown = [(a + widths[axis][0], b + widths[axis][1]) for axis, (a, b) in zip(spatial, pairs, strict=True)]
+    attrs["padding"] = [a for a, _ in grown] + [b for _, b in grown]
+    if not convolution:
+        attrs["count_include_pad"] = True
+    return build(op.relay_name, pad.data, *list(op.operation.operands)[1:], **attrs)
+
+
+@module_pass(opt_level=0, name="CanonicalizeOps")
+def canonicalize_ops(mod: IRModule, ctx: PassContext) -> IRModule:
+    """The same program in fewer kinds of operators; calls inlined."""
+    _inline_calls(mod)
+    RULES.apply(mod)
+    return mod

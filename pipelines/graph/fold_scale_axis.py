@@ -1,0 +1,182 @@
+"""FoldScaleAxis: a multiplication by a constant per channel, after or before a convolution or product, goes into its weights.
+
+Backward: conv(x, w) * s -> conv(x, w * s), also through a constant bias: (conv(x, w) + b) * s -> conv(x, w * s) + b * s. Forward:
+conv(x * s, w) -> conv(x, w * s). The scaled weights are written as operators on constants, for FoldConstant to compute.
+"""
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op, build
+from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.passes import PassContext, module_pass
+
+RULES = Rules("FoldScaleAxis")
+
+_CONVOLUTIONS = [f"nn_conv{n}d" for n in (1, 2, 3)]
+_TRANSPOSED = [f"nn_conv{n}d_transpose" for n in (1, 2, 3)]
+_PRODUCTS = ["nn_dense", "nn_matmul"]
+_LINEAR = {f"relay.{name}" for name in _CONVOLUTIONS + _TRANSPOSED + _PRODUCTS}
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Whether a value depends on constants alone (and FoldConstant will compute it)."""
+    owner = value.owner
+    return isinstance(owner, Constant) or (isinstance(owner, Op) and owner.pure and all(map(is_constant, owner.operation.operands)))
+
+
+def _linear(value: ir.Value, rw: Rewriter) -> Op | None:
+    """The float convolution or product with constant weights that gives `value`, where nothing else uses it."""
+    owner = value.owner
+    if not isinstance(owner, Op) or owner.operation.name not in _LINEAR or not rw.used_once(value):
+        return None
+    weight = owner.operation.operands[1]
+    same = TensorType.of(weight).dtype == TensorType.of(value).dtype and TensorType.of(value).is_float
+    return owner if same and is_constant(weight) and TensorType.of(value).is_static else None
+
+
+def _channel_axis(op: Op, of_result: bool) -> int | None:
+    """The dimension of the result (or of the data) along which the channels run; None where they are blocked or transposed."""
+    if op.operation.name[len("relay.") :] in _PRODUCTS:
+        rank = TensorType.of(op.operation.operands[0]).rank
+        return None if not of_result and getattr(op, "transpose_a", False) else rank - 1
+    text = op.out_layout or op.data_layout if of_result else op.data_layout
+    parsed = layout(text)
+    return None if parsed.blocks else parsed.index("C")
+
+
+def _per_channel(scale: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value | None:
+    """A factor that broadcasts to `shape` without changing along other axes than `axis`, as a vector (of one element where it is one)."""
+    found = TensorType.of(scale)
+    padded = (1,) * (len(shape) - found.rank) + found.shape
+    if len(padded) != len(shape) or any(n != 1 for i, n in enumerate(padded) if i != axis):
+        return None
+    return reshape_to(scale, (padded[axis],))
+
+
+def _scaled_weight(op: Op, vector: ir.Value, of_result: bool) -> ir.Value:
+    """The weight times a factor for each channel of the result (or of the data)."""
+    weight = op.operation.operands[1]
+    shape: tuple[int, ...] = TensorType.of(weight).shape  # type: ignore[assignment]
+    name = op.operation.name[len("relay.") :]
+    if TensorType.of(vector).shape == (1,):
+        return build("multiply", weight, vector)
+    if name in _PRODUCTS:
+        rows = name == "nn_dense" or op.transpose_b  # the weight is [units, in]
+        return build("multiply", weight, _along(vector, 0 if rows == of_result else 1, 2))
+    kernel = layout(op.kernel_layout)
+    axis = kernel.index("O" if of_result else "I")
+    grouped = name in _TRANSPOSED if of_result else name in _CONVOLUTIONS
+    if op.groups == 1 or not grouped:
+        return build("multiply", weight, _along(vector, axis, len(shape)))
+    # This axis counts the channels of one group; the other axis runs over the groups.
+    other = kernel.index("I" if of_result else "O")
+    split = (*shape[:other], op.groups, shape[other] // op.groups, *shape[other + 1 :])
+    inner = axis + (axis > other)
+    factors = [1] * len(split)
+    factors[other], factors[inner] = op.groups, shape[axis]
+    by_group = reshape_to(vector, (op.groups, shape[axis]))
+    if other > inner:
+        by_group = build("transpose", by_group, axes=(1, 0))
+    return reshape_to(build("multiply", reshape_to(weight, split), reshape_to(by_group, factors)), shape)
+
+
+def _along(vector: ir.Value, axis: int, rank: int) -> ir.Value:
+    n = TensorType.of(vector).shape[0]
+    return reshape_to(vector, [n if i == axis else 1 for i in range(rank)])  # type: ignore[misc]
+
+
+def _with_weight(op: Op, data: ir.Value, weight: ir.Value) -> ir.Value:
+    return build(op.relay_name, data, weight, **op.attrs())
+
+
+def _scale_linear(op: Op, scale: ir.Value) -> ir.Value | None:
+    """`op` with its result multiplied by `scale`; None where that is no factor per channel."""
+    result = TensorType.of(op.operation.results[0])
+    axis = _channel_axis(op, of_result=True)
+    vector = None if axis is None else _per_channel(scale, result.shape, axis)  # type: ignore[arg-type]
+    return None if vector is None else _with_weight(op, op.operation.operands[0], _scaled_weight(op, vector, of_result=True))
+
+
+def _operand_and_constant(op: Op) -> tuple[ir.Value, ir.Value] | None:
+    """(operand, constant) of a commutative operator of which one operand is constant."""
+    lhs, rhs = op.operation.operands
+    if is_constant(rhs):
+        return lhs, rhs
+    return (rhs, lhs) if is_constant(lhs) else None
+
+
+def _same_type(a: ir.Value, b: ir.Value) -> bool:
+    return TensorType.of(a) == TensorType.of(b)
+
+
+@RULES.on("multiply")
+def backward(op: Op, rw: Rewriter) -> Found:
+    """linear(x, w) * s -> linear(x, w * s), through a constant bias between the two."""
+    pair = _operand_and_constant(op)
+    if pair is None or not _same_type(pair[0], op.result):
+        return None
+    value, scale = pair
+    linear = _linear(value, rw)
+    if linear is not None:
+        return _scale_linear(linear, scale)
+    biased = value.owner
+    if not isinstance(biased, Op) or biased.operation.name not in ("relay.add", "relay.subtract") or not rw.used_once(value):
+        return None
+    inner, bias = biased.operation.operands
+    linear = _linear(inner, rw)
+    if linear is None or not is_constant(bias) or not _same_type(inner, value):
+        return None
+    scaled = _scale_linear(linear, scale)
+    return None if scaled is None else build(biased.relay_name, scaled, build("multiply", bias, scale))
+
+
+@RULES.on("divide")
+def backward_divide(op: Op, rw: Rewriter) -> Found:
+    """linear(x, w) / s -> linear(x, w * (1 / s))."""
+    value, divisor = op.operation.operands
+    linear = _linear(value, rw)
+    if linear is None or not is_constant(divisor) or not _same_type(value, op.result):
+        return None
+    one = build("divide", build("ones", shape=(), dtype=TensorType.of(divisor).dtype), divisor)
+    return _scale_linear(linear, one)
+
+
+@RULES.on("add")
+def merge_biases(op: Op, rw: Rewriter) -> Found:
+    """(linear(x, w) + b) + c -> linear(x, w) + (b + c): what a scale moved past a bias leaves behind."""
+    pair = _operand_and_constant(op)
+    if pair is None:
+        return None
+    value, outer = pair
+    biased = rw.producer(value, "add")
+    if biased is None or not rw.used_once(value):
+        return None
+    inner, bias = biased.operation.operands
+    if _linear(inner, rw) is None or not is_constant(bias) or not (_same_type(inner, value) and _same_type(value, op.result)):
+        return None
+    return build("add", inner, build("add", bias, outer))
+
+
+@RULES.on(*_CONVOLUTIONS, *_TRANSPOSED, *_PRODUCTS)
+def forward(op: Op, rw: Rewriter) -> Found:
+    """linear(x * s, w) -> linear(x, w * s), where nothing else uses the product."""
+    data, weight = op.operation.operands
+    scaled = rw.producer(data, "multiply")
+    if scaled is None or not rw.used_once(data) or not is_constant(weight) or not TensorType.of(weight).is_float:
+        return None
+    pair = _operand_and_constant(scaled)
+    axis = _channel_axis(op, of_result=False)
+    if pair is None or axis is None or not _same_type(pair[0], data) or not TensorType.of(data).is_static:
+        return None
+    vector = _per_channel(pair[1], TensorType.of(data).shape, axis)  # type: ignore[arg-type]
+    return None if vector is None else _with_weight(op, pair[0], _scaled_weight(op, vector, of_result=False))
+
+
+@module_pass(opt_level=3, name="FoldScaleAxis")
+def fold_scale_axis(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Factors per channel go into the weights of the convolutions and products around them."""
+    RULES.apply(mod)
+    return mod

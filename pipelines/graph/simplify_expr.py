@@ -1,0 +1,310 @@
+"""SimplifyExpr: identities of arithmetic and of data movement.
+
+Arithmetic is left alone where the result would differ by more than the sign of a zero: a division becomes a multiplication only where the
+reciprocal is exact.
+"""
+
+import math
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.transform import permutation
+from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.passes import PassContext, module_pass
+
+RULES = Rules("SimplifyExpr")
+
+
+def _type(value: ir.Value) -> TensorType:
+    return TensorType.of(value)
+
+
+def _if_same_type(value: ir.Value, op: Op) -> ir.Value | None:
+    """`value` where it can stand for the result of `op`."""
+    return value if value.type == op.operation.results[0].type else None
+
+
+# ---- arithmetic -----------------------------------------------------------------------------------------------------------------------
+
+_RIGHT_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1, "power": 1, "left_shift": 0, "right_shift": 0}
+_COMMUTATIVE = ("add", "multiply")
+
+
+@RULES.on("add", "subtract", "multiply", "divide", "power", "left_shift", "right_shift")
+def neutral_operand(op: Op, rw: Rewriter) -> Found:
+    """x + 0, x - 0, x * 1, x / 1, x ** 1, x << 0 -> x."""
+    name = type(op)._op_name
+    neutral = _RIGHT_NEUTRAL[name]
+    if rw.scalar(op.rhs) == neutral:
+        return _if_same_type(op.lhs, op)
+    if name in _COMMUTATIVE and rw.scalar(op.lhs) == neutral:
+        return _if_same_type(op.rhs, op)
+    return None
+
+
+@RULES.on("power")
+def small_power(op: Op, rw: Rewriter) -> Found:
+    """x ** 2, 3, 0.5, -0.5, -1 in terms of products, roots and quotients."""
+    exponent = rw.scalar(op.rhs)
+    if exponent is None or not _type(op.lhs).is_float or _type(op.lhs) != _type(op.result):
+        return None
+    x = op.lhs
+    if exponent in (2, 3):
+        square = build("multiply", x, x)
+        return square if exponent == 2 else build("multiply", square, x)
+    if exponent in (0.5, -0.5):
+        return build("sqrt" if exponent > 0 else "rsqrt", x)
+    if exponent == -1:
+        return build("divide", rw.mod.constant(np.array(1, numpy_dtype(_type(x).dtype))), x)
+    return None
+
+
+@RULES.on("divide")
+def exact_reciprocal(op: Op, rw: Rewriter) -> Found:
+    """x / c -> x * (1 / c) where c is a power of two, so that both round alike."""
+    divisor = rw.scalar(op.rhs)
+    type_ = _type(op.rhs)
+    if divisor is None or not type_.is_float or not math.isfinite(divisor) or divisor == 0:
+        return None
+    mantissa, exponent = math.frexp(divisor)
+    if abs(mantissa) != 0.5 or abs(exponent) > 12:  # far inside the range of every float type
+        return None
+    return build("multiply", op.lhs, rw.mod.constant(np.full(type_.shape, 1 / divisor, numpy_dtype(type_.dtype))))
+
+
+@RULES.on("negative", "logical_not", "bitwise_not")
+def involution(op: Op, rw: Rewriter) -> Found:
+    """-(-x), not (not x) -> x."""
+    inner = rw.producer(op.data, type(op)._op_name)
+    return inner.data if inner is not None else None
+
+
+@RULES.on("abs", "ceil", "floor", "round", "trunc", "sign", "nn_relu")
+def idempotent(op: Op, rw: Rewriter) -> Found:
+    """f(f(x)) -> f(x)."""
+    return op.data if rw.producer(op.data, type(op)._op_name) is not None else None
+
+
+@RULES.on("cast")
+def cast_chain(op: Op, rw: Rewriter) -> Found:
+    """A cast to the type it has -> its operand; a cast after one that keeps every value -> one cast."""
+    if _type(op.data).dtype == op.dtype:
+        return op.data
+    inner = rw.producer(op.data, "cast")
+    if inner is None or not _keeps_values(_type(inner.data).dtype, inner.dtype):
+        return None
+    return build("cast", inner.data, dtype=op.dtype)
+
+
+def _keeps_values(source: str, target: str) -> bool:
+    """Whether every value of one dtype is a value of the other (bool being 0 and 1)."""
+    if "bfloat16" in (source, target):
+        return source == target or ((source, target[:5]) == ("bfloat16", "float") and target != "float16")
+    return bool(np.can_cast(numpy_dtype(source), numpy_dtype(target), "safe"))
+
+
+@RULES.on("where")
+def known_condition(op: Op, rw: Rewriter) -> Found:
+    """where with a condition that is the same everywhere, or with equal branches -> the branch."""
+    condition = rw.scalar(op.condition)
+    if op.x == op.y:
+        return _if_same_type(op.x, op)
+    if condition is None:
+        array = rw.array(op.condition)
+        if array is None or not array.size or array.min() != array.max():
+            return None
+        condition = bool(array.flat[0])
+    return _if_same_type(op.x if condition else op.y, op)
+
+
+# ---- broadcasting ---------------------------------------------------------------------------------------------------------------------
+
+
+@RULES.on(*BROADCASTING)
+def implicit_broadcast(op: Op, rw: Rewriter) -> Found:
+    """An operand that was broadcast before an operator that broadcasts itself -> what it was broadcast from."""
+    operands = list(op.operation.operands)
+    sources = [_unbroadcast(v, rw) for v in operands]
+    changed = False
+    for i, source in enumerate(sources):
+        if source is None:
+            continue
+        tried = [*operands[:i], source, *operands[i + 1 :]]
+        if _broadcast_shape(tried) == _type(op.result).shape:
+            operands, changed = tried, True
+    return build(op.relay_name, *operands) if changed else None
+
+
+def _unbroadcast(value: ir.Value, rw: Rewriter) -> ir.Value | None:
+    for name, field in (("broadcast_to", "data"), ("full", "fill_value")):
+        op = rw.producer(value, name)
+        if op is not None and _type(getattr(op, field)).dtype == _type(value).dtype:
+            return getattr(op, field)
+    return None
+
+
+def _broadcast_shape(values: list[ir.Value]) -> tuple[int | None, ...] | None:
+    shapes = [_type(v).shape for v in values]
+    if any(None in shape for shape in shapes):
+        return None
+    return np.broadcast_shapes(*shapes)  # type: ignore[arg-type]
+
+
+@RULES.on("broadcast_to", "tile")
+def no_broadcast(op: Op, rw: Rewriter) -> Found:
+    """A broadcast or repetition that only adds dimensions of 1 -> reshape."""
+    data, result = _type(op.data), _type(op.result)
+    if not (data.is_static and result.is_static) or data.num_elements != result.num_elements:
+        return None
+    return reshape_to(op.data, result.shape)  # type: ignore[arg-type]
+
+
+# ---- movement -------------------------------------------------------------------------------------------------------------------------
+
+
+@RULES.on("reshape")
+def reshape_chain(op: Op, rw: Rewriter) -> Found:
+    """A reshape of a reshape -> one; to the shape that it has -> its operand."""
+    result = _type(op.result)
+    if _type(op.data) == result and result.is_static:
+        return op.data
+    inner = rw.producer(op.data, "reshape")
+    if inner is None or not result.is_static or not _type(inner.data).is_static:
+        return None
+    return reshape_to(inner.data, result.shape)  # type: ignore[arg-type]
+
+
+@RULES.on("transpose")
+def transpose_chain(op: Op, rw: Rewriter) -> Found:
+    """A transpose of a transpose -> one; of nothing -> its operand; one that only moves dimensions of 1 -> reshape."""
+    type_ = _type(op.data)
+    axes = permutation(op.axes, type_.rank)
+    if axes == tuple(range(type_.rank)):
+        return op.data
+    moved = [a for a in axes if type_.shape[a] != 1]
+    if moved == sorted(moved) and type_.is_static:
+        return reshape_to(op.data, _type(op.result).shape)  # type: ignore[arg-type]
+    inner = rw.producer(op.data, "transpose")
+    if inner is None:
+        return None
+    before = permutation(inner.axes, type_.rank)
+    return build("transpose", inner.data, axes=[before[a] for a in axes])
+
+
+@RULES.on("concatenate")
+def nested_concatenate(op: Op, rw: Rewriter) -> Found:
+    """A concatenation that only this one uses, along the same axis -> part of it."""
+    rank = _type(op.result).rank
+    axis = normalize_axis(op.axis, rank)
+    parts: list[ir.Value] = []
+    for value in op.data:
+        inner = rw.producer(value, "concatenate")
+        flat = inner is not None and rw.used_once(value) and normalize_axis(inner.axis, rank) == axis
+        parts += inner.data if flat else [value]  # type: ignore[union-attr]
+    return build("concatenate", *parts, axis=axis) if len(parts) > len(op.data) else None
+
+
+@RULES.on("take")
+def take_slice(op: Op, rw: Rewriter) -> Found:
+    """take at constant consecutive positions -> strided_slice."""
+    data, indices = _type(op.data), rw.array(op.indices)
+    if indices is None or op.axis is None or op.batch_dims or not data.is_static or not 0 < indices.size <= 1 << 16:
+        return None
+    axis = normalize_axis(op.axis, data.rank)
+    size: int = data.shape[axis]  # type: ignore[assignment]
+    flat = indices.reshape(-1).astype(np.int64)
+    flat = np.where(flat < 0, flat + size, flat)
+    if flat[0] < 0 or flat[-1] >= size or (np.diff(flat) != 1).any():
+        return None
+    begin = int(flat[0])
+    part = build("strided_slice", op.data, begin=(begin,), end=(begin + len(flat),), strides=(1,), axes=(axis,))
+    return reshape_to(part, _type(op.result).shape)  # type: ignore[arg-type]
+
+
+@RULES.on("strided_slice")
+def slice_of_concatenate(op: Op, rw: Rewriter) -> Found:
+    """A slice that lies in one part of a concatenation -> a slice of that part."""
+    whole = rw.producer(op.data, "concatenate")
+    if whole is None or op.axes is None or len(op.axes) != 1 or op.slice_mode != "end" or not _type(op.data).is_static:
+        return None
+    rank = _type(op.data).rank
+    axis = normalize_axis(op.axes[0], rank)
+    if normalize_axis(whole.axis, rank) != axis or op.strides[:1] not in ((1,), ()):
+        return None
+    begin, end, _ = slice(op.begin[0], op.end[0]).indices(_type(op.data).shape[axis])  # type: ignore[arg-type]
+    offset = 0
+    for part in whole.data:
+        size: int = _type(part).shape[axis]  # type: ignore[assignment]
+        if offset <= begin < end <= offset + size:
+            return build("strided_slice", part, begin=(begin - offset,), end=(end - offset,), strides=(1,), axes=(axis,))
+        offset += size
+    return None
+
+
+# ---- products -------------------------------------------------------------------------------------------------------------------------
+
+
+def _swapped(value: ir.Value, rw: Rewriter) -> ir.Value | None:
+    """A value whose last two dimensions swapped give `value`: what a transpose of them, possibly seen through a reshape, was made from.
+
+    Of reshape(transpose(x)) that merges leading dimensions, the transpose is redone so that the last dimension of x stays last: it then
+    moves whole rows.
+    """
+    transpose = rw.producer(value, "transpose")
+    if transpose is not None:
+        rank = _type(value).rank
+        axes = permutation(transpose.axes, rank)
+        if axes[-1] == rank - 1 or axes[-2] != rank - 1:
+            return None
+        return build("transpose", transpose.data, axes=(*axes[:-2], axes[-1], axes[-2]))
+    reshape = rw.producer(value, "reshape")
+    inner = rw.producer(reshape.data, "transpose") if reshape is not None else None
+    if inner is None or _type(value).shape[-2:] != _type(inner.result).shape[-2:] or _type(inner.result).rank < 2:
+        return None
+    swapped = _swapped(inner.result, rw)
+    shape = _type(value).shape
+    return None if swapped is None else reshape_to(swapped, (*shape[:-2], shape[-1], shape[-2]))  # type: ignore[arg-type]
+
+
+@RULES.on("nn_batch_matmul", "nn_matmul")
+def transposed_operand(op: Op, rw: Rewriter) -> Found:
+    """A product of a transposed operand -> the product with its flag turned."""
+    operands, attrs = list(op.operation.operands), op.attrs()
+    if min(_type(v).rank for v in operands) != max(_type(v).rank for v in operands):
+        return None  # a matmul of more than one matrix
+    changed = False
+    for i, flag in enumerate(("transpose_a", "transpose_b")):
+        source = _swapped(operands[i], rw)
+        if source is not None:
+            operands[i], attrs[flag], changed = source, not attrs[flag], True
+    return build(op.relay_name, *operands, **attrs) if changed else None
+
+
+@RULES.on("nn_dense")
+def dense_of_transposed_weight(op: Op, rw: Rewriter) -> Found:
+    """dense with a weight that is transposed at run time -> matmul."""
+    transpose = rw.producer(op.weight, "transpose")
+    if transpose is None or isinstance(transpose.data.owner, Constant):
+        return None
+    source = _swapped(op.weight, rw)
+    return None if source is None else build("nn.matmul", op.data, source, out_dtype=op.out_dtype)
+
+
+@RULES.on("nn_matmul")
+def constant_weight(op: Op, rw: Rewriter) -> Found:
+    """matmul with a constant tensor_b [in, units] -> dense with its transpose, which FoldConstant takes as a view."""
+    if op.transpose_a or op.transpose_b or rw.array(op.tensor_b) is None:
+        return None
+    return build("nn.dense", op.tensor_a, build("transpose", op.tensor_b, axes=(1, 0)), out_dtype=op.out_dtype)
+
+
+@module_pass(opt_level=1, name="SimplifyExpr")
+def simplify_expr(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Identities of arithmetic and data movement; transposes into the flags of products."""
+    RULES.apply(mod)
+    return mod

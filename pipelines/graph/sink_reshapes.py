@@ -1,0 +1,155 @@
+"""SinkReshapes: reshapes move down past elementwise and row operators, so that these meet the operator before the reshape and fuse with it.
+
+ONNX's MatMul of a [batch, length, in] tensor comes as reshape, product of matrices, reshape; the bias and activation after it then work on
+the product's own shape, and the reshapes of successive products meet and cancel.
+"""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import OPS, Op, Pattern, build, normalize_axis
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.passes import PassContext, module_pass
+
+RULES = Rules("SinkReshapes")
+
+Shape = tuple[int, ...]
+
+
+def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
+    """Splits two shapes of as many elements into the shortest runs of dimensions with equal products; None where a size is 0."""
+    if 0 in source or 0 in target:
+        return None
+    groups: list[tuple[Shape, Shape]] = []
+    i = j = 0
+    while i < len(source) or j < len(target):
+        start, a, b = (i, j), 1, 1
+        while a != b or (i, j) == start:
+            if a <= b and i < len(source):
+                a, i = a * source[i], i + 1
+            elif j < len(target):
+                b, j = b * target[j], j + 1
+            else:
+                break
+        groups.append((source[start[0] : i], target[start[1] : j]))
+    return groups
+
+
+def before_reshape(shape: Shape, source: Shape, target: Shape) -> Shape | None:
+    """The shape under which an operand of `shape`, which broadcasts to `target`, broadcasts to `source` with the same meaning."""
+    padded = (1,) * (len(target) - len(shape)) + shape
+    groups = regroup(source, target)
+    if groups is None:
+        return None
+    out: list[int] = []
+    position = 0
+    for a, b in groups:
+        part = padded[position : position + len(b)]
+        position += len(b)
+        if part == b:
+            out += a
+        elif all(n == 1 for n in part):
+            out += (1,) * len(a)
+        else:
+            return None
+    return tuple(out)
+
+
+def _static_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
+    op = rw.producer(value, "reshape")
+    return op if op is not None and TensorType.of(op.data).is_static and TensorType.of(value).is_static else None
+
+
+_UNARY = [
+    name for name, op in OPS.items() if op.pattern == Pattern.ELEMWISE and op.operand_names == ("data",) and "axis" not in op.attr_specs
+]
+
+
+@RULES.on(*_UNARY)
+def past_unary(op: Op, rw: Rewriter) -> Found:
+    """f(reshape(x)) -> reshape(f(x))."""
+    reshape = _static_reshape(op.data, rw)
+    if reshape is None:
+        return None
+    return reshape_to(build(op.relay_name, reshape.data, **op.attrs()), TensorType.of(op.result).shape)  # type: ignore[arg-type]
+
+
+@RULES.on("nn_softmax", "nn_log_softmax", "nn_layer_norm", "nn_rms_norm")
+def past_rows(op: Op, rw: Rewriter) -> Found:
+    """A row operator over the last dimension, where the reshape keeps it: rows(reshape(x)) -> reshape(rows(x))."""
+    reshape = _static_reshape(op.data, rw)
+    if reshape is None or TensorType.of(reshape.data).rank == 0:
+        return None
+    source, target = TensorType.of(reshape.data), TensorType.of(op.data)
+    if normalize_axis(op.axis, target.rank) != target.rank - 1 or source.shape[-1] != target.shape[-1]:
+        return None
+    attrs = {**op.attrs(), "axis": source.rank - 1}
+    return reshape_to(build(op.relay_name, reshape.data, *list(op.operation.operands)[1:], **attrs), target.shape)  # type: ignore[arg-type]
+
+
+@RULES.on(*BROADCASTING)
+def past_broadcasting(op: Op, rw: Rewriter) -> Found:
+    """f(reshape(x), y) -> reshape(f(x, y')), where y' is y seen under the shape of x."""
+    operands = list(op.operation.operands)
+    result = TensorType.of(op.result)
+    for value in operands:
+        reshape = _static_reshape(value, rw)
+        if reshape is None or TensorType.of(value).shape != result.shape:
+            continue
+        source: Shape = TensorType.of(reshape.data).shape  # type: ignore[assignment]
+        others = _operands_before(operands, source, result.shape, rw)  # type: ignore[arg-type]
+        if others is not None:
+            return reshape_to(build(op.relay_name, *others), result.shape)  # type: ignore[arg-type]
+    return None
+
+
+def _operands_before(operands: Sequence[ir.Value], source: Shape, target: Shape, rw: Rewriter) -> list[ir.Value] | None:
+    """The operands under the shapes that they need in front of a reshape from `source` to `target`; None where one cannot be, or would lose
+    the operator that it fuses with."""
+    shapes = []
+    for value in operands:
+        type_ = TensorType.of(value)
+        shape = before_reshape(type_.shape, source, target) if type_.is_static else None  # type: ignore[arg-type]
+        if shape is None or _fuses_here(value, type_.shape, target, rw):  # type: ignore[arg-type]
+            return None
+        shapes.append(shape)
+    return [_seen_as(value, shape, rw) for value, shape in zip(operands, shapes, strict=True)]
+
+
+def _fuses_here(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> bool:
+    """Whether the operator that gives a full operand would be fused with its user: a reshape between them would part the two."""
+    owner = value.owner
+    if not isinstance(owner, Op) or isinstance(owner, Constant) or rw.producer(value, "reshape") or shape != target:
+        return False
+    return owner.pattern <= Pattern.OUT_ELEMWISE_FUSABLE and rw.used_once(value)
+
+
+def _seen_as(value: ir.Value, shape: Shape, rw: Rewriter) -> ir.Value:
+    """`value` reshaped, what it was reshaped from where that has the shape; left alone where only leading ones would differ."""
+    own = TensorType.of(value).shape
+    if (1,) * (len(shape) - len(own)) + own == shape:
+        return value
+    reshape = rw.producer(value, "reshape")
+    if reshape is not None and TensorType.of(reshape.data).shape == shape:
+        return reshape.data
+    return reshape_to(value, shape)
+
+
+@RULES.on("reshape")
+def joined(op: Op, rw: Rewriter) -> Found:
+    """A reshape of a reshape -> one; to the shape it has -> its operand."""
+    result = TensorType.of(op.result)
+    if TensorType.of(op.data) == result and result.is_static:
+        return op.data
+    inner = _static_reshape(op.data, rw)
+    return reshape_to(inner.data, result.shape) if inner is not None and result.is_static else None  # type: ignore[arg-type]
+
+
+@module_pass(opt_level=1, name="SinkReshapes")
+def sink_reshapes(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Moves reshapes down past elementwise and row operators, which then fuse with what comes before."""
+    RULES.apply(mod)
+    return mod

@@ -279,7 +279,7 @@ class Evaluator:
         return self.body(node, point, inits)[node.position]
 
     def body(self, node: Node, point: Sequence[Index], accumulators: Sequence[Value | None]) -> list[Value]:
-        """Emits a generic's body at a loop point and gives what it yields."""
+        """Emits a generic's body at a loop point and gives what it yields; in reductions multiply-adds may round once."""
         structured = node.structured
         arguments = list(structured.block.arguments)
         values: dict[Value, Value] = {}
@@ -292,6 +292,7 @@ class Evaluator:
 
     def clone(self, structured, point: Sequence[Index], values: dict[Value, Value]) -> list[Value]:
         """Clones the operations of a body with scalars widened to vectors where an operand is one; gives what it yields."""
+        contract = "reduction" in structured.iterators
         for op in structured.block.operations:
             name = op.operation.name
             operands = list(op.operation.operands)
@@ -307,7 +308,7 @@ class Evaluator:
             elif name == "arith.constant":
                 values[result] = emit.constant(op.attributes["value"], result.type)
             else:
-                values[result] = self._widened(op.operation, [self._operand(v, values) for v in operands])
+                values[result] = self._widened(op.operation, [self._operand(v, values) for v in operands], contract)
         raise NotStructured("a body without linalg.yield")
 
     def _operand(self, value: Value, values: dict[Value, Value]) -> Value:
@@ -318,13 +319,16 @@ class Evaluator:
             values[value] = emit.constant(owner.operation.attributes["value"], value.type)
         return values[value]
 
-    def _widened(self, op: ir.Operation, operands: list[Value]) -> Value:
+    def _widened(self, op: ir.Operation, operands: list[Value], contract: bool) -> Value:
         result = op.results[0].type
         if any(emit.is_vector(v) for v in operands):
             condition = op.name == "arith.select" and not emit.is_vector(operands[0])
             operands = [v if i == 0 and condition else emit.broadcast(v, self.width) for i, v in enumerate(operands)]
             result = emit.vector_of(self.width, result)
-        return emit.create(op.name, [result], operands, dict(op.attributes.items()))
+        attributes = dict(op.attributes.items())
+        if contract and op.name in ("arith.mulf", "arith.addf"):
+            attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
+        return emit.create(op.name, [result], operands, attributes)
 
 
 def _shuffle(a: Value, b: Value, lanes: Sequence[int]) -> Value:

@@ -28,8 +28,8 @@ COMBINERS = {
     "arith.andi": ("and", None),
     "arith.ori": ("or", None),
 }
-UNROLL_LIMIT = 16
-"""Reductions over at most this many points (a pooling window) are unrolled, so that index checks fold."""
+UNROLL_LIMIT = 49
+"""Reductions over at most this many points (a pooling or depthwise window) are unrolled, so that index checks fold."""
 ACCUMULATORS = 4
 """Vectors accumulated side by side when the lanes run along the reduction, to hide the latency of the combiner."""
 

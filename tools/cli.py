@@ -56,8 +56,8 @@ def import_progress() -> Iterator[Any]:
         yield advance
 
 
-def compile_with_progress(model: Path, **options: Any) -> Module:
-    """Compiles an ONNX file with options of `relayc.compile`; a progress bar shows how far it is."""
+def compile_with_progress(model: Any, **options: Any) -> Module:
+    """Compiles an ONNX model with options of `relayc.compile`; a progress bar shows how far it is."""
     from relayc.pipelines.driver import compile as compile_
 
     with import_progress() as progress:

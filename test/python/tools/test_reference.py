@@ -36,6 +36,12 @@ def test_agreement_reports_the_largest_difference():
     assert compare({"y": np.array([ATOL / 2])}, {"y": np.array([0.0])}).agrees
 
 
+def test_the_absolute_tolerance_grows_with_the_size_of_the_output():
+    reference = {"y": np.array([0.0, 100.0])}
+    assert compare({"y": np.array([50 * ATOL, 100.0])}, reference).agrees
+    assert not compare({"y": np.array([100 * ATOL, 100.0])}, reference).agrees
+
+
 def test_nan_agrees_with_nan_only():
     nan = {"y": np.array([np.nan, np.inf])}
     assert compare(nan, nan).agrees

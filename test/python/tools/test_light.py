@@ -1,0 +1,31 @@
+"""The networks of the onnx package."""
+
+import numpy as np
+import onnx
+import pytest
+
+from relayc.tools.light import light_names, random_light, stored_case
+
+
+def test_all_nine_networks_are_found():
+    names = ["bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512"]
+    assert light_names() == names
+
+
+def test_the_stored_case_is_the_one_of_the_onnx_backend_tests():
+    data, output = stored_case("squeezenet")
+    assert data.shape == (1, 3, 224, 224) and data.flat[1] == np.float32(1 / data.size)
+    assert output.shape == (1, 1000, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+def test_random_weights_make_a_valid_model_that_responds_to_its_input(name):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = random_light(name)
+    onnx.checker.check_model(model)
+    assert len(model.graph.output) == 2
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    data, _ = stored_case(name)
+    # The last output is that before the Softmax.
+    a, b = (session.run(None, {session.get_inputs()[0].name: x})[-1] for x in (data, -data))
+    assert np.isfinite(a).all() and np.abs(a - b).max() > 0.01 * np.abs(a).max()

@@ -92,13 +92,11 @@ class TensorType:
     @staticmethod
     def from_mlir(type_: ir.Type) -> "TensorType":
         """Raises TypeError where `type_` is not a ranked tensor of a known element type."""
-        if not isinstance(type_, ir.RankedTensorType):
-            raise TypeError(f"expected a ranked tensor, found {type_}")
-        name = _FROM_MLIR.get(str(type_.element_type))
-        if name is None:
-            raise TypeError(f"element type of {type_} is not one of {', '.join(_FROM_MLIR)}")
-        dynamic = ir.ShapedType.get_dynamic_size()
-        return TensorType(tuple(None if d == dynamic else d for d in type_.shape), name)
+        text = str(type_)
+        found = _PARSED.get(text)
+        if found is None:
+            found = _PARSED[text] = _parse(type_)
+        return found
 
     @staticmethod
     def of(value: ir.Value) -> "TensorType":
@@ -111,6 +109,20 @@ class TensorType:
     def __str__(self) -> str:
         dims = "".join(f"{'?' if d is None else d}x" for d in self.shape)
         return f"tensor<{dims}{MLIR_NAMES[self.dtype]}>"
+
+
+# A program has many values and few types: reading one from MLIR costs ten times what looking its text up does.
+_PARSED: dict[str, TensorType] = {}
+
+
+def _parse(type_: ir.Type) -> TensorType:
+    if not isinstance(type_, ir.RankedTensorType):
+        raise TypeError(f"expected a ranked tensor, found {type_}")
+    name = _FROM_MLIR.get(str(type_.element_type))
+    if name is None:
+        raise TypeError(f"element type of {type_} is not one of {', '.join(_FROM_MLIR)}")
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return TensorType(tuple(None if d == dynamic else d for d in type_.shape), name)
 
 
 def element_type(dtype: str) -> ir.Type:

@@ -1,8 +1,8 @@
 """What operators compute, in numpy: one function per operator, for FoldConstant.
 
 A function gets the operation (for its attributes and result type) and its operands as arrays, and gives the result or a tuple of them; a
-view of an operand where that is possible. Results have the operator's dtypes exactly: float32 stays float32, integers wrap, an integer quotient is
-rounded toward zero. Unfoldable raised means: leave this operation to run time (an integer division by zero, say).
+view of an operand where that is possible. Results have the operator's dtypes exactly: float32 stays float32, integers wrap, an integer
+quotient is rounded toward zero. Unfoldable raised means: leave this operation to run time (an integer division by zero, say).
 """
 
 import math

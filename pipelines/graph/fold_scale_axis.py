@@ -144,20 +144,36 @@ def backward_divide(op: Op, rw: Rewriter) -> Found:
     return _scale_linear(linear, one)
 
 
-@RULES.on("add")
-def merge_biases(op: Op, rw: Rewriter) -> Found:
-    """(linear(x, w) + b) + c -> linear(x, w) + (b + c): what a scale moved past a bias leaves behind."""
+@RULES.on("add", "multiply")
+def merge_constants(op: Op, rw: Rewriter) -> Found:
+    """(x + b) + c -> x + (b + c) and (x * b) * c -> x * (b * c), of floats."""
+    name = type(op)._op_name
     pair = _operand_and_constant(op)
-    if pair is None:
+    inner = rw.producer(pair[0], name) if pair is not None and rw.used_once(pair[0]) else None
+    before = _operand_and_constant(inner) if inner is not None else None
+    if before is None or is_constant(before[0]) or not _float_chain(before[0], inner.result, op.result):  # type: ignore[union-attr]
         return None
-    value, outer = pair
-    biased = rw.producer(value, "add")
-    if biased is None or not rw.used_once(value):
+    return build(name, before[0], build(name, before[1], pair[1]))  # type: ignore[index]
+
+
+@RULES.on("multiply")
+def scale_past_bias(op: Op, rw: Rewriter) -> Found:
+    """(x * a + b) * c -> x * (a * c) + b * c, of floats: one normalisation after another."""
+    pair = _operand_and_constant(op)
+    biased = rw.producer(pair[0], "add") if pair is not None and rw.used_once(pair[0]) else None
+    inner = _operand_and_constant(biased) if biased is not None else None
+    scaled = rw.producer(inner[0], "multiply") if inner is not None and rw.used_once(inner[0]) else None
+    before = _operand_and_constant(scaled) if scaled is not None else None
+    if before is None or not _float_chain(before[0], scaled.result, biased.result, op.result):  # type: ignore[union-attr]
         return None
-    inner, bias = biased.operation.operands
-    if _linear(inner, rw) is None or not is_constant(bias) or not (_same_type(inner, value) and _same_type(value, op.result)):
-        return None
-    return build("add", inner, build("add", bias, outer))
+    scale = build("multiply", before[1], pair[1])  # type: ignore[index]
+    return build("add", build("multiply", before[0], scale), build("multiply", inner[1], pair[1]))  # type: ignore[index]
+
+
+def _float_chain(*values: ir.Value) -> bool:
+    """Whether values are floats of one static type."""
+    first = TensorType.of(values[0])
+    return first.is_float and first.is_static and all(TensorType.of(v) == first for v in values)
 
 
 @RULES.on(*_CONVOLUTIONS, *_TRANSPOSED, *_PRODUCTS)

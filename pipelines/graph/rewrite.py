@@ -11,12 +11,13 @@ and gives a value for each result; None means that it does not apply. What a rul
 driver is not used: it does not see that relay operations without uses are dead, and visits what a rule builds a whole sweep later.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build
+from relayc.dialects.relay.base import OPS, Op, Pattern, build
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused
 from relayc.dialects.relay.types import TensorType
@@ -25,33 +26,8 @@ from relayc.pipelines.passes import functions
 Found = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
 
-BROADCASTING = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "mod",
-    "floor_mod",
-    "power",
-    "maximum",
-    "minimum",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "left_shift",
-    "right_shift",
-    "where",
-]
+_PAIRS = (("lhs", "rhs"), ("x", "y"))
+BROADCASTING = [name for name, op in OPS.items() if op.pattern == Pattern.BROADCAST and op.operand_names[-2:] in _PAIRS]
 """Operators whose operands broadcast to the result as in numpy."""
 
 _MAX_SWEEPS = 100
@@ -62,7 +38,7 @@ def graph_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
     for region in operation.regions:
         for block in region.blocks:
             for op in block.operations:
-                if not isinstance(op, Fused):
+                if not isinstance(op, Op) or (op.region_names and not isinstance(op, Fused)):
                     yield from graph_blocks(op.operation)
             yield block
 
@@ -77,7 +53,8 @@ def drop_unused_params(mod: IRModule) -> None:
                 for op in block.operations:
                     if isinstance(op, Constant):
                         used.add(op.key or "")
-                    visit(op.operation)
+                    elif not isinstance(op, Op) or op.region_names:
+                        visit(op.operation)
 
     visit(mod.module.operation)
     for key in mod.params.keys() - used:
@@ -118,12 +95,15 @@ class Rewriter:
         self._dead: dict[ir.Operation, None] = {}
         self._seen: set[ir.Operation] = set()
 
-    def users(self, value: ir.Value) -> list[ir.OpView]:
+    def users(self, value: ir.Value) -> Iterator[ir.OpView]:
         """The operations that use a value, once for each use."""
-        return [use.owner for use in value.uses if use.owner.operation not in self._dead]
+        return (use.owner for use in value.uses if use.owner.operation not in self._dead)
+
+    def is_used(self, value: ir.Value) -> bool:
+        return next(self.users(value), None) is not None
 
     def used_once(self, value: ir.Value) -> bool:
-        return len(self.users(value)) == 1
+        return len(list(itertools.islice(self.users(value), 2))) == 1
 
     def array(self, value: ir.Value) -> np.ndarray | None:
         """The elements of a constant; None for any other value."""
@@ -168,7 +148,7 @@ class Rewriter:
             self._dead[dead] = None
             for operand in dead.operands:
                 owner = operand.owner
-                if isinstance(owner, Op) and owner.pure and not any(self.users(r) for r in owner.operation.results):
+                if isinstance(owner, Op) and owner.pure and not any(map(self.is_used, owner.operation.results)):
                     pending.append(owner.operation)
 
     def sweep(self, block: ir.Block, table: dict[str, list[Rule]]) -> None:

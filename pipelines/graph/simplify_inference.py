@@ -34,7 +34,7 @@ def batch_norm(op: Op, rw: Rewriter) -> Found:
 def dropout(op: Op, rw: Rewriter) -> Found:
     """dropout -> its data; the mask is ones."""
     data = TensorType.of(op.data)
-    if not rw.users(op.operation.results[1]):
+    if not rw.is_used(op.operation.results[1]):
         return op.data, op.data  # nobody reads the second
     if not data.is_static:
         return None

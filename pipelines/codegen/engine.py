@@ -219,8 +219,9 @@ def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str]
 
 
 def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
-    """Names of globals that are not constant, of which there must be one copy only."""
-    return {name for name, op in symbols.items() if op.name == "llvm.mlir.global" and "constant" not in op.attributes}
+    """Names of globals that stay with the root: those not constant, of which there must be one copy only, and tables of functions."""
+    found = {name: op for name, op in symbols.items() if op.name == "llvm.mlir.global"}
+    return {name for name, op in found.items() if "constant" not in op.attributes or len(op.regions[0].blocks)}
 
 
 def compile_module(module: ir.Module, libraries: Sequence[str]) -> Engine:

@@ -61,6 +61,7 @@ def random_light(name: str, seed: int = 0) -> onnx.ModelProto:
     factors = _factors(graph)
     gain = 1 if any(node.op_type == "Sum" for node in graph.node) else 2
     weights = [node for node in graph.node if node.op_type == "ConstantOfShape" and node.input[0] in shapes]
+    model.ir_version = max(model.ir_version, 4)  # the first in which an initializer need not be an input too
     for node in weights:
         shape = tuple(shapes[node.input[0]])
         if len(shape) > 1:

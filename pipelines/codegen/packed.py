@@ -16,9 +16,10 @@ for every external function (0.7 ms each).
 
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
-from relayc.dialects.mlir import ExecutionEngine, ir
+from relayc.dialects.mlir import ir
 from relayc.runtime.artifact import PACKED_PREFIX, TensorSpec
 
 _ENTRIES_SYMBOL = "__relayc_entries"
@@ -306,6 +307,13 @@ _MESSAGES = {
 }
 
 
+class Linked(Protocol):
+    """A compiled module in memory, such as an ExecutionEngine."""
+
+    def raw_lookup(self, name: str) -> int:
+        """Address of the wrapper `void(void**)` of an external function; 0 where it cannot be linked."""
+
+
 class _Strings:
     """Texts laid out one after the other, each closed by a zero byte; equal texts share their place."""
 
@@ -416,7 +424,7 @@ def _entries_text(signatures: Mapping[str, Sequence[TensorSpec]]) -> str:
     return "\n".join(parts)
 
 
-def entry_addresses(engine: ExecutionEngine, names: Iterable[str]) -> dict[str, int]:
+def entry_addresses(engine: Linked, names: Iterable[str]) -> dict[str, int]:
     """Address of the packed entry of each function, for `tvm_ffi.Function.__from_extern_c__`.
 
     Args:

@@ -115,6 +115,8 @@ def convert(value: Value, source: str, target: str) -> Value:
         widths = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
         if widths[source] == widths[target]:  # between the two 16-bit types there is no direct operation
             return convert(convert(value, source, "float32"), "float32", target)
+        if widths[source] - widths[target] == 48:
+            return convert(_rounded_to_odd(value), "float32", target)
         return (arith.ExtFOp if widths[source] < widths[target] else arith.TruncFOp)(type_, value).result
     if is_float(target):
         return (arith.UIToFPOp if is_unsigned(source) else arith.SIToFPOp)(type_, value).result
@@ -130,3 +132,17 @@ def convert(value: Value, source: str, target: str) -> Value:
     if bits(source) > bits(target):
         return arith.TruncIOp(type_, value).result
     return (arith.ExtUIOp if is_unsigned(source) else arith.ExtSIOp)(type_, value).result
+
+
+def _rounded_to_odd(value: Value) -> Value:
+    """f64 as the f32 next to it whose last bit is set, unless it is exact: rounding that again to 16 bits rounds correctly.
+
+    Hardware and LLVM convert f64 to 16-bit floats through library functions that not every system has.
+    """
+    near = convert(value, "float64", "float32")
+    back = convert(near, "float32", "float64")
+    bits_ = arith.BitcastOp(te_element("int32"), near).result
+    one = constant(1, "int32")
+    too_far = compare("gt", absolute(back, "float64"), absolute(value, "float64"), "float64")
+    odd = arith.OrIOp(select(too_far, subtract(bits_, one, "int32"), bits_), one).result
+    return arith.BitcastOp(te_element("float32"), select(compare("ne", back, value, "float64"), odd, bits_)).result

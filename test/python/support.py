@@ -30,7 +30,8 @@ def program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any]) -> I
             arguments = iter(block.arguments)
             results = body(*[mod.constant(a.array) if isinstance(a, Const) else next(arguments) for a in arrays])
             func.ReturnOp(list(results))
-        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([a.type for a in block.arguments], [r.type for r in results]))
+        signature = ir.FunctionType.get([a.type for a in block.arguments], [r.type for r in results])
+        main.attributes["function_type"] = ir.TypeAttr.get(signature)
     assert mod.context is context
     mod.verify()
     return mod

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
+
 from relayc.dialects.mlir import ir
 from relayc.runtime.artifact import PACKED_PREFIX, TensorSpec
 

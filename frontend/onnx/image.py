@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import floor
 
+from relayc.frontend.onnx.antialias import resize_axis, weights
 from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, reshape, transpose
 from relayc.frontend.onnx.core import Tensor, axes_of, converter, emit, ints, known
 from relayc.frontend.onnx.errors import OnnxError
@@ -103,8 +104,6 @@ def Resize_11(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
-    if antialias and mode != "nearest":
-        raise OnnxError("attribute antialias: expected 0, found 1")
     chosen = axes_of(axes, x.rank) if axes is not None else tuple(range(x.rank))
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
     factors = _floats(scales, "scales")
@@ -114,6 +113,12 @@ def Resize_11(
         wanted, factors = _sizes(x, ints(sizes, "sizes"), chosen, keep_aspect_ratio_policy)
     else:
         raise OnnxError("expected one of the inputs scales and sizes, found neither")
+    if antialias and mode in ("linear", "cubic"):
+        for axis, size, factor in zip(chosen, wanted, factors, strict=True):
+            if size != x.shape[axis] or factor != 1.0:
+                shares = (mode, coordinate_transformation_mode, x.shape[axis], size, factor, cubic_coeff_a, bool(exclude_outside))
+                x = resize_axis(x, axis, weights(*shares))
+        return x
     return _resize(
         x,
         chosen,

@@ -25,15 +25,8 @@ _CONDITIONS = {"cond", "condition", "training_mode"}
 SHAPE_INPUTS = frozenset(_SIZES | _BOUNDS | _CONDITIONS)
 """Names by which the cases call the inputs that decide shapes."""
 
-SHAPE_INPUTS_OF = {
-    "BlackmanWindow": "x",
-    "ConstantOfShape": "x",
-    "Dropout": "t",
-    "HammingWindow": "x",
-    "HannWindow": "x",
-    "Tile": "y",
-}
-"""Such an input by operator, where its name says nothing."""
+SHAPE_INPUTS_OF = {"constantofshape": {"x"}, "dropout": {"r", "t"}, "tile": {"y"}, "window": {"x"}}
+"""Such inputs by a part of the name of the case, where the name of the input says nothing."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +89,12 @@ def _case(case: object) -> Case:
         directory = Path(case.model_dir)
         model = onnx.load(directory / "model.onnx")
         inputs, outputs = (_arrays(directory / "test_data_set_0", kind) for kind in ("input", "output"))
-    return Case(case.name, model, list(inputs), list(outputs), case.rtol, case.atol)
+    return Case(case.name, model, [_array(v) for v in inputs], [_array(v) for v in outputs], case.rtol, case.atol)
+
+
+def _array(value: object) -> object:
+    # Sequences and optional values stay as they are: relayc takes no model that has them.
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
 
 def _arrays(directory: Path, kind: str) -> list[np.ndarray]:
@@ -111,12 +109,12 @@ def importable(case: Case) -> tuple[onnx.ModelProto, list[np.ndarray]]:
     versions = {o.domain: o.version for o in model.opset_import}
     if versions.get("", 7) < 7:
         model = version_converter.convert_version(model, 7)
-    own = {SHAPE_INPUTS_OF[n.op_type] for n in model.graph.node if n.op_type in SHAPE_INPUTS_OF}
+    names = SHAPE_INPUTS.union(*(names for part, names in SHAPE_INPUTS_OF.items() if part in case.name))
     initializers = {t.name for t in model.graph.initializer}
     inputs = [i for i in model.graph.input if i.name not in initializers]
     left = []
     for value, array in zip(inputs, case.inputs, strict=False):
-        if (value.name in SHAPE_INPUTS or value.name in own) and np.ndim(array) <= 1:
+        if value.name in names and np.ndim(array) <= 1:
             model.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
         else:
             left.append(array)

@@ -1,0 +1,95 @@
+"""The onnx package's own operator tests: every case is computed rightly, or refused with one clear error for a reason stated here."""
+
+import numpy as np
+import pytest
+from onnx_backend import Case, cases, importable
+
+import relayc
+from relayc.frontend.onnx import OnnxError, from_onnx
+
+REFUSED_OPERATORS = {
+    "strings": {"LabelEncoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"},
+    "sequences and optional values": {
+        "ConcatFromSequence",
+        "Optional",
+        "OptionalGetElement",
+        "OptionalHasElement",
+        "SequenceAt",
+        "SequenceConstruct",
+        "SequenceErase",
+        "SequenceInsert",
+        "SequenceLength",
+        "SequenceMap",
+        "SplitToSequence",
+    },
+    "loops": {"LinearAttention", "Loop", "Scan"},
+    "recurrent networks": {"GRU", "LSTM", "RNN"},
+    "shapes that depend on data": {"NonMaxSuppression", "NonZero", "Unique"},
+    "random numbers": {"Bernoulli", "RandomUniformLike"},
+    "training": {"Adagrad", "Adam", "Gradient", "Momentum"},
+    "traditional machine learning": {"ArrayFeatureExtractor", "Binarizer", "TreeEnsemble"},
+    "signals": {"DFT", "MelWeightMatrix", "STFT"},
+    "images and regions": {"Col2Im", "DeformConv", "GridSample", "ImageDecoder", "MaxUnpool", "RoiAlign"},
+    "no operator in the relay dialect": {"BitCast", "Det", "TensorScatter"},
+}
+"""Operators that from_onnx does not take, by the reason."""
+
+REFUSED_TYPES = {
+    "strings": {"STRING"},
+    "sequences and optional values": {"sequence", "optional"},
+    "floats of 8 bits and less": {"FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1"},
+    "integers of 4 bits and less": {"INT4", "UINT4", "INT2", "UINT2"},
+}
+"""Element types that relayc does not have, and values that are not tensors."""
+
+REFUSED_CASES = {
+    "training": {
+        "test_batchnorm_epsilon_training_mode",
+        "test_batchnorm_example_training_mode",
+        "test_training_dropout",
+        "test_training_dropout_default",
+        "test_training_dropout_default_mask",
+        "test_training_dropout_mask",
+    },
+    "positions of maxima": {"test_maxpool_with_argmax_2d_precomputed_pads", "test_maxpool_with_argmax_2d_precomputed_strides"},
+}
+"""Single cases, where it is an attribute or an output that from_onnx does not take."""
+
+TOLERANCES = {"float16": (2e-3, 1e-3), "bfloat16": (2e-2, 1e-2)}
+"""Relative and absolute: a few units in the last place of the type. The other types have those of the case."""
+
+
+def refusal(case: Case) -> str | None:
+    """Why a case is refused; None for one that is to be computed."""
+    operators, types = case.operators(), case.element_types()
+    tables = ((REFUSED_OPERATORS, operators), (REFUSED_TYPES, types), (REFUSED_CASES, {case.name}))
+    return next((reason for table, found in tables for reason, refused in table.items() if refused & found), None)
+
+
+REFUSALS = {name: refusal(case) for name, case in cases().items()}
+
+
+@pytest.mark.parametrize("name", [name for name, reason in REFUSALS.items() if reason is None])
+def test_computes(name):
+    case = cases()[name]
+    model, inputs = importable(case)
+    found = relayc.compile(model)["main"](*inputs)
+    found = list(found) if isinstance(found, (tuple, list)) else [found]
+    assert len(found) == len(case.outputs)
+    for actual, expected in zip(found, case.outputs, strict=True):
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        rtol, atol = TOLERANCES.get(expected.dtype.name, (case.rtol, case.atol))
+        wide = np.float64 if expected.dtype.name in TOLERANCES else expected.dtype
+        np.testing.assert_allclose(actual.astype(wide), expected.astype(wide), rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("name", [name for name, reason in REFUSALS.items() if reason is not None])
+def test_refuses_with_one_error(name):
+    model, _ = importable(cases()[name])
+    with pytest.raises(OnnxError):
+        from_onnx(model)
+
+
+def test_most_cases_are_computed():
+    computed = sum(reason is None for reason in REFUSALS.values())
+    assert (computed, len(REFUSALS)) == (0, 0)

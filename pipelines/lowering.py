@@ -34,3 +34,21 @@ def tir_to_llvm(mod: IRModule, ctx: PassContext) -> IRModule:
 
     lower_to_llvm(mod.module, _target(ctx))
     return mod
+
+
+@module_pass(opt_level=0, name="BufferizeKernels", stage="tir")
+def bufferize_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
+    """te functions become loops over buffers as they stand: the fallback schedule alone (pipelines.codegen.bufferize)."""
+    from relayc.pipelines.codegen.bufferize import bufferize_kernel
+
+    bufferize_kernel(mod.module)
+    return mod
+
+
+@module_pass(opt_level=0, name="ExpandMath", stage="llvm")
+def expand_math(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Mathematical functions become arithmetic (pipelines.codegen.expand_math)."""
+    from relayc.pipelines.codegen.expand_math import expand_math as expand
+
+    expand(mod.module)
+    return mod

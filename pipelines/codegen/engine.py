@@ -24,7 +24,7 @@ MIN_GROUP_OPS = 2000
 _GROUP_ENTRIES = "__relayc_group_entries"
 
 
-class CodegenError(Exception):
+class CodegenError(ValueError):
     """tir that cannot become machine code, or machine code that cannot be made or linked here."""
 
 

@@ -1,0 +1,39 @@
+// RUN: relayc-opt %s --passes bufferize-kernels --split-input-file | filecheck %s
+
+// Inputs, then destinations; enough work makes the outer loops parallel, the innermost stays sequential.
+// CHECK-LABEL: func.func @relu
+// CHECK-SAME: (%[[X:.*]]: memref<64x1000xf32>, %[[Y:.*]]: memref<64x1000xf32>)
+// CHECK: scf.parallel (%[[I:.*]]) =
+// CHECK: scf.for %[[J:.*]] =
+// CHECK: memref.load %[[X]][%[[I]], %[[J]]]
+// CHECK: arith.maximumf
+// CHECK: memref.store %{{.*}}, %[[Y]][%[[I]], %[[J]]]
+// CHECK-NOT: memref.alloc
+#map = affine_map<(d0, d1) -> (d0, d1)>
+func.func @relu(%x: tensor<64x1000xf32>) -> tensor<64x1000xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x1000xf32>
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x1000xf32>) outs(%e : tensor<64x1000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %1 = arith.maximumf %a, %zero : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x1000xf32>
+  return %0 : tensor<64x1000xf32>
+}
+
+// -----
+
+// Parts of a concatenation are written where they belong; a reshape of the result costs nothing.
+// CHECK-LABEL: func.func @concat
+// CHECK-SAME: (%[[A:.*]]: memref<2x4xf32>, %[[B:.*]]: memref<2x4xf32>, %[[R:.*]]: memref<16xf32>)
+// CHECK-NOT: memref.alloc
+// CHECK: memref.load %[[A]]
+// CHECK: memref.store %{{.*}}, %[[R]]
+// CHECK: memref.load %[[B]]
+// CHECK: memref.store %{{.*}}, %[[R]]
+func.func @concat(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) -> tensor<16xf32> {
+  %0 = tensor.concat dim(0) %a, %b : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<4x4xf32> into tensor<16xf32>
+  return %1 : tensor<16xf32>
+}

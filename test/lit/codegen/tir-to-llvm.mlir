@@ -1,0 +1,54 @@
+// RUN: relayc-opt %s --passes tir-to-llvm --split-input-file | filecheck %s
+
+// Buffers become bare pointers, a parallel loop one OpenMP region with as many threads as the runtime gives; a buffer of the loop's body
+// is allocated once per thread.
+// CHECK-LABEL: llvm.func @parallel
+// CHECK-SAME: (%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr)
+// CHECK: omp.parallel {
+// CHECK: llvm.alloca
+// CHECK: omp.wsloop
+// CHECK: omp.loop_nest
+// CHECK-NOT: llvm.intr.stacksave
+// CHECK: llvm.return
+func.func @parallel(%a: memref<4x8xf32>, %o: memref<4x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+    %t = memref.alloca() : memref<8xf32>
+    %x = vector.load %a[%i, %c0] : memref<4x8xf32>, vector<8xf32>
+    vector.store %x, %t[%c0] : memref<8xf32>, vector<8xf32>
+    %y = vector.load %t[%c0] : memref<8xf32>, vector<8xf32>
+    vector.store %y, %o[%i, %c0] : memref<4x8xf32>, vector<8xf32>
+    scf.reduce
+  }
+  return
+}
+
+// -----
+
+// Arithmetic of bf16 is that of f32.
+// CHECK-LABEL: llvm.func @bf16
+// CHECK: llvm.fadd %{{.*}} : vector<8xf32>
+// CHECK-NOT: llvm.fptrunc
+// CHECK: llvm.return
+func.func @bf16(%a: memref<8xbf16>) {
+  %c0 = arith.constant 0 : index
+  %x = vector.load %a[%c0] : memref<8xbf16>, vector<8xbf16>
+  %y = arith.addf %x, %x : vector<8xbf16>
+  vector.store %y, %a[%c0] : memref<8xbf16>, vector<8xbf16>
+  return
+}
+
+// -----
+
+// A sum over a vector may be reassociated.
+// CHECK-LABEL: llvm.func @sum
+// CHECK: llvm.intr.vector.reduce.fadd"({{.*}}) <{fastmathFlags = #llvm.fastmath<reassoc>}>
+func.func @sum(%a: memref<8xf32>, %o: memref<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %x = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
+  %s = vector.reduction <add>, %x : vector<8xf32> into f32
+  memref.store %s, %o[%c0] : memref<1xf32>
+  return
+}

@@ -1,0 +1,127 @@
+"""tir to machine code: calls between functions, parallel loops, guards and errors."""
+
+import numpy as np
+import pytest
+from jitted import call, compile_text, elementwise
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.codegen import engine as engine_module
+from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
+from relayc.pipelines.codegen.engine import CodegenError
+from relayc.pipelines.target import Target
+
+KERNEL = """
+func.func @{name}(%a: memref<4x64xf32>, %o: memref<4x64xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %add = arith.constant dense<{add}> : vector<8xf32>
+  %flat = memref.collapse_shape %a [[0, 1]] : memref<4x64xf32> into memref<256xf32>
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {{
+    %row = memref.alloca() : memref<64xf32>
+    %base = arith.muli %i, %c64 : index
+    scf.for %j = %c0 to %c64 step %c8 {{
+      %at = arith.addi %base, %j : index
+      %x = vector.load %flat[%at] : memref<256xf32>, vector<8xf32>
+      %y = arith.addf %x, %add : vector<8xf32>
+      vector.store %y, %row[%j] : memref<64xf32>, vector<8xf32>
+    }}
+    scf.for %j = %c0 to %c64 step %c8 {{
+      %x = vector.load %row[%j] : memref<64xf32>, vector<8xf32>
+      vector.store %x, %o[%i, %j] : memref<4x64xf32>, vector<8xf32>
+    }}
+    scf.reduce
+  }}
+  return
+}}"""
+
+MAIN = """
+func.func @main(%a: memref<4x64xf32>, %o: memref<4x64xf32>, %arena: memref<1088xi8>) {
+  %c64 = arith.constant 64 : index
+  %t = memref.view %arena[%c64][] : memref<1088xi8> to memref<4x64xf32>
+  func.call @one(%a, %t) : (memref<4x64xf32>, memref<4x64xf32>) -> ()
+  func.call @two(%t, %o) : (memref<4x64xf32>, memref<4x64xf32>) -> ()
+  return
+}"""
+
+PROGRAM = "\n".join([KERNEL.format(name="one", add=1.0), KERNEL.format(name="two", add=2.0), MAIN])
+
+
+def run_program():
+    a = np.random.default_rng(0).standard_normal((4, 64), np.float32)
+    o, arena = np.empty_like(a), np.zeros(1088, np.int8)
+    call(compile_text(PROGRAM), "main", a, o, arena)
+    np.testing.assert_array_equal(o, a + np.float32(1) + np.float32(2))
+
+
+def test_main_calls_kernels_on_views_of_the_arena():
+    run_program()
+
+
+def test_kernels_compiled_in_groups_are_linked(monkeypatch):
+    monkeypatch.setattr(engine_module, "MIN_GROUP_OPS", 1)
+    monkeypatch.setattr(engine_module, "usable_cpus", lambda: 2)
+    run_program()
+
+
+def test_several_engines_live_side_by_side():
+    first = compile_text(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8))
+    second = compile_text(elementwise("k", "%y = arith.mulf %x0, %x0 : TYPE", "f32", 8, 8))
+    x, y = np.arange(8, dtype=np.float32), np.empty(8, np.float32)
+    call(first, "k", x, y)
+    np.testing.assert_array_equal(y, x + x)
+    del first
+    call(second, "k", x, y)
+    np.testing.assert_array_equal(y, x * x)
+
+
+def test_strided_copies_need_no_library():
+    text = """
+    func.func @k(%a: memref<8x8xf32>, %o: memref<4x4xf32>) {
+      %part = memref.subview %a[0, 2] [4, 4] [2, 1] : memref<8x8xf32> to memref<4x4xf32, strided<[16, 1], offset: 2>>
+      memref.copy %part, %o : memref<4x4xf32, strided<[16, 1], offset: 2>> to memref<4x4xf32>
+      return
+    }"""
+    a, o = np.arange(64, dtype=np.float32).reshape(8, 8), np.empty((4, 4), np.float32)
+    call(compile_text(text), "k", a, o)
+    np.testing.assert_array_equal(o, a[::2, 2:6])
+
+
+@pytest.mark.parametrize(("kind", "reference"), [("add", np.sum), ("mul", np.prod), ("maximumf", np.max), ("minimumf", np.min)])
+def test_vector_reductions(kind, reference):
+    text = elementwise("k", f"%r = vector.reduction <{kind}>, %x0 : TYPE into f32\n%y = vector.broadcast %r : f32 to TYPE", "f32", 16, 16)
+    x, y = np.random.default_rng(0).uniform(0.5, 1.5, 16).astype(np.float32), np.empty(16, np.float32)
+    call(compile_text(text), "k", x, y)
+    np.testing.assert_allclose(y, np.full(16, reference(x)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
+def test_integer_powers(element):
+    dtype = np.dtype(f"int{element[1:]}")
+    x, n = np.array([2, 3, -2, 1, 0, 5, -1, 2], dtype), np.array([3, 2, 3, 9, 0, 1, 3, 6], dtype)
+    for lanes in (0, 8):
+        y = np.empty_like(x)
+        call(compile_text(elementwise("k", "%y = math.ipowi %x0, %x1 : TYPE", element, lanes, 8, 2)), "k", x, n, y)
+        np.testing.assert_array_equal(y, x**n)
+
+
+def test_runaway_vectors_are_refused():
+    text = elementwise("huge", "%y = arith.addf %x0, %x0 : TYPE", "f32", 1 << 20, 1 << 20)
+    with pytest.raises(CodegenError, match=r"@huge at .*: expected vectors of at most 4096 bytes, found vector<1048576xf32>"):
+        compile_text(text)
+
+
+def test_target_beyond_this_machine_is_lowered_but_not_run():
+    target = Target("cpu", mcpu="x86-64", features="+imaginary")
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8))
+        lower_to_llvm(module, target)
+        assert "llvm.func @k" in str(module)
+        with pytest.raises(CodegenError, match="imaginary"):
+            jit(module, target)
+
+
+def test_missing_function_has_no_address():
+    assert compile_text(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8)).raw_lookup("other") == 0

@@ -1,6 +1,8 @@
 """Passes on the relay stage, one file each, named like their flags."""
 
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
+from relayc.pipelines.graph.combine_parallel_conv2d import combine_parallel_conv2d
+from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
 from relayc.pipelines.graph.dead_code_elimination import dead_code_elimination
 from relayc.pipelines.graph.eliminate_common_subexpr import eliminate_common_subexpr
 from relayc.pipelines.graph.fold_constant import fold_constant
@@ -15,6 +17,8 @@ from relayc.pipelines.passes import Sequential
 
 __all__ = [
     "canonicalize_ops",
+    "combine_parallel_conv2d",
+    "combine_parallel_dense",
     "dead_code_elimination",
     "eliminate_common_subexpr",
     "fold_constant",
@@ -43,6 +47,8 @@ def graph_pipeline() -> Sequential:
         fold_scale_axis,
         sink_reshapes,
         simplify_expr,  # transposes that a reshape stood before
+        combine_parallel_dense,
+        combine_parallel_conv2d,
         fold_constant,
         canonicalize_ops,
         eliminate_common_subexpr,

@@ -10,7 +10,7 @@ from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, per_channel, reshape_to
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("FoldScaleAxis")
@@ -45,15 +45,6 @@ def _channel_axis(op: Op, of_result: bool) -> int | None:
     text = op.out_layout or op.data_layout if of_result else op.data_layout
     parsed = layout(text)
     return None if parsed.blocks else parsed.index("C")
-
-
-def _per_channel(scale: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value | None:
-    """A factor that broadcasts to `shape` without changing along other axes than `axis`, as a vector (of one element where it is one)."""
-    found = TensorType.of(scale)
-    padded = (1,) * (len(shape) - found.rank) + found.shape
-    if len(padded) != len(shape) or any(n != 1 for i, n in enumerate(padded) if i != axis):
-        return None
-    return reshape_to(scale, (padded[axis],))
 
 
 def _scaled_weight(op: Op, vector: ir.Value, of_result: bool) -> ir.Value:
@@ -96,7 +87,7 @@ def _scale_linear(op: Op, scale: ir.Value) -> ir.Value | None:
     """`op` with its result multiplied by `scale`; None where that is no factor per channel."""
     result = TensorType.of(op.operation.results[0])
     axis = _channel_axis(op, of_result=True)
-    vector = None if axis is None else _per_channel(scale, result.shape, axis)  # type: ignore[arg-type]
+    vector = None if axis is None else per_channel(scale, result.shape, axis)  # type: ignore[arg-type]
     return None if vector is None else _with_weight(op, op.operation.operands[0], _scaled_weight(op, vector, of_result=True))
 
 
@@ -187,7 +178,7 @@ def forward(op: Op, rw: Rewriter) -> Found:
     axis = _channel_axis(op, of_result=False)
     if pair is None or axis is None or not _same_type(pair[0], data) or not TensorType.of(data).is_static:
         return None
-    vector = _per_channel(pair[1], TensorType.of(data).shape, axis)  # type: ignore[arg-type]
+    vector = per_channel(pair[1], TensorType.of(data).shape, axis)  # type: ignore[arg-type]
     return None if vector is None else _with_weight(op, pair[0], _scaled_weight(op, vector, of_result=False))
 
 

@@ -75,6 +75,15 @@ def reshape_to(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     return build("reshape", value, newshape=shape, allowzero=0 in shape)
 
 
+def per_channel(value: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value | None:
+    """An operand that broadcasts to `shape` without changing along other axes than `axis`, as a vector (of one element where it is one)."""
+    found = TensorType.of(value)
+    padded = (1,) * (len(shape) - found.rank) + found.shape
+    if len(padded) != len(shape) or any(n != 1 for i, n in enumerate(padded) if i != axis):
+        return None
+    return reshape_to(value, (padded[axis],))
+
+
 def _one_element(type_: TensorType) -> bool:
     return type_.is_static and type_.num_elements == 1
 

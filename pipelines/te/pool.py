@@ -12,7 +12,7 @@ from relayc.dialects.relay.pool import PoolGeometry, pool_layout
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.window import SPATIAL, extent
 from relayc.pipelines.te import scalar
-from relayc.pipelines.te.contraction import accumulator
+from relayc.pipelines.te.contraction import accumulator, narrowed
 from relayc.pipelines.te.core import (
     Value,
     affine_map,
@@ -89,8 +89,9 @@ def max_pool(op: Op, data: Value) -> Value:
 
 
 def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
-    lowest = scalar.limits(out.dtype)[0]
-    return _window_sums(_padded(data, g, out.shape, lowest, out.dtype), g, out, out.dtype, lowest, NAMED_MAX, scalar.maximum)
+    lowest, wide = scalar.limits(out.dtype)[0], accumulator(out.dtype)
+    padded = _padded(data, g, out.shape, lowest, out.dtype)
+    return narrowed(_window_sums(padded, g, out.with_dtype(wide), out.dtype, lowest, NAMED_MAX, scalar.maximum), out, wide)
 
 
 @compute("nn_avg_pool1d", "nn_avg_pool2d", "nn_avg_pool3d")
@@ -160,8 +161,9 @@ def _with_spatial(layout: Layout, rows: Value, out: TensorType, body: Callable[[
 
 
 def _global_max(layout: Layout, data: Value, out: TensorType) -> Value:
-    rows = _reduced(layout, data, out, out.dtype, scalar.limits(out.dtype)[0], scalar.maximum)
-    return _with_spatial(layout, rows, out, lambda x: x)
+    wide = accumulator(out.dtype)
+    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, scalar.limits(out.dtype)[0], scalar.maximum)
+    return _with_spatial(layout, rows, out, lambda x: scalar.convert(x, wide, out.dtype))
 
 
 def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
@@ -193,7 +195,8 @@ def adaptive_max_pool(op: Op, data: Value) -> Value:
     g = _equal_windows(op, layout, data, out)
     if g is not None:
         return _windowed_max(g, data, out)
-    return _adaptive(op, layout, data, out, scalar.limits(out.dtype)[0], scalar.maximum)
+    wide = accumulator(out.dtype)
+    return narrowed(_adaptive(op, layout, data, out.with_dtype(wide), scalar.limits(out.dtype)[0], scalar.maximum), out, wide)
 
 
 @compute("nn_adaptive_avg_pool1d", "nn_adaptive_avg_pool2d", "nn_adaptive_avg_pool3d")

@@ -1,0 +1,80 @@
+"""Numerics of matrix products and bias_add, against numpy in float64."""
+
+import numpy as np
+import pytest
+from oracle import values
+from support import run, run_each
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-12, "float16": 2e-3, "bfloat16": 2e-2}
+"""Of one rounding of the result for the 16-bit types, which accumulate in f32; of sums of some hundred terms for f32."""
+
+
+def close(found: np.ndarray, expected: np.ndarray, dtype: str) -> None:
+    assert found.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(found.astype("float64"), expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def wide(*arrays: np.ndarray) -> list[np.ndarray]:
+    return [a.astype("float64") for a in arrays]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(("rows", "k", "units"), [(1, 1, 1), (1, 64, 10), (7, 33, 5), (17, 100, 65), (64, 48, 32)])
+def test_dense(rows, k, units, dtype):
+    x, w = values((rows, k), dtype), values((units, k), dtype, seed=1)
+    a, b = wide(x, w)
+    close(run("nn.dense", x, w), a @ b.T, dtype)
+
+
+@pytest.mark.parametrize("shape", [(9,), (2, 3, 9), (2, 1, 3, 9)])
+def test_dense_of_any_rank(shape):
+    x, w = values(shape), values((5, 9), seed=1)
+    a, b = wide(x, w)
+    close(run("nn.dense", x, w, units=5), a @ b.T, "float32")
+
+
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, False), (False, True), (True, False), (True, True)])
+def test_matmul_transposes(transpose_a, transpose_b):
+    x, y = values((11, 17) if not transpose_a else (17, 11)), values((17, 6) if not transpose_b else (6, 17), seed=1)
+    a, b = wide(x, y)
+    expected = (a.T if transpose_a else a) @ (b.T if transpose_b else b)
+    close(run("nn.matmul", x, y, transpose_a=transpose_a, transpose_b=transpose_b), expected, "float32")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("left", "right"), [(3, 3), (1, 4), (4, 1), (1, 1)])
+def test_batch_matmul_broadcasts_a_batch_of_one(left, right, dtype):
+    x, y = values((left, 5, 13), dtype), values((right, 7, 13), dtype, seed=1)
+    a, b = wide(x, y)
+    close(run("nn.batch_matmul", x, y), a @ b.transpose(0, 2, 1), dtype)
+
+
+def test_batch_matmul_transposes():
+    x, y = values((2, 5, 13)), values((2, 13, 7), seed=1)
+    a, b = wide(x, y)
+    close(run("nn.batch_matmul", x, y, transpose_b=False), a @ b, "float32")
+    xt, yt = (np.ascontiguousarray(v.transpose(0, 2, 1)) for v in (x, y))
+    close(run("nn.batch_matmul", xt, yt, transpose_a=True), a @ b, "float32")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_integer_products_accumulate_in_out_dtype(dtype):
+    limit = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(limit.min, limit.max + 1, s).astype(dtype) for s in ((5, 70), (9, 70)))
+    found = run("nn.dense", x, w, out_dtype="int32")
+    np.testing.assert_array_equal(found, x.astype("int32") @ w.astype("int32").T)
+
+
+def test_integer_products_wrap():
+    x, w = values((3, 40), "int32") * 12345677, values((4, 40), "int32", seed=1)
+    np.testing.assert_array_equal(run("nn.dense", x, w), x @ w.T)
+
+
+def test_bias_add_along_each_axis():
+    x = values((4, 4, 4))
+    b = values((4,), seed=1)
+    for axis, found in zip((0, 1, 2, -1), run_each([("nn.bias_add", {"axis": a}) for a in (0, 1, 2, -1)], x, b), strict=True):
+        shape = [1, 1, 1]
+        shape[axis] = 4
+        np.testing.assert_array_equal(found, x + b.reshape(shape))

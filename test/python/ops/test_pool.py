@@ -1,0 +1,127 @@
+"""Numerics of poolings, against ONNX Runtime and numpy."""
+
+import numpy as np
+import pytest
+from oracle import onnx_run, values
+from support import run, run_each
+
+WINDOWS = {
+    "halving": ((1, 3, 8, 8), {"pool_size": (2, 2), "strides": (2, 2)}),
+    "overlapping, padded": ((2, 5, 13, 11), {"pool_size": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1)}),
+    "asymmetric padding": ((1, 3, 9, 10), {"pool_size": (3, 4), "strides": (1, 2), "padding": (0, 1, 2, 3)}),
+    "ceil_mode": ((1, 3, 10, 13), {"pool_size": (3, 3), "strides": (2, 3), "ceil_mode": True}),
+    "ceil_mode, padded": ((1, 3, 10, 13), {"pool_size": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "ceil_mode": True}),
+    "ceil_mode, window in the padding": (
+        (1, 2, 4, 4),
+        {"pool_size": (2, 2), "strides": (3, 3), "padding": (1, 1, 1, 1), "ceil_mode": True},
+    ),
+    "dilation": ((1, 3, 12, 13), {"pool_size": (3, 2), "dilation": (2, 3), "padding": (1, 1, 2, 1)}),
+    "dilation, ceil_mode": ((1, 2, 11, 9), {"pool_size": (2, 3), "strides": (2, 3), "dilation": (3, 2), "ceil_mode": True}),
+    "large window": ((1, 2, 14, 14), {"pool_size": (14, 14)}),
+    "line": ((2, 3, 17), {"pool_size": (4,), "strides": (3,), "padding": (1, 2), "ceil_mode": True}),
+    "volume": ((1, 2, 7, 6, 5), {"pool_size": (2, 3, 2), "strides": (2, 2, 1), "padding": (1, 1, 0, 0, 1, 1)}),
+}
+NAMES = {"pool_size": "kernel_shape", "dilation": "dilations", "padding": "pads"}
+
+
+def onnx_attrs(attrs: dict) -> dict:
+    """The attributes of ONNX MaxPool and AveragePool that these of Relay stand for."""
+    return {NAMES.get(k, k): int(v) if isinstance(v, bool) else v for k, v in attrs.items()}
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_poolings_agree_with_onnx_runtime(case):
+    shape, attrs = WINDOWS[case]
+    x, n = values(shape), len(shape) - 2
+    calls = [
+        (f"nn.max_pool{n}d", attrs),
+        (f"nn.avg_pool{n}d", attrs),
+        (f"nn.avg_pool{n}d", {**attrs, "count_include_pad": True}),
+    ]
+    largest, mean, mean_with_pad = run_each(calls, x)
+    np.testing.assert_array_equal(largest, onnx_run("MaxPool", x, **onnx_attrs(attrs)))
+    # Means of at most some hundred values: two roundings of a sum in another order.
+    close = {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(mean, onnx_run("AveragePool", x, **onnx_attrs(attrs)), **close)
+    np.testing.assert_allclose(mean_with_pad, onnx_run("AveragePool", x, count_include_pad=1, **onnx_attrs(attrs)), **close)
+
+
+def in_layout(x: np.ndarray, layout: str) -> np.ndarray:
+    n, c, h, w = x.shape
+    if layout == "NHWC":
+        return np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+    return np.ascontiguousarray(x.reshape(n, c // 4, 4, h, w).transpose(0, 1, 3, 4, 2))
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW4c"])
+def test_layouts_give_the_same_pooling(layout):
+    x = values((1, 8, 9, 12))
+    windowed = {"pool_size": (3, 2), "strides": (2, 2), "padding": (1, 0, 1, 1)}
+    calls = [(f"nn.{kind}_pool2d", windowed) for kind in ("max", "avg")]
+    calls += [(f"nn.global_{kind}_pool2d", {}) for kind in ("max", "avg")]
+    calls += [(f"nn.adaptive_{kind}_pool2d", {"output_size": size}) for kind in ("max", "avg") for size in ((3, 4), (4, 5))]
+    expected = run_each(calls, x)
+    found = run_each([(name, {**attrs, "layout": layout}) for name, attrs in calls], in_layout(x, layout))
+    for (name, _), e, f in zip(calls, expected, found, strict=True):
+        np.testing.assert_allclose(f, in_layout(e, layout), rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_global_poolings_agree_with_onnx_runtime():
+    x = values((2, 5, 7, 9))
+    largest, mean = run_each([("nn.global_max_pool2d", {}), ("nn.global_avg_pool2d", {})], x)
+    np.testing.assert_array_equal(largest, onnx_run("GlobalMaxPool", x))
+    np.testing.assert_allclose(mean, onnx_run("GlobalAveragePool", x), rtol=1e-5, atol=1e-6)
+
+
+def adaptive(x: np.ndarray, sizes: tuple[int, ...], join) -> np.ndarray:
+    """join over the windows floor(i * in / out) ... ceil((i + 1) * in / out), axis by axis from the last."""
+    for axis in range(-len(sizes), 0):
+        n, m = x.shape[axis], sizes[axis]
+        pieces = [np.take(x, range(i * n // m, -(-(i + 1) * n // m)), axis) for i in range(m)]
+        x = np.stack([join(p, axis) for p in pieces], axis)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((1, 3, 10), (4,)),
+        ((1, 3, 9, 12), (3, 4)),
+        ((2, 3, 7, 10), (3, 4)),
+        ((1, 3, 5, 6), (1, 1)),
+        ((1, 2, 3, 5), (6, 7)),
+        ((1, 2, 5, 6, 7), (2, 3, 4)),
+    ],
+)
+def test_adaptive_poolings(shape, sizes):
+    x, n = values(shape), len(sizes)
+    largest, mean = run_each([(f"nn.adaptive_{kind}_pool{n}d", {"output_size": sizes}) for kind in ("max", "avg")], x)
+    np.testing.assert_array_equal(largest, adaptive(x, sizes, np.max))
+    # The mean over a box is the mean of means along each axis.
+    np.testing.assert_allclose(mean, adaptive(x.astype("float64"), sizes, np.mean), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float16", "bfloat16", "float64"])
+def test_max_pool_of_every_type(dtype):
+    x = values((1, 3, 6, 7), dtype)
+    found = run("nn.max_pool2d", x, pool_size=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1))
+    lowest = np.iinfo(dtype).min if np.dtype(dtype).kind in "iu" else -np.inf
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=lowest)
+    expected = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2, ::2].max((-1, -2))
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_max_pool_passes_nan_and_infinities_on():
+    x = np.array([[[1.0, np.nan, 2.0, -np.inf, -np.inf, 3.0]]], "float32")
+    np.testing.assert_array_equal(run("nn.max_pool1d", x, pool_size=(2,), strides=(2,)), [[[np.nan, 2.0, 3.0]]])
+    np.testing.assert_array_equal(run("nn.max_pool1d", x[..., 3:5], pool_size=(2,)), [[[-np.inf]]])
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-3), ("bfloat16", 8e-3)])
+def test_averages_of_16_bit_floats_are_summed_in_f32(dtype, tolerance):
+    # 1,024 values near 1: a 16-bit sum would lose them, the f32 one leaves the rounding of the result.
+    x = (1 + 0.1 * values((1, 2, 32, 32), "float32")).astype(dtype)
+    expected = x.astype("float64").mean((2, 3), keepdims=True)
+    for found in run_each([("nn.global_avg_pool2d", {}), ("nn.avg_pool2d", {"pool_size": (32, 32)})], x):
+        np.testing.assert_allclose(found.astype("float64"), expected, rtol=tolerance)

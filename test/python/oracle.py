@@ -1,0 +1,39 @@
+"""ONNX Runtime as the reference of operator tests."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper
+
+OPSET = 21
+
+
+def onnx_run(op_type: str, *arrays: np.ndarray | None, outputs: int = 1, opset: int = OPSET, **attrs: Any) -> Any:
+    """What ONNX Runtime gives for one ONNX operator: an array, or a list of them for several outputs; None stands for an absent input."""
+    names = [f"x{i}" if a is not None else "" for i, a in enumerate(arrays)]
+    node = helper.make_node(op_type, names, [f"y{i}" for i in range(outputs)], **attrs)
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in zip(names, arrays, strict=True)
+        if a is not None
+    ]
+    results = [onnx.ValueInfoProto(name=f"y{i}") for i in range(outputs)]
+    graph = helper.make_graph([node], "test", inputs, results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    found = session.run(None, {n: a for n, a in zip(names, arrays, strict=True) if a is not None})
+    return found if outputs > 1 else found[0]
+
+
+def values(shape: Sequence[int], dtype: str = "float32", seed: int = 0) -> np.ndarray:
+    """Seeded test values: normal floats, small integers (negative ones too where the dtype has them)."""
+    rng = np.random.default_rng([seed, *shape])
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(-8 if np.dtype(dtype).kind == "i" else 0, 9, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)

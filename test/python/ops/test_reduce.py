@@ -1,0 +1,134 @@
+"""Numerics of the reductions, against numpy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import run, run_each
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+# Sums of some hundred elements of order 1, in another order than numpy's; 16-bit floats accumulate in f32 and round once.
+TOLERANCE = {"float32": 1e-5, "float64": 1e-12, "float16": 2e-3, "bfloat16": 1e-2}
+REDUCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod}
+
+
+@st.composite
+def reductions(draw):
+    """A shape, axes of it (or None) and keepdims."""
+    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)))
+    axis = draw(st.none() | st.lists(st.integers(0, len(shape) - 1), unique=True, min_size=1).map(tuple))
+    return shape, axis, draw(st.booleans())
+
+
+@given(case=reductions(), seed=st.integers(0, 99))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_any_shape_and_axes(case, seed):
+    shape, axis, keepdims = case
+    x = np.random.default_rng(seed).uniform(0.8, 1.2, shape).astype("float32")
+    calls = [(name, {"axis": axis, "keepdims": keepdims}) for name in REDUCTIONS]
+    for name, found in zip(REDUCTIONS, run_each(calls, x), strict=True):
+        expected = REDUCTIONS[name](x.astype("float64"), axis=axis, keepdims=keepdims)
+        assert found.shape == expected.shape
+        # A product of n factors may be off by n roundings.
+        np.testing.assert_allclose(found, expected, rtol=1e-5 * max(1, x.size / 100), err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [(0,), (1,), (2,), (0, 2), None])
+def test_floats(dtype, axis):
+    x = np.random.default_rng(1).uniform(0.9, 1.1, (6, 33, 20)).astype(dtype)
+    names = ("sum", "mean", "max", "min")
+    for name, found in zip(names, run_each([(n, {"axis": axis}) for n in names], x), strict=True):
+        assert found.dtype == np.dtype(dtype)
+        expected = REDUCTIONS[name](x.astype("float64"), axis=axis)
+        np.testing.assert_allclose(found.astype("float64"), expected, rtol=TOLERANCE[dtype], err_msg=name)
+
+
+def test_sum_of_half_floats_accumulates_in_single_precision():
+    x = np.ones(4096, np.float16)
+    assert run("sum", x) == 4096
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "int8", "uint32"])
+def test_integers(dtype):
+    x = np.random.default_rng(2).integers(0 if dtype.startswith("u") else -9, 10, (4, 5, 6)).astype(dtype)
+    found = run_each([(n, {"axis": (1,)}) for n in REDUCTIONS], x)
+    with np.errstate(over="ignore"):
+        expected = [np.sum(x, 1, dtype=dtype), None, x.max(1), x.min(1), np.prod(x, 1, dtype=dtype)]
+    total = x.astype("int64").sum(1)
+    expected[1] = (np.abs(total) // 5 * np.sign(total)).astype(dtype)
+    for name, values, want in zip(REDUCTIONS, found, expected, strict=True):
+        assert values.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(values, want, err_msg=name)
+
+
+@pytest.mark.parametrize("axis", [(0,), (1,), None])
+def test_bools(axis):
+    x = np.random.default_rng(3).random((5, 7)) > 0.3
+    for found, want in zip(run_each([("all", {"axis": axis}), ("any", {"axis": axis})], x), [x.all(axis), x.any(axis)], strict=True):
+        assert found.dtype == np.bool_
+        np.testing.assert_array_equal(found, want)
+
+
+def test_exclude_reduces_the_other_axes():
+    x = np.random.default_rng(4).standard_normal((2, 3, 4)).astype("float32")
+    np.testing.assert_allclose(run("sum", x, axis=(1,), exclude=True), x.sum((0, 2)), rtol=1e-5)
+
+
+def test_no_axis_leaves_the_tensor():
+    x = np.random.default_rng(4).standard_normal((2, 3)).astype("float32")
+    np.testing.assert_array_equal(run("sum", x, axis=()), x)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_nan_passes_through_max_and_min(name):
+    x = np.array([[1, np.nan, 3], [1, 2, 3], [np.nan, np.nan, np.nan]], np.float32)
+    np.testing.assert_array_equal(run(name, x, axis=(1,)), REDUCTIONS[name](x, axis=1))
+
+
+def test_infinities():
+    x = np.array([[np.inf, 1], [-np.inf, 1], [-np.inf, -np.inf]], np.float32)
+    for name in ("max", "min", "sum"):
+        np.testing.assert_array_equal(run(name, x, axis=(1,)), REDUCTIONS[name](x, axis=1))
+
+
+@given(case=reductions(), last=st.booleans(), seed=st.integers(0, 99))
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_argmax_takes_the_first_or_last_of_equals(case, last, seed):
+    shape, axes, keepdims = case
+    axis = None if axes is None else axes[0]
+    x = np.random.default_rng(seed).integers(0, 3, shape).astype("float32")
+    attrs = {"axis": None if axis is None else (axis,), "keepdims": keepdims, "select_last_index": last}
+    largest, smallest = run_each([("argmax", attrs), ("argmin", attrs)], x)
+    assert largest.dtype == np.int32
+    for found, pick in ((largest, np.argmax), (smallest, np.argmin)):
+        n = x.size if axis is None else shape[axis]
+        turned = np.flip(x, axis) if last else x
+        expected = pick(turned, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(found, n - 1 - expected if last else expected)
+
+
+def test_argmax_over_several_axes_counts_them_as_one():
+    x = np.random.default_rng(6).standard_normal((3, 4, 5)).astype("float32")
+    np.testing.assert_array_equal(run("argmax", x, axis=(1, 2)), x.reshape(3, 20).argmax(1))
+
+
+def test_argmax_finds_nan_like_numpy():
+    x = np.array([[1, np.nan, 3, np.nan], [4, 2, 9, 9]], np.float32)
+    np.testing.assert_array_equal(run("argmax", x, axis=(1,)), x.argmax(1))
+    np.testing.assert_array_equal(run("argmin", x, axis=(1,)), x.argmin(1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "float64"])
+def test_argmax_of_dtypes(dtype):
+    x = np.random.default_rng(8).integers(0, 100, (7, 9)).astype(dtype)
+    np.testing.assert_array_equal(run("argmax", x, axis=(0,)), x.argmax(0))
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("axis", [(1,), (0, 2), None])
+def test_variance(axis, unbiased):
+    x = np.random.default_rng(9).standard_normal((4, 5, 6)).astype("float32")
+    mean = x.mean(axis, keepdims=True)
+    found = run("variance", x, mean, axis=axis, unbiased=unbiased)
+    np.testing.assert_allclose(found, x.var(axis, ddof=int(unbiased)), rtol=1e-5)

@@ -1,0 +1,45 @@
+"""Numerics of cumsum and cumprod, against numpy."""
+
+import numpy as np
+import pytest
+from support import run, run_each
+
+
+def exclusive(scanned: np.ndarray, axis: int, first: int) -> np.ndarray:
+    """The scan of the elements before each one."""
+    head = np.full_like(np.take(scanned, [0], axis), first)
+    return np.concatenate([head, np.delete(scanned, -1, axis)], axis)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(5,), (3, 7), (2, 5, 4)])
+def test_axes(shape, axis):
+    axis = min(axis, len(shape) - 1)
+    x = np.random.default_rng(0).uniform(0.5, 1.5, shape).astype("float32")
+    calls = [(name, {"axis": axis, "exclusive": e}) for name in ("cumsum", "cumprod") for e in (False, True)]
+    sums, products = np.cumsum(x, axis, dtype="float64"), np.cumprod(x, axis, dtype="float64")
+    expected = [sums, exclusive(sums, axis, 0), products, exclusive(products, axis, 1)]
+    for found, want in zip(run_each(calls, x), expected, strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5)
+
+
+def test_without_axis_the_tensor_is_flattened():
+    x = np.random.default_rng(1).integers(-5, 5, (3, 4))
+    np.testing.assert_array_equal(run("cumsum", x), np.cumsum(x))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float16", "bfloat16", "float64"])
+def test_dtypes(dtype):
+    x = np.random.default_rng(2).integers(0, 3, (4, 9)).astype(dtype)
+    found = run("cumsum", x, axis=1)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found.astype("float64"), np.cumsum(x.astype("float64"), 1))
+
+
+def test_dtype_of_the_result():
+    x = np.full(300, 200, np.uint8)
+    np.testing.assert_array_equal(run("cumsum", x, axis=0, dtype="int32"), np.cumsum(x, dtype="int32"))
+
+
+def test_half_floats_accumulate_in_single_precision():
+    assert run("cumsum", np.ones(4096, np.float16), axis=0)[-1] == 4096

@@ -1,0 +1,73 @@
+"""Numerics of sort, argsort and topk, against numpy's stable sort."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import run, run_each
+
+
+def stable_order(x: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
+    """Indices that sort x, lower ones first among equals, NaN as the largest."""
+    if ascending:
+        return np.argsort(x, axis, kind="stable")
+    # Sorting the reversed line and reading it backwards keeps the order of equals.
+    return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+
+
+@given(
+    shape=st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple),
+    axis=st.integers(-3, 2),
+    ascending=st.booleans(),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_any_shape_and_axis(shape, axis, ascending, seed):
+    axis %= len(shape)
+    x = np.random.default_rng(seed).integers(0, 4, shape).astype("float32")
+    attrs = {"axis": axis, "is_ascend": ascending}
+    values, indices = run_each([("sort", attrs), ("argsort", attrs)], x)
+    order = stable_order(x, axis, ascending)
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, axis))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_dtypes(dtype, ascending):
+    x = np.random.default_rng(0).integers(0, 250, (3, 100)).astype(dtype)
+    found = run("sort", x, is_ascend=ascending)
+    assert found.dtype == x.dtype
+    expected = np.sort(x.astype("float64"), -1)
+    np.testing.assert_array_equal(found.astype("float64"), expected if ascending else expected[:, ::-1])
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+def test_nan_is_the_largest(ascending):
+    x = np.array([3, np.nan, -np.inf, 1, np.nan, np.inf, -0.0, 0.0], np.float32)
+    np.testing.assert_array_equal(run("argsort", x, is_ascend=ascending, dtype="int64"), stable_order(x, 0, ascending))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 63, 64, 65, 1000])
+def test_line_lengths(size):
+    x = np.random.default_rng(size).integers(0, 50, size).astype("int32")
+    np.testing.assert_array_equal(run("argsort", x), stable_order(x, 0, True))
+
+
+@pytest.mark.parametrize(("k", "axis", "ascending"), [(1, -1, False), (3, 0, False), (3, 1, True), (5, 1, False), (0, 1, True)])
+def test_topk(k, axis, ascending):
+    x = np.random.default_rng(1).integers(0, 6, (4, 5, 2)).astype("float32")
+    values, indices = run("topk", x, k=k, axis=axis, is_ascend=ascending)
+    order = np.take(stable_order(x, axis, ascending), range(k or x.shape[axis]), axis)
+    assert indices.dtype == np.int32
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, axis))
+
+
+def test_topk_gives_what_ret_type_says():
+    x = np.random.default_rng(2).integers(0, 9, (3, 8))
+    both = run("topk", x, k=4, dtype="int64")
+    values, indices = run_each([("topk", {"k": 4, "ret_type": t, "dtype": "int64"}) for t in ("values", "indices")], x)
+    np.testing.assert_array_equal(values, both[0])
+    np.testing.assert_array_equal(indices, both[1])
+    assert indices.dtype == np.int64

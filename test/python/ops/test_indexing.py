@@ -1,0 +1,149 @@
+"""Reading and writing at computed indices, against numpy and ONNX Runtime."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import onnx_run, values
+from support import Const, run
+
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "bool")
+
+
+@given(
+    shape=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    chosen=st.lists(st.integers(1, 4), max_size=3),
+    axis=st.integers(0, 3),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_take_of_any_shape(shape, chosen, axis, seed):
+    axis %= len(shape)
+    x = values(shape, seed=seed)
+    indices = np.random.default_rng(seed).integers(-shape[axis], shape[axis], chosen)
+    np.testing.assert_array_equal(run("take", x, indices, axis=axis), np.take(x, indices, axis))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index_dtype", ["int32", "int64", "uint8"])
+def test_take_of_dtypes(dtype, index_dtype):
+    x = values((10, 33)).astype(dtype)
+    indices = np.array([[3, 0], [9, 3]], index_dtype)
+    found = run("take", x, indices, axis=0)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, x[indices.astype(int)])
+
+
+def test_take_modes_out_of_range():
+    x = np.arange(5, dtype=np.float32)
+    indices = np.array([-9, -1, 4, 5, 12])
+    np.testing.assert_array_equal(run("take", x, indices, axis=0), [0, 4, 4, 4, 4])
+    np.testing.assert_array_equal(run("take", x, indices, axis=0, mode="wrap"), x[indices % 5])
+
+
+def test_take_without_axis_flattens():
+    x, indices = values((3, 4)), np.array([[0, 11], [5, 7]])
+    np.testing.assert_array_equal(run("take", x, indices), x.ravel()[indices])
+
+
+def test_take_with_batch_dims():
+    x = values((3, 2, 5, 4))
+    indices = np.random.default_rng(0).integers(0, 5, (3, 6))
+    expected = np.stack([np.take(x[b], indices[b], 1) for b in range(3)])
+    np.testing.assert_array_equal(run("take", x, indices, axis=2, batch_dims=1), expected)
+
+
+@pytest.mark.parametrize("index", [0, 2, -1])
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_take_at_a_constant(index, mode):
+    x = values((4, 3, 5))
+    np.testing.assert_array_equal(run("take", x, Const(np.array(index)), axis=1, mode=mode), x[:, index])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_gather(axis):
+    x = values((4, 5, 6))
+    shape = [3, 4, 5]
+    indices = np.random.default_rng(1).integers(-x.shape[axis], x.shape[axis], shape)
+    np.testing.assert_array_equal(run("gather", x, indices, axis=axis), onnx_run("GatherElements", x, indices, axis=axis))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("columns", [(), (4,), (2, 3)])
+def test_gather_nd(depth, columns):
+    x = values((3, 4, 5))
+    indices = np.stack([np.random.default_rng(i).integers(-n, n, columns) for i, n in enumerate(x.shape[:depth])])
+    np.testing.assert_array_equal(run("gather_nd", x, indices), onnx_run("GatherND", x, np.moveaxis(indices, 0, -1)))
+
+
+def test_gather_nd_with_batch_dims():
+    x = values((3, 4, 5))
+    indices = np.random.default_rng(2).integers(0, 4, (1, 3, 2))
+    np.testing.assert_array_equal(
+        run("gather_nd", x, indices, batch_dims=1), onnx_run("GatherND", x, np.moveaxis(indices, 0, -1), batch_dims=1)
+    )
+
+
+def unique_indices(shape: tuple[int, ...], axis: int, size: int) -> np.ndarray:
+    """Indices of which none repeats along `axis`, as replacing needs them."""
+    keys = np.random.default_rng(3).random([size if i == axis else n for i, n in enumerate(shape)])
+    return np.take(np.argsort(keys, axis), range(shape[axis]), axis) - size // 2
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_scatter_elements_replaces(axis):
+    x, shape = values((4, 5, 6)), (3, 4, 5)
+    indices, updates = unique_indices(shape, axis, x.shape[axis]), values(shape, seed=1)
+    np.testing.assert_array_equal(
+        run("scatter_elements", x, indices, updates, axis=axis), onnx_run("ScatterElements", x, indices, updates, axis=axis)
+    )
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "min", "max"])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_scatter_elements_combines_repeated_indices(reduction, dtype):
+    x, updates = values((5, 4), dtype), values((7, 4), dtype, seed=1)
+    indices = np.random.default_rng(4).integers(-5, 5, (7, 4))
+    found = run("scatter_elements", x, indices, updates, axis=0, reduction=reduction)
+    np.testing.assert_allclose(found, onnx_run("ScatterElements", x, indices, updates, axis=0, reduction=reduction), rtol=1e-5)
+
+
+def test_scatter_elements_mean_includes_the_data():
+    x = np.array([2, 4, 6], np.float32)
+    found = run("scatter_elements", x, np.array([0, 0, 2]), np.array([4, 6, 8], np.float32), reduction="mean")
+    np.testing.assert_array_equal(found, [4, 4, 7])
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["update", "add", "mul", "min", "max"])
+def test_scatter_nd(depth, mode):
+    x = values((4, 5, 6))
+    cells = np.random.default_rng(5).permutation(int(np.prod(x.shape[:depth])))[:3]
+    indices = np.stack(np.unravel_index(cells, x.shape[:depth]))
+    updates = values((3, *x.shape[depth:]), seed=1)
+    reduction = {"update": "none"}.get(mode, mode)
+    expected = onnx_run("ScatterND", x, np.ascontiguousarray(indices.T), updates, reduction=reduction)
+    np.testing.assert_allclose(run("scatter_nd", x, indices, updates, mode=mode), expected, rtol=1e-6)
+
+
+def test_scatter_out_of_range_stays_in_the_tensor():
+    x = np.zeros(3, np.float32)
+    found = run("scatter_elements", x, np.array([-9, 9]), np.array([1, 2], np.float32))
+    np.testing.assert_array_equal(found, [1, 0, 2])
+
+
+def test_scatter_leaves_its_input_alone():
+    x = np.zeros(3, np.float32)
+    run("scatter_elements", x, np.array([1]), np.array([5], np.float32))
+    np.testing.assert_array_equal(x, 0)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_one_hot(axis, dtype):
+    indices = np.array([[0, 3, -1], [7, -9, 2]])
+    on, off = np.array(1).astype(dtype), np.array(0).astype(dtype)
+    found = run("one_hot", indices, on, off, depth=5, axis=axis, dtype=dtype)
+    assert found.dtype == np.dtype(dtype)
+    inside = np.where((indices >= -5) & (indices < 5), indices % 5, 5)
+    np.testing.assert_array_equal(found, np.moveaxis(np.eye(6, dtype=dtype)[inside][..., :5], -1, axis))

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -36,6 +36,31 @@ class StageTimes(PassInstrument):
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
+
+
+@overload
+def compile(
+    model: Any,
+    target: "str | Target" = ...,
+    shapes: Mapping[str, Sequence[int]] | None = ...,
+    opt_level: int | None = ...,
+    dump_ir: "str | os.PathLike | None" = ...,
+    keep_ir: bool = ...,
+    stop_after: None = ...,
+    progress: Any = ...,
+) -> Module: ...
+@overload
+def compile(
+    model: Any,
+    target: "str | Target" = ...,
+    shapes: Mapping[str, Sequence[int]] | None = ...,
+    opt_level: int | None = ...,
+    dump_ir: "str | os.PathLike | None" = ...,
+    keep_ir: bool = ...,
+    *,
+    stop_after: str,
+    progress: Any = ...,
+) -> IRModule: ...
 
 
 def compile(
@@ -87,6 +112,7 @@ def compile(
             if keep_ir:
                 texts[stage] = ir_text(mod.module.operation)
             if stage == "tir":
+                assert isinstance(mod, TirModule)
                 program = mod
                 signatures = _signatures(mod)
             times.mark(stage)
@@ -96,9 +122,9 @@ def compile(
     with mod.context, ir.Location.unknown():
         add_packed_entries(mod.module, signatures)
         engine = jit(mod.module, target)
+        addresses = entry_addresses(engine, signatures)
     times.mark("codegen")
     params = _blob(program)
-    addresses = entry_addresses(engine, signatures)
     times.mark("params")
     artifact = Artifact(
         functions=addresses,

@@ -1,6 +1,7 @@
 """Instruments: objects that a PassContext calls around every pass. Built in: timing, IR dump, verifier."""
 
 import io
+import os
 import re
 import time
 from dataclasses import dataclass, field
@@ -134,7 +135,7 @@ class DumpIR(PassInstrument):
     Large constants are elided. A Sequential writes nothing: what it leaves is what its last pass left.
     """
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | os.PathLike) -> None:
         self.directory = Path(directory)
         self._count = 0
 

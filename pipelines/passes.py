@@ -19,7 +19,7 @@ import functools
 import importlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,8 +120,8 @@ class PassContext:
     def __init__(
         self,
         opt_level: int = DEFAULT_OPT_LEVEL,
-        required_pass: Sequence[str] = (),
-        disabled_pass: Sequence[str] = (),
+        required_pass: Iterable[str] = (),
+        disabled_pass: Iterable[str] = (),
         config: dict[str, Any] | None = None,
         instruments: Sequence[PassInstrument] = (),
     ) -> None:

@@ -61,9 +61,7 @@ def compile_with_progress(model: Any, **options: Any) -> Module:
     from relayc.pipelines.driver import compile as compile_
 
     with import_progress() as progress:
-        module = compile_(model, progress=progress, **options)
-    assert isinstance(module, Module)  # not an IRModule: nobody asked to stop early
-    return module
+        return compile_(model, progress=progress, **options)
 
 
 def compile_model(arguments: argparse.Namespace) -> Module:

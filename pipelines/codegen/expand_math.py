@@ -9,14 +9,16 @@ Largest errors, measured over dense samples of all magnitudes with fused multipl
 | log, log2 | 2 | tanh | 6 | log, log2 | 2 |
 | log10 | 3 | erf | 6 | log10 | 3 |
 | log1p | 4 | powf | 1 | log1p, tanh | 4 |
+| asin, acos, atan | 3 | sinh to atanh | 1 | | |
 
-Infinities and NaN give what IEEE 754 and C say; results below twice the smallest normal number may be 0. Functions that are not listed,
-and f64 sin, cos, tan, erf and pow, are left for the C library, one element at a time. f16 and bf16 are computed in f32.
+Infinities and NaN give what IEEE 754 and C say; results below twice the smallest normal number may be 0. What is not listed is left for the
+C library, one element at a time: other functions, and the f64 ones without a fast form. f16 and bf16 are computed in f32.
 """
 
 import math as pymath
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 from relayc.dialects.mlir import arith, ir
 from relayc.pipelines.codegen.number import (
@@ -94,6 +96,11 @@ DOUBLE = Format(
 
 def _format(x: Number) -> Format:
     return DOUBLE if x.is_double else SINGLE
+
+
+def _single_only(expand: Callable[[Number], Number]) -> Callable[[Number], Number | None]:
+    """An expansion of f32 that leaves f64 to the C library."""
+    return wraps(expand)(lambda x: None if x.is_double else expand(x))
 
 
 # ---- exponentials -----------------------------------------------------------------------------------------------------------------
@@ -251,8 +258,9 @@ def tanh(x: Number) -> Number:
     return (e / (e + 2.0)).with_sign_of(x)
 
 
-def erf(x: Number) -> Number | None:
-    return None if x.is_double else _odd_ratio(x, _ERF_LIMIT, _ERF)
+@_single_only
+def erf(x: Number) -> Number:
+    return _odd_ratio(x, _ERF_LIMIT, _ERF)
 
 
 # ---- trigonometry -----------------------------------------------------------------------------------------------------------------
@@ -282,26 +290,110 @@ def _turn(sine: Number, cosine: Number, quadrant: Bits) -> Number:
     return (value.bits() ^ ((quadrant & 2) << 30)).number()
 
 
-def sin(x: Number) -> Number | None:
-    if x.is_double:
-        return None
+@_single_only
+def sin(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
     return _turn(sine, cosine, quadrant)
 
 
-def cos(x: Number) -> Number | None:
-    if x.is_double:
-        return None
+@_single_only
+def cos(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
     return _turn(sine, cosine, quadrant + 1)
 
 
-def tan(x: Number) -> Number | None:
-    if x.is_double:
-        return None
+@_single_only
+def tan(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
     odd = (quadrant & 1).is_nonzero()
     return select(odd, cosine, sine) / select(odd, 0.0 - sine, cosine)
+
+
+# ---- inverse trigonometry ---------------------------------------------------------------------------------------------------------
+
+# (asin(x) - x) / x**3 for |x| <= 1/2 and (atan(x) - x) / x**3 for |x| <= 1, in x**2
+_ASIN = (0.16666752681331273, 0.07495288672341738, 0.045471607160204805, 0.024172951627903068, 0.042178229903635935)
+_ATAN = (
+    -0.3333329906884118,
+    0.19998547549749165,
+    -0.1426423268170426,
+    0.10952132924183756,
+    -0.08403279950996308,
+    0.05795441500808726,
+    -0.031174426610541487,
+    0.010912638401852873,
+    -0.0017931531103203592,
+)
+# pi/2 as an f32 and what it lacks.
+_HALF_PI_SINGLE, _HALF_PI_REST = 1.57079637050628662109375, -4.37113900018624283e-8
+
+
+def _odd(x: Number, tail: tuple[float, ...]) -> Number:
+    """x + x**3 * tail(x**2)"""
+    square = x * x
+    return polynomial(square, tail) * square * x + x
+
+
+def _asin_parts(x: Number) -> tuple[ir.Value, Number]:
+    """Whether |x| > 1/2, and the arc sine of |x|, or then of sqrt((1 - |x|) / 2), which is half the arc cosine of |x|."""
+    large = x.abs().compare("ogt", 0.5)
+    return large, _odd(select(large, (0.5 - x.abs() * 0.5).sqrt(), x.abs()), _ASIN)
+
+
+@_single_only
+def asin(x: Number) -> Number:
+    large, part = _asin_parts(x)
+    return select(large, (_HALF_PI_SINGLE - part * 2.0) + _HALF_PI_REST, part).with_sign_of(x)
+
+
+@_single_only
+def acos(x: Number) -> Number:
+    large, part = _asin_parts(x)
+    of_large = select(x.compare("olt", 0.0), (2 * _HALF_PI_SINGLE - part * 2.0) + 2 * _HALF_PI_REST, part * 2.0)
+    return select(large, of_large, (_HALF_PI_SINGLE - part.with_sign_of(x)) + _HALF_PI_REST)
+
+
+@_single_only
+def atan(x: Number) -> Number:
+    large = x.abs().compare("ogt", 1.0)
+    part = _odd(select(large, 1.0 / x.abs(), x.abs()), _ATAN)
+    return select(large, (_HALF_PI_SINGLE - part) + _HALF_PI_REST, part).with_sign_of(x)
+
+
+# ---- hyperbolic functions: rare, so f32 goes through f64, where the textbook formulas neither cancel nor overflow ---------------------
+
+
+@_single_only
+def sinh(x: Number) -> Number:
+    e = expm1(x.double().abs().at_most(100.0))
+    return ((e + e / (e + 1.0)) * 0.5).single().with_sign_of(x)
+
+
+@_single_only
+def cosh(x: Number) -> Number:
+    e = exp(x.double().abs().at_most(100.0))
+    return ((e + 1.0 / e) * 0.5).single()
+
+
+@_single_only
+def asinh(x: Number) -> Number:
+    a = x.double().abs()
+    square = a * a
+    result = log1p(a + square / ((square + 1.0).sqrt() + 1.0)).single()
+    return select(x.abs().compare("oeq", INF), x, result.with_sign_of(x))
+
+
+@_single_only
+def acosh(x: Number) -> Number:
+    t = x.double() - 1.0
+    result = log1p(t + (t * (t + 2.0)).sqrt()).single()
+    return select(x.compare("oge", 1.0), result, NAN)
+
+
+@_single_only
+def atanh(x: Number) -> Number:
+    a = x.double()
+    return (log1p(a * 2.0 / (1.0 - a)) * 0.5).single()
 
 
 # ---- powers -----------------------------------------------------------------------------------------------------------------------
@@ -369,6 +461,14 @@ EXPANSIONS: dict[str, Callable[..., Number | None]] = {
     "math.sin": sin,
     "math.cos": cos,
     "math.tan": tan,
+    "math.asin": asin,
+    "math.acos": acos,
+    "math.atan": atan,
+    "math.sinh": sinh,
+    "math.cosh": cosh,
+    "math.asinh": asinh,
+    "math.acosh": acosh,
+    "math.atanh": atanh,
     "math.powf": powf,
     "math.rsqrt": rsqrt,
     "arith.maximumf": _extremum("ogt"),

@@ -4,6 +4,7 @@ from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Step, Tenso
 from relayc.runtime.module import Function, Module
 from relayc.runtime.profile import Profile, ProfileRow
 from relayc.runtime.registry import get_global_func, register_func
+from relayc.runtime.tensor import as_array, to_tensor
 from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
 
 __all__ = [
@@ -16,9 +17,11 @@ __all__ = [
     "ProfileRow",
     "Step",
     "TensorSpec",
+    "as_array",
     "get_global_func",
     "num_threads",
     "openmp_library",
     "register_func",
     "set_num_threads",
+    "to_tensor",
 ]

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class Function:
     """A compiled function on arrays: `main` or a kernel.
 
     Takes numpy arrays or tensors that speak DLPack, on the CPU, of exactly the dtype and shape it was compiled for; strided ones are
-    copied first. Returns new numpy arrays (64-byte aligned): one array bare, several as a tuple. Calls from several threads run at the same
+    copied first. Returns new numpy arrays (64-byte aligned): one bare, several as a tuple. Calls from several threads run at the same
     time; the GIL is released.
 
     Attributes:
@@ -67,8 +67,14 @@ class Function:
         self._wanted = [(spec, spec.shape, numpy_dtype(spec.dtype)) for spec in inputs]
         self._made = [(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in outputs]
 
-    def __call__(self, *inputs: Any, out: np.ndarray | Sequence[np.ndarray] | None = None) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Runs the function on `inputs`, in order; `out` are arrays to write the outputs to instead of new ones.
+    def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None) -> Any:
+        """Runs the function.
+
+        Args:
+          inputs: in order.
+          out: what to write the outputs to instead of new arrays, and to return: an array or tensor, or a sequence of as many as there
+            are outputs. Each has the shape and dtype of its output, is contiguous and shares no memory with another argument.
+          wrap: called on each new output as a tvm-ffi tensor, to return it as a tensor of another framework: `wrap=torch.from_dlpack`.
 
         Raises:
           TypeError: wrong number of inputs, something that is not a tensor, or a wrong dtype.
@@ -86,7 +92,10 @@ class Function:
                 self.packed(*arguments, arena[0], self._arenas.params)
             finally:
                 self._arenas.release(arena)
-        return results[0] if len(results) == 1 else tuple(results)
+        if out is not None:
+            return out
+        found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
+        return found[0] if len(found) == 1 else tuple(found)
 
     def check(self, inputs: Sequence[Any]) -> list[np.ndarray]:
         """The inputs as contiguous numpy arrays, copied where they are not; raises as `__call__` does."""
@@ -97,10 +106,7 @@ class Function:
 
     def _check_input(self, i: int, value: Any, spec: TensorSpec, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if type(value) is not np.ndarray:
-            try:
-                value = as_array(value)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"{self._argument(i, spec)} on the cpu, {error}") from error
+            value = self._as_array(value, self._argument(i, spec))
         if value.dtype != dtype:
             raise TypeError(f"{self._argument(i, spec)}, found {_describe(value)}")
         if value.shape != shape:
@@ -112,19 +118,29 @@ class Function:
             return copy
         return value
 
-    def _check_out(self, out: np.ndarray | Sequence[np.ndarray], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        arrays = [out] if isinstance(out, np.ndarray) else list(out)
-        if len(arrays) != len(self.outputs):
-            raise TypeError(f"{self.name}: expected {len(self.outputs)} arrays in out, found {len(arrays)}")
-        for i, (array, spec, (shape, dtype, _)) in enumerate(zip(arrays, self.outputs, self._made, strict=True)):
-            where = f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous numpy array {spec}"
-            if not isinstance(array, np.ndarray) or array.dtype != dtype:
+    def _check_out(self, out: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        values = list(out) if isinstance(out, (list, tuple)) else [out]
+        if len(values) != len(self.outputs):
+            raise TypeError(f"{self.name}: expected {len(self.outputs)} arrays in out, found {len(values)}")
+        arrays: list[np.ndarray] = []
+        for i, (value, spec, (shape, dtype, _)) in enumerate(zip(values, self.outputs, self._made, strict=True)):
+            where = f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous array {spec}"
+            array = self._as_array(value, where)
+            if array.dtype != dtype:
                 raise TypeError(f"{where}, found {_describe(array)}")
             if array.shape != shape or array.flags.num & _PLAIN != _PLAIN or not array.flags.writeable:
                 raise ValueError(f"{where}, found {_describe(array)} with strides {array.strides}, writable {array.flags.writeable}")
-            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays[:i])):
+            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays)):
                 raise ValueError(f"{where} with memory of its own, found one that overlaps another argument")
+            arrays.append(array)
         return arrays
+
+    @staticmethod
+    def _as_array(value: Any, where: str) -> np.ndarray:
+        try:
+            return as_array(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where} on the cpu, {error}") from error
 
     def _argument(self, i: int, spec: TensorSpec) -> str:
         return f"{self.name}: argument {i} {spec.name!r}: expected {spec}"
@@ -135,9 +151,7 @@ class Function:
         return f"<relayc function {self.name}({takes}) -> {gives}>"
 
 
-def _describe(value: Any) -> str:
-    if not isinstance(value, np.ndarray):
-        return f"a value of type {type(value).__name__}"
+def _describe(value: np.ndarray) -> str:
     return str(TensorSpec("", value.shape, value.dtype.name if value.dtype.isnative else value.dtype.str))
 
 

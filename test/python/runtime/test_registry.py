@@ -1,5 +1,6 @@
 """Global packed functions, and the number of threads."""
 
+import ctypes
 import threading
 
 import numpy as np
@@ -77,3 +78,7 @@ def test_the_number_of_threads_holds_in_every_thread(module, x):
 def test_less_than_one_thread_is_an_error():
     with pytest.raises(ValueError, match="expected at least 1 thread, found 0"):
         runtime.set_num_threads(0)
+
+
+def test_the_openmp_runtime_is_a_library_that_can_be_loaded():
+    assert ctypes.CDLL(runtime.openmp_library()).omp_get_max_threads() >= 1

@@ -214,9 +214,10 @@ class Evaluator:
         point = [i - low for i, low in zip(indices, node.low, strict=True)]
         flag: Value | None = None
         safe = []
-        for index, extent in zip(point, source.shape, strict=True):
+        for index, extent, padded in zip(point, source.shape, node.shape, strict=True):
             low, high = index.bounds()
-            if low >= 0 and high < extent:
+            # A dimension without padding needs no check; collapsed with the one before it, its index may well exceed its extent.
+            if extent == padded or (low >= 0 and high < extent):
                 safe.append(index)
                 continue
             inside, clamped = self._clamp(index, extent)

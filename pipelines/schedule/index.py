@@ -57,8 +57,8 @@ class Index:
 
     @property
     def key(self) -> tuple:
-        """Equal for equal expressions."""
-        return (self.const, frozenset((id(v), c) for v, c in self.terms.items()))
+        """Equal for equal expressions; it keeps the variables alive, so that no later one takes the identity of an earlier one."""
+        return (self.const, frozenset(self.terms.items()))
 
     @property
     def is_constant(self) -> bool:

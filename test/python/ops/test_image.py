@@ -1,0 +1,126 @@
+"""Numerics of resampling, against ONNX Runtime."""
+
+import numpy as np
+import pytest
+from oracle import onnx_run, values
+from support import run, run_each
+
+MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
+SIZES = [(16, 14), (4, 7), (13, 5), (1, 1), (8, 21)]
+METHODS = {"nearest_neighbor": "nearest", "linear": "linear", "cubic": "cubic"}
+# Positions and weights in f32, at positions up to some tens: an error of 1e-6 in a position times the slope between elements.
+CLOSE = {"rtol": 1e-4, "atol": 2e-5}
+
+
+def onnx_resize(x: np.ndarray, sizes=None, scales=None, roi=None, **attrs) -> np.ndarray:
+    """ONNX Resize of the spatial axes only."""
+    lead = list(x.shape[:2])
+    roi = None if roi is None else np.array([0, 0, *roi[: len(roi) // 2], 1, 1, *roi[len(roi) // 2 :]], "float32")
+    scales = None if scales is None else np.array([1, 1, *scales], "float32")
+    sizes = None if sizes is None else np.array([*lead, *sizes], "int64")
+    return onnx_run("Resize", x, roi, scales, sizes, **attrs)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("method", METHODS)
+def test_resize2d_agrees_with_onnx_runtime(method, mode):
+    x = values((1, 2, 8, 7))
+    attrs = {"method": method, "coordinate_transformation_mode": mode, "cubic_alpha": -0.75}
+    if method == "nearest_neighbor":
+        attrs["rounding_method"] = "round_prefer_floor"
+    for size, found in zip(SIZES, run_each([("image.resize2d", {"size": s, **attrs}) for s in SIZES], x), strict=True):
+        expected = onnx_resize(x, sizes=size, mode=METHODS[method], coordinate_transformation_mode=mode)
+        np.testing.assert_allclose(found, expected, err_msg=f"to {size}", **CLOSE)
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+def test_nearest_neighbor_rounds_as_onnx_runtime(rounding):
+    x = values((1, 1, 6, 9))
+    for mode in ("half_pixel", "asymmetric", "align_corners"):
+        attrs = {"method": "nearest_neighbor", "rounding_method": rounding, "coordinate_transformation_mode": mode}
+        for size, found in zip(SIZES, run_each([("image.resize2d", {"size": s, **attrs}) for s in SIZES], x), strict=True):
+            expected = onnx_resize(x, sizes=size, mode="nearest", nearest_mode=rounding, coordinate_transformation_mode=mode)
+            np.testing.assert_array_equal(found, expected, err_msg=f"{mode} to {size}")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_given_scales_differ_from_the_ratio_of_sizes(method):
+    x, scales = values((1, 2, 7, 5)), (1.7, 2.3)
+    size = tuple(int(np.floor(n * s)) for n, s in zip(x.shape[2:], scales, strict=True))
+    attrs = {"method": method, "rounding_method": "floor", "coordinate_transformation_mode": "asymmetric", "cubic_alpha": -0.75}
+    found = run("image.resize2d", x, size=size, scales=scales, **attrs)
+    expected = onnx_resize(x, scales=scales, mode=METHODS[method], coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    np.testing.assert_allclose(found, expected, **CLOSE)
+
+
+def test_cubic_without_the_outside():
+    x = values((1, 2, 6, 7))
+    for size in SIZES:
+        found = run("image.resize2d", x, size=size, method="cubic", cubic_alpha=-0.5, cubic_exclude=1)
+        expected = onnx_resize(x, sizes=size, mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1)
+        np.testing.assert_allclose(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_crop_and_resize_fills_in_what_lies_outside(method):
+    x, roi = values((1, 1, 9, 8)), (-0.2, 0.3, 0.7, 1.4)
+    attrs = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.0}
+    found = run("image.resize2d", x, size=(5, 6), method=method, roi=roi, cubic_alpha=-0.75, **attrs)
+    np.testing.assert_allclose(found, onnx_resize(x, sizes=(5, 6), roi=roi, mode=METHODS[method], **attrs), **CLOSE)
+
+
+@pytest.mark.parametrize("method", ["nearest_neighbor", "linear"])
+@pytest.mark.parametrize(("shape", "size"), [((1, 2, 9), (20,)), ((1, 2, 4, 5, 6), (7, 10, 3))])
+def test_one_and_three_axes(shape, size, method):
+    x = values(shape)
+    found = run(f"image.resize{len(size)}d", x, size=size, method=method)
+    np.testing.assert_allclose(found, onnx_resize(x, sizes=size, mode=METHODS[method]), **CLOSE)
+
+
+def test_layouts_give_the_same_image():
+    x = values((1, 8, 5, 6))
+    attrs = {"size": (9, 12), "method": "linear"}
+    expected = run("image.resize2d", x, **attrs)
+    found = run("image.resize2d", np.ascontiguousarray(x.transpose(0, 2, 3, 1)), layout="NHWC", **attrs)
+    np.testing.assert_allclose(found.transpose(0, 3, 1, 2), expected, **CLOSE)
+    blocked = np.ascontiguousarray(x.reshape(1, 2, 4, 5, 6).transpose(0, 1, 3, 4, 2))
+    found = run("image.resize2d", blocked, layout="NCHW4c", **attrs)
+    np.testing.assert_allclose(found.transpose(0, 1, 4, 2, 3).reshape(expected.shape), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "uint8"])
+def test_types(dtype):
+    x = values((1, 2, 5, 6), "float16" if dtype == "float64" else dtype).astype(dtype)  # exact in f32
+    linear, nearest = run_each([("image.resize2d", {"size": (9, 11), "method": m}) for m in ("linear", "nearest_neighbor")], x)
+    expected = onnx_resize(x.astype("float32"), sizes=(9, 11), mode="linear")
+    assert linear.dtype == nearest.dtype == x.dtype
+    # Integers are cut off after the point, so an error of rounding may make one of difference.
+    tolerance = {"float16": 1e-3, "float64": 1e-5}.get(dtype, 1)
+    np.testing.assert_allclose(linear.astype("float64"), expected, rtol=1e-3, atol=tolerance)
+    np.testing.assert_array_equal(nearest, onnx_resize(x.astype("float32"), sizes=(9, 11), mode="nearest").astype(dtype))
+
+
+def test_upsampling():
+    x = values((1, 2, 5, 6))
+    nearest, linear, corners = run_each(
+        [
+            ("nn.upsampling", {"scale_h": 2.0, "scale_w": 3.0}),
+            ("nn.upsampling", {"scale_h": 2.0, "scale_w": 1.5, "method": "bilinear"}),
+            ("nn.upsampling", {"scale_h": 2.0, "scale_w": 3.0, "method": "bilinear", "align_corners": True}),
+        ],
+        x,
+    )
+    np.testing.assert_array_equal(nearest, x.repeat(2, 2).repeat(3, 3))
+    asymmetric = {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}
+    np.testing.assert_allclose(linear, onnx_resize(x, scales=(2.0, 1.5), **asymmetric), **CLOSE)
+    at_corners = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    np.testing.assert_allclose(corners, onnx_resize(x, sizes=(10, 18), **at_corners), **CLOSE)
+
+
+def test_upsampling3d():
+    x = values((1, 2, 3, 4, 5))
+    nearest, linear = run_each(
+        [("nn.upsampling3d", {"scale_d": 2.0, "scale_h": 2.0, "scale_w": 2.0, "method": m}) for m in ("nearest_neighbor", "trilinear")], x
+    )
+    np.testing.assert_array_equal(nearest, x.repeat(2, 2).repeat(2, 3).repeat(2, 4))
+    np.testing.assert_allclose(linear, onnx_resize(x, sizes=(6, 8, 10), mode="linear"), **CLOSE)

@@ -37,12 +37,12 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     """numpy's matmul: vectors as a row (left) or a column (right), leading axes broadcast."""
     if a.rank == 0 or b.rank == 0:
         raise OnnxError(f"expected inputs of rank 1 or more, found {list(a.shape)} and {list(b.shape)}")
-    if a.rank == 1:
-        found = matmul(reshape(a, (1, *a.shape)), b)
-        return reshape(found, (*found.shape[:-2], found.shape[-1]))
     if b.rank == 1:
         found = matmul(a, reshape(b, (*b.shape, 1)))
         return reshape(found, found.shape[:-1])
+    if a.rank == 1:
+        found = matmul(reshape(a, (1, *a.shape)), b)
+        return reshape(found, (*found.shape[:-2], found.shape[-1]))
     if a.shape[-1] != b.shape[-2]:
         raise OnnxError(f"expected B with {a.shape[-1]} rows for A {list(a.shape)}, found {list(b.shape)}")
     if prod(b.shape[:-2]) == 1 and a.rank >= b.rank:

@@ -72,7 +72,10 @@ class Sampling:
 
 
 def _at_corners(a: Axis) -> Coordinate:
-    return Coordinate(factor=a.size - 1, divisor=a.out - 1) if a.out > 1 else Coordinate(factor=0.0)
+    # ONNX takes the length before it is rounded down, scale * size; rounding errors of the scale itself do not count.
+    exact = a.scale * a.size
+    length = a.out if abs(exact - a.out) < 1e-4 else exact
+    return Coordinate(factor=a.size - 1, divisor=length - 1) if a.out > 1 else Coordinate(factor=0.0)
 
 
 def _half_pixel(a: Axis) -> Coordinate:

@@ -72,7 +72,7 @@ class Arange(Op, name="arange"):
     def infer(op: View) -> TensorType:
         check(op.step != 0, "step", "a value other than 0", op.step)
         made = _made((arange_size(op.start, op.stop, op.step),), op.dtype)
-        NUMBER.require("dtype", made)
+        check(NUMBER.contains(made), "dtype", NUMBER.expected, op.dtype)
         return made
 
 
@@ -85,5 +85,5 @@ class ShapeOf(Op, name="shape_of"):
     @staticmethod
     def infer(op: View) -> TensorType:
         made = _made((op.data.rank,), op.dtype)
-        INTEGER.require("dtype", made)
+        check(INTEGER.contains(made), "dtype", INTEGER.expected, op.dtype)
         return made

@@ -17,7 +17,7 @@ class _Scan(Op):
     def infer(op: View) -> TensorType:
         dtype = op.dtype or op.data.dtype
         check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
-        NUMBER.require("result", TensorType((), dtype))
+        check(NUMBER.contains(TensorType((), dtype)), "dtype", NUMBER.expected, dtype)
         if op.axis is None:
             return TensorType((op.data.num_elements if op.data.is_static else None,), dtype)
         normalize_axis(op.axis, op.data.rank)

@@ -9,7 +9,7 @@ _RET_TYPES = ("both", "values", "indices")
 
 def _check_index_dtype(dtype: str) -> None:
     check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
-    INTEGER.require("dtype", TensorType((), dtype))
+    check(INTEGER.contains(TensorType((), dtype)), "dtype", INTEGER.expected, dtype)
 
 
 class Sort(Op, name="sort"):

@@ -8,10 +8,11 @@ from importlib.metadata import PackageNotFoundError, distribution
 from math import prod
 from pathlib import Path
 
-from relayc.dialects.mlir import arith, ir, memref, passmanager
+from relayc.dialects.mlir import ir, memref, passmanager
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
 from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
+from relayc.pipelines.codegen.half import bf16_to_bits, extend_in_steps, has_bf16
 from relayc.pipelines.target import Target
 
 MAX_VECTOR_BYTES = 4096
@@ -50,13 +51,17 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
     """
     with module.context, module.operation.location:
         _check_vectors(module)
+        carries_bf16 = has_bf16(module)
         _run(module, "canonicalize", "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
-        _select_bits(module)
+        if carries_bf16:
+            extend_in_steps(module)
         expand_math(module)
         copies_to_linalg(module.operation)
         _run(module, *_TO_OPENMP)
         _stack_per_thread(module)
         _run(module, *_TO_LLVM)
+        if carries_bf16:
+            bf16_to_bits(module)
         module.operation.verify()
 
 
@@ -65,25 +70,6 @@ def _run(module: ir.Module, *passes: str) -> None:
     manager = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context)
     manager.enable_verifier(False)
     manager.run(module.operation)
-
-
-def _select_bits(module: ir.Module) -> None:
-    """Turns selects between bf16 values into selects between their bits.
-
-    LLVM computes the former in f32, and rounds the result back by a function of compiler-rt that no library here has.
-    """
-    bf16 = ir.BF16Type.get()
-    for op in walk(module.operation, arith.SelectOp):
-        type_ = op.result.type
-        if getattr(type_, "element_type", type_) != bf16:
-            continue
-        i16 = ir.IntegerType.get_signless(16)
-        bits = ir.VectorType.get(type_.shape, i16) if isinstance(type_, ir.VectorType) else i16
-        with ir.InsertionPoint(op), op.operation.location:
-            a, b = (arith.BitcastOp(bits, v).result for v in (op.true_value, op.false_value))
-            found = arith.BitcastOp(type_, arith.SelectOp(op.condition, a, b).result).result
-        op.result.replace_all_uses_with(found)
-        op.operation.erase()
 
 
 def _stack_per_thread(module: ir.Module) -> None:

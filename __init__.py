@@ -1,9 +1,9 @@
 """relayc: a machine-learning compiler written in Python on upstream MLIR, with Relay as its graph dialect.
 
-    import relayc
+import relayc
 
-    module = relayc.compile("model.onnx", shapes={"x": [1, 3, 224, 224]})
-    y = module["main"](x)
+module = relayc.compile("model.onnx", shapes={"x": [1, 3, 224, 224]})
+y = module["main"](x)
 """
 
 import importlib
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.driver import compile
     from relayc.pipelines.target import Target
-    from relayc.runtime import Module, get_global_func, register_func
+    from relayc.runtime import Module, get_global_func, num_threads, register_func, set_num_threads
 
 __version__ = "0.1.0"
 
@@ -33,7 +33,9 @@ __all__ = [
     "function_pass",
     "get_global_func",
     "module_pass",
+    "num_threads",
     "register_func",
+    "set_num_threads",
 ]
 
 # Public names are looked up on first use: `import relayc.runtime` must import neither MLIR nor onnx.
@@ -43,8 +45,9 @@ _HOMES = {
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.driver": ("compile",),
     "relayc.pipelines.target": ("Target",),
-    "relayc.runtime": ("Module", "get_global_func", "register_func"),
+    "relayc.runtime": ("Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
 }
+_SUBPACKAGES = ("dialects", "frontend", "pipelines", "runtime", "tools")
 
 
 def __getattr__(name: str) -> Any:
@@ -53,6 +56,8 @@ def __getattr__(name: str) -> Any:
             value = getattr(importlib.import_module(home), name)
             globals()[name] = value
             return value
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"relayc.{name}")
     raise AttributeError(f"module 'relayc' has no attribute {name!r}")
 
 

@@ -1,6 +1,6 @@
 """Which schedule a kernel gets: the strategies in order of preference, each with its parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,12 +64,15 @@ def flat(buffer: Value) -> Value:
     return emit.create("memref.collapse_shape", [target], [buffer], {"reassociation": groups})
 
 
+def buffer_type(shape: Sequence[int], element: ir.Type) -> ir.MemRefType:
+    """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer)."""
+    return ir.MemRefType.get([0] if 0 in shape else list(shape), element)
+
+
 def begin_function(kernel: Kernel, packings: dict[int, Packing], workspace_bytes: int = 0) -> tuple[func.FuncOp, list[Value]]:
     """The tir function of a kernel, with an empty body: arguments (packed shapes), one destination per result, then the workspace."""
-    types = [
-        ir.MemRefType.get(list(packings[i].shape if i in packings else node.shape), node.element) for i, node in enumerate(kernel.args)
-    ]
-    types += [ir.MemRefType.get(list(node.shape), node.element) for node in kernel.results]
+    types = [buffer_type(packings[i].shape if i in packings else node.shape, node.element) for i, node in enumerate(kernel.args)]
+    types += [buffer_type(node.shape, node.element) for node in kernel.results]
     if workspace_bytes:
         types.append(ir.MemRefType.get([workspace_bytes], ir.IntegerType.get_signless(8)))
     function = func.FuncOp(kernel.name, (types, []), visibility="private")

@@ -15,7 +15,7 @@ from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.cost import kernel_flops
-from relayc.pipelines.schedule.strategy import Packing, Scheduled, schedule_kernel
+from relayc.pipelines.schedule.strategy import Packing, Scheduled, buffer_type, schedule_kernel
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import BufferRef, KernelInfo, Step, TensorSpec
 
@@ -193,7 +193,7 @@ class _TirLowering:
         refs = [self.references(call, workspace) for call, workspace in zip(calls, workspaces, strict=True)]
         i8 = ir.IntegerType.get_signless(8)
         self.out.params_bytes = max(self.out.params_bytes, align(1))
-        types = [ir.MemRefType.get(t.shape, t.element_type) for t in (*[a.type for a in block.arguments], *[v.type for v in returned])]
+        types = [buffer_type(t.shape, t.element_type) for t in (*[a.type for a in block.arguments], *[v.type for v in returned])]
         types += [ir.MemRefType.get([self.out.arena_bytes], i8), ir.MemRefType.get([self.out.params_bytes], i8)]
         entry = func.FuncOp("main", (types, []))
         arguments = list(entry.add_entry_block().arguments)

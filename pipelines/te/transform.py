@@ -124,10 +124,23 @@ def space_to_depth(op: Op, data: Value) -> Value:
 
 def _cut(data: Value, dtype: str, bounds: dict[int, tuple[int, int, int]]) -> Value:
     """(start, number of elements, stride) of each axis in `bounds`; the others whole."""
+    data = _forward(data, {axis: bound for axis, bound in bounds.items() if bound[2] > 0})
     shape, exprs = list(data.type.shape), [dim(i) for i in range(data.type.rank)]
     for axis, (start, count, stride) in bounds.items():
-        shape[axis], exprs[axis] = count, dim(axis) * stride + start
-    return data if shape == list(data.type.shape) and all(s == 1 for _, _, s in bounds.values()) else moved(data, dtype, shape, exprs)
+        if stride < 0:
+            shape[axis], exprs[axis] = count, dim(axis) * stride + start
+    return moved(data, dtype, shape, exprs) if any(stride < 0 for _, _, stride in bounds.values()) else data
+
+
+def _forward(data: Value, bounds: dict[int, tuple[int, int, int]]) -> Value:
+    """The slice of `data` with positive strides."""
+    shape = list(data.type.shape)
+    parts = [bounds.get(axis, (0, n, 1)) for axis, n in enumerate(shape)]
+    offsets, sizes, strides = (list(v) for v in zip(*parts, strict=True)) if parts else ([], [], [])
+    if sizes == shape:
+        return data
+    type_ = ir.RankedTensorType.get(sizes, data.type.element_type)
+    return tensor.ExtractSliceOp(type_, data, [], [], [], offsets, sizes, strides).result
 
 
 @compute("strided_slice")

@@ -9,6 +9,8 @@ import numpy as np
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType, build
 from relayc.pipelines.driver import compile
+from relayc.pipelines.instruments import Verifier
+from relayc.pipelines.passes import PassContext
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ def program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any]) -> I
 
 def run_program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any], **options: Any) -> list[np.ndarray]:
     """Compiles `program(body, arrays)` with the options of relayc.compile and gives its outputs."""
-    module = compile(program(body, arrays), **options)
+    with PassContext(instruments=[Verifier()]):
+        module = compile(program(body, arrays), **options)
     found = module["main"](*[np.array(a, copy=True) for a in arrays if not isinstance(a, Const)])
     return list(found) if isinstance(found, (list, tuple)) else [found]
 

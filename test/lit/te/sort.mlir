@@ -1,0 +1,31 @@
+// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --opt-level 0 --split-input-file | filecheck %s
+
+// A bottom-up merge of indices in the two rows of one work tensor.
+// CHECK-LABEL: func.func private @fused_argsort(
+// CHECK: arith.cmpf ogt
+// CHECK: arith.trunci {{.*}} : i64 to i32
+// CHECK-LABEL: func.func private @fused_sort(
+// CHECK: tensor.empty() : tensor<2x5xi64>
+// CHECK: scf.for {{.*}}
+// CHECK: arith.shli
+// CHECK: arith.cmpf olt
+// CHECK: arith.cmpf une
+// CHECK: tensor.insert {{.*}} tensor<2x5xi64>
+func.func @main(%x: tensor<3x5xf32>) -> (tensor<3x5xf32>, tensor<3x5xi32>) {
+  %0 = "relay.sort"(%x) : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  %1 = "relay.argsort"(%x) {is_ascend = false} : (tensor<3x5xf32>) -> tensor<3x5xi32>
+  return %0, %1 : tensor<3x5xf32>, tensor<3x5xi32>
+}
+
+// -----
+
+// Integers have no NaN; lines along an inner axis are views in three dimensions.
+// CHECK-LABEL: func.func private @fused_sort(
+// CHECK: tensor.empty() : tensor<2x5xi64>
+// CHECK: arith.cmpi ult
+// CHECK-NOT: arith.cmpf
+// CHECK: return
+func.func @main(%x: tensor<6x5x2xui8>) -> (tensor<6x5x2xui8>) {
+  %0 = "relay.sort"(%x) {axis = 1} : (tensor<6x5x2xui8>) -> tensor<6x5x2xui8>
+  return %0 : tensor<6x5x2xui8>
+}

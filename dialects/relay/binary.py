@@ -3,6 +3,8 @@
 The operands share one element type; the result has it too, or is bool for comparisons.
 """
 
+from collections.abc import Mapping, Sequence
+
 from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, broadcast_shapes
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, INTEGER, NUMBER, same_dtype
 
@@ -17,7 +19,7 @@ class _Binary(Op):
     out_dtype = None
 
     @classmethod
-    def result_types(cls, operands, attributes):  # type: ignore[no-untyped-def]
+    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
         op = cls.view(operands, attributes)
         dtype = same_dtype(lhs=op.lhs, rhs=op.rhs)
         cls.kind.require("lhs", op.lhs)

@@ -3,7 +3,7 @@
 `axis` None means all axes; `exclude` turns the choice around; `keepdims` leaves reduced axes with size 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check, normalize_axis
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
@@ -35,7 +35,7 @@ class _Reduce(Op):
     out_dtype = None
 
     @classmethod
-    def result_types(cls, operands, attributes):  # type: ignore[no-untyped-def]
+    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
         op = cls.view(operands, attributes)
         cls.kind.require("data", op.data)
         axes = reduced_axes(op.data.rank, op.axis, op.exclude)
@@ -81,7 +81,7 @@ class _ArgReduce(_Reduce):
     out_dtype = "int32"
 
     @classmethod
-    def result_types(cls, operands, attributes):  # type: ignore[no-untyped-def]
+    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
         found = super().result_types(operands, attributes)
         op = cls.view(operands, attributes)
         for axis in reduced_axes(op.data.rank, op.axis, op.exclude):

@@ -1,5 +1,7 @@
 """Elementwise operators of one tensor: the result has the operand's shape."""
 
+from collections.abc import Mapping, Sequence
+
 from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER
 from relayc.dialects.relay.types import MLIR_NAMES
@@ -14,7 +16,7 @@ class _Unary(Op):
     out_dtype = None
 
     @classmethod
-    def result_types(cls, operands, attributes):  # type: ignore[no-untyped-def]
+    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
         op = cls.view(operands, attributes)
         cls.kind.require("data", op.data)
         return [op.data.with_dtype(cls.out_dtype) if cls.out_dtype else op.data]

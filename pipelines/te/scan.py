@@ -14,6 +14,8 @@ _SCANS = {"cumsum": (0, scalar.add), "cumprod": (1, scalar.multiply)}
 def scan(op: Op, data: Value) -> Value:
     init, combine = _SCANS[type(op)._op_name]
     source, out = operand_type(op), result_type(op)
+    if out.num_elements == 0:
+        return empty(out)
     dtype = accumulator(out.dtype)
     outer, size, inner = along(out.shape, 0 if op.axis is None else normalize_axis(op.axis, source.rank))
     lines = reshape(data, (outer, size, inner))

@@ -84,7 +84,7 @@ def _merge(s: _Sorting, line: list[Value], work: Value, rows: tuple[Value, Value
 def _sort_line(s: _Sorting, line: list[Value], work: Value) -> tuple[Value, Value]:
     """Sorts the indices of a line in the two rows of `work`; gives it and the row that holds them in the end."""
     zero, one, size = (index_constant(n) for n in (0, 1, s.size))
-    passes = max(s.size - 1, 0).bit_length()
+    passes = (s.size - 1).bit_length()
     work = loop(zero, size, one, [work], lambda i, work: [insert(integer_of(i, _ORDER), work, [zero, i])])[0]
 
     def double(p: Value, work: Value) -> list[Value]:
@@ -100,6 +100,8 @@ def _sort_line(s: _Sorting, line: list[Value], work: Value) -> tuple[Value, Valu
 def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _Element]]) -> list[Value]:
     """The first `count` elements of each sorted line; `outputs` say type and element of each result."""
     source = operand_type(op)
+    if source.num_elements == 0:
+        return [empty(type_) for type_, _ in outputs]
     outer, size, inner = along(source.shape, normalize_axis(op.axis, source.rank))
     s = _Sorting(reshape(data, (outer, size, inner)), size, source.dtype, not op.is_ascend)
     results = [empty(type_.with_shape((outer, count, inner))) for type_, _ in outputs]

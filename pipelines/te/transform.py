@@ -140,6 +140,8 @@ def _forward(data: Value, bounds: dict[int, tuple[int, int, int]]) -> Value:
     if sizes == shape:
         return data
     type_ = ir.RankedTensorType.get(sizes, data.type.element_type)
+    if 0 in sizes:  # an empty slice may start at the end, which is out of bounds to MLIR
+        return empty(type_)
     return tensor.ExtractSliceOp(type_, data, [], [], [], offsets, sizes, strides).result
 
 

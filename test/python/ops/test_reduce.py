@@ -132,3 +132,9 @@ def test_variance(axis, unbiased):
     mean = x.mean(axis, keepdims=True)
     found = run("variance", x, mean, axis=axis, unbiased=unbiased)
     np.testing.assert_allclose(found, x.var(axis, ddof=int(unbiased)), rtol=1e-5)
+
+
+def test_no_elements_give_the_first_value():
+    x = np.zeros((2, 0), np.float32)
+    for name, want in (("sum", 0), ("prod", 1), ("max", -np.inf), ("min", np.inf), ("mean", np.nan)):
+        np.testing.assert_array_equal(run(name, x, axis=(1,)), [want, want])

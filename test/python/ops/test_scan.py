@@ -43,3 +43,7 @@ def test_dtype_of_the_result():
 
 def test_half_floats_accumulate_in_single_precision():
     assert run("cumsum", np.ones(4096, np.float16), axis=0)[-1] == 4096
+
+
+def test_empty_lines():
+    assert run("cumsum", np.zeros((2, 0, 3), np.float32), axis=1).shape == (2, 0, 3)

@@ -71,3 +71,9 @@ def test_topk_gives_what_ret_type_says():
     np.testing.assert_array_equal(values, both[0])
     np.testing.assert_array_equal(indices, both[1])
     assert indices.dtype == np.int64
+
+
+def test_empty_lines():
+    x = np.zeros((2, 0, 3), np.float32)
+    assert run("sort", x, axis=1).shape == (2, 0, 3)
+    assert [r.shape for r in run("topk", x, k=2)] == [(2, 0, 2)] * 2

@@ -230,3 +230,13 @@ def test_space_to_depth_is_the_inverse(block):
     np.testing.assert_array_equal(run("nn.space_to_depth", spread, block_size=block), x)
     last = np.ascontiguousarray(spread.transpose(0, 2, 3, 1))
     np.testing.assert_array_equal(run("nn.space_to_depth", last, block_size=block, layout="NHWC"), x.transpose(0, 2, 3, 1))
+
+
+def test_empty_tensors():
+    x, full = np.zeros((2, 0, 3), np.float32), numbered(2, 4, 3)
+    np.testing.assert_array_equal(run("concatenate", x, full, axis=1), full)
+    np.testing.assert_array_equal(run("nn.pad", x, Const(np.float32(3)), pad_width=(0, 0, 1, 1, 0, 0)), np.full((2, 2, 3), 3))
+    assert run("transpose", x, axes=(2, 0, 1)).shape == (3, 2, 0)
+    for begin, end, stride in [(4, 4, 1), (9, 12, 1), (0, 0, -1), (3, 1, 1)]:
+        assert run("strided_slice", full, begin=(begin,), end=(end,), axes=(1,), strides=(stride,)).shape == (2, 0, 3)
+    assert [part.shape[1] for part in run("split", full, indices_or_sections=(0, 4), axis=1)] == [0, 4, 0]

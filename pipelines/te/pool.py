@@ -1,6 +1,7 @@
 """Compute rules of poolings: nn.max_pool*, nn.avg_pool*, nn.global_*_pool2d, nn.adaptive_*_pool*."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -49,6 +50,21 @@ NAMED_SUM = {
 Combine = Callable[[Value, Value, str], Value]
 
 
+def _reachable(g: PoolGeometry, sizes: Sequence[int], out: Sequence[int]) -> PoolGeometry:
+    """The same pooling without the taps that no window has inside the data (of `sizes` along the spatial axes; result of shape `out`).
+
+    Exporters write windows far larger than the data, with ceil_mode, where they mean all of it.
+    """
+    kernel, pads = list(g.pool_size), list(g.pads)
+    for i, axis in enumerate(g.spatial):
+        before, last_start = g.pads[i][0], (out[g.layout.index(axis)] - 1) * g.strides[i] - g.pads[i][0]
+        first = max(0, -(last_start // g.dilation[i]))
+        end = min(g.pool_size[i], -(-(sizes[i] + before) // g.dilation[i]))
+        if first < end:
+            kernel[i], pads[i] = end - first, (before - first * g.dilation[i], 0)
+    return replace(g, pool_size=tuple(kernel), pads=tuple(pads))
+
+
 def _padded(data: Value, g: PoolGeometry, out: Sequence[int], value: float | int, dtype: str) -> Value:
     """`data` with its padding, and after it what the last windows hang over (ceil_mode)."""
     low, high = [0] * g.layout.rank, [0] * g.layout.rank
@@ -90,6 +106,7 @@ def max_pool(op: Op, data: Value) -> Value:
 
 def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
     lowest, wide = scalar.limits(out.dtype)[0], accumulator(out.dtype)
+    g = _reachable(g, [data.type.shape[g.layout.index(axis)] for axis in g.spatial], out.shape)
     padded = _padded(data, g, out.shape, lowest, out.dtype)
     return narrowed(_window_sums(padded, g, out.with_dtype(wide), out.dtype, lowest, NAMED_MAX, scalar.maximum), out, wide)
 
@@ -103,7 +120,9 @@ def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bo
     """Sums, then divides by the number of elements that count: a constant where no window reaches over what counts."""
     wide = out.with_dtype(accumulator(out.dtype))
     sizes = [data.type.shape[g.layout.index(axis)] for axis in g.spatial]
-    sums = _window_sums(_padded(data, g, out.shape, 0.0, out.dtype), g, wide, out.dtype, 0.0, NAMED_SUM, scalar.add)
+    reachable = _reachable(g, sizes, out.shape)
+    padded = _padded(data, reachable, out.shape, 0.0, out.dtype)
+    sums = _window_sums(padded, reachable, wide, out.dtype, 0.0, NAMED_SUM, scalar.add)
 
     def mean(total: Value) -> Value:
         count = _count(g, out, sizes, include_pad, wide.dtype)

@@ -18,6 +18,8 @@ WINDOWS = {
     "dilation": ((1, 3, 12, 13), {"pool_size": (3, 2), "dilation": (2, 3), "padding": (1, 1, 2, 1)}),
     "dilation, ceil_mode": ((1, 2, 11, 9), {"pool_size": (2, 3), "strides": (2, 3), "dilation": (3, 2), "ceil_mode": True}),
     "large window": ((1, 2, 14, 14), {"pool_size": (14, 14)}),
+    "taps that only see padding": ((1, 2, 3, 4), {"pool_size": (9, 11), "strides": (2, 3), "padding": (4, 5, 4, 5)}),
+    "window far larger than the data, ceil_mode": ((1, 2, 3, 4), {"pool_size": (64, 80), "strides": (64, 80), "ceil_mode": True}),
     "line": ((2, 3, 17), {"pool_size": (4,), "strides": (3,), "padding": (1, 2), "ceil_mode": True}),
     "volume": ((1, 2, 7, 6, 5), {"pool_size": (2, 3, 2), "strides": (2, 2, 1), "padding": (1, 1, 0, 0, 1, 1)}),
 }

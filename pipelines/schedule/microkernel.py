@@ -256,7 +256,8 @@ class _Emission:
             c = index.coefficient(var) if var is not None else 0
             if c:
                 low, high = (index + Index(start * c, {var: -c})).bounds()  # type: ignore[dict-item]
-                if low < 0 or high + (size - 1) * c >= extent:
+                reach = (size - 1) * c
+                if low + min(reach, 0) < 0 or high + max(reach, 0) >= extent:
                     return False
         return True
 
@@ -302,7 +303,7 @@ class _Emission:
         """Whether a checked index stays within its dimension at this row, for every step of the loop it depends on."""
         known = self.substitute([index], point, keep_unknown=True)[0]
         low, high = known.bounds()
-        return low >= 0 and high < extent or any(self.row_variable(v) for v in index.terms)
+        return (low >= 0 and high < extent) or any(self.row_variable(v) for v in index.terms)
 
     def row_variable(self, var: Var) -> bool:
         # Interior tiles were chosen so that checks along the innermost row loop hold.
@@ -314,13 +315,13 @@ class _Emission:
         rest = self.substitute([index - Index(0, {var: c})], point)[0]
         type_ = ir.IndexType.get()
 
-        def steps(limit: Index) -> Value:  # ceil(limit / c)
+        def steps(limit: Index) -> Value:  # ceil(limit / |c|)
             value = emit.materialize(limit)
-            return value if c == 1 else emit.create("arith.ceildivsi", [type_], [value, emit.index_constant(c)])
+            return value if abs(c) == 1 else emit.create("arith.ceildivsi", [type_], [value, emit.index_constant(abs(c))])
 
-        zero, end = emit.index_constant(0), emit.index_constant(var.high + 1)
-        low = emit.create("arith.maxsi", [type_], [steps(rest * -1), zero])
-        high = emit.create("arith.minsi", [type_], [steps(rest * -1 + extent), end])
+        first, end = (rest * -1, rest * -1 + extent) if c > 0 else (rest - (extent - 1), rest + 1)
+        low = emit.create("arith.maxsi", [type_], [steps(first), emit.index_constant(0)])
+        high = emit.create("arith.minsi", [type_], [steps(end), emit.index_constant(var.high + 1)])
         return low, high
 
     def unrolled(self, var: Var, rest, checks, points, columns, accumulators: Accumulators, edge: Var) -> Accumulators:
@@ -366,7 +367,7 @@ class _Emission:
             else:
                 step = linearize([point.get(v, Index()) for v in c.reduction], [v.high + 1 for v in c.reduction])
                 buffers = self.evaluator.buffers
-                saved = buffers[c.b.node] if c.b.node in buffers else None
+                saved = buffers.get(c.b.node)
                 buffers[c.b.node] = self.packed
                 value = self.evaluator.load(c.b.node, self.panel_start + step * self.tile.width + start + along)
                 if saved is None:

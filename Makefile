@@ -27,8 +27,9 @@ lint: $(INSTALLED)
 lit: $(INSTALLED)
 	$(BIN)/lit -j $(JOBS) test/lit
 
+# The test processes share the cores: OpenMP threads that wait give theirs up at once.
 pytest: $(INSTALLED)
-	$(BIN)/python -m pytest -n $(JOBS)
+	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS)
 
 # Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
 $(INSTALLED): pyproject.toml

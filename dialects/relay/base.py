@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+
 from relayc.dialects.mlir import ext, ir, register_operation
 from relayc.dialects.relay.types import DTYPES, TensorType
 

@@ -147,7 +147,7 @@ def test_bools():
 
 
 @given(shapes=arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=5, max_side=4), seed=st.integers(0, 99))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=14, deadline=None, derandomize=True)
 def test_shapes_broadcast_as_in_numpy(shapes, seed):
     rng = np.random.default_rng(seed)
     a, b = (rng.standard_normal(s).astype("float32") for s in shapes.input_shapes)
@@ -155,7 +155,7 @@ def test_shapes_broadcast_as_in_numpy(shapes, seed):
 
 
 @given(shapes=arrays.mutually_broadcastable_shapes(num_shapes=3, max_dims=4, max_side=3), seed=st.integers(0, 99))
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 def test_where_broadcasts_three(shapes, seed):
     rng = np.random.default_rng(seed)
     c, a, b = (rng.standard_normal(s).astype("float32") for s in shapes.input_shapes)

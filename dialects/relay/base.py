@@ -20,6 +20,7 @@ and runs again in the verifier. On an operation found in the IR, `op.data` is th
 
 import enum
 import functools
+import inspect
 import operator
 import types as pytypes
 import typing
@@ -236,7 +237,7 @@ class Op(RelayDialect.Operation):
     relay_name = ""
 
     def __init_subclass__(cls, *, name: str | None = None, relay_name: str | None = None, traits: list[type] | None = None) -> None:
-        fields = dict(cls.__dict__.get("__annotations__", {}))
+        fields = inspect.get_annotations(cls)
         operand_names, attr_specs = list(cls.operand_names), dict(cls.attr_specs)
         for field, annotation in fields.items():
             if typing.get_origin(annotation) is ClassVar:

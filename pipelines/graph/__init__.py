@@ -3,6 +3,7 @@
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
 from relayc.pipelines.graph.combine_parallel_conv2d import combine_parallel_conv2d
 from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
+from relayc.pipelines.graph.conv_transpose_to_conv import conv_transpose_to_conv
 from relayc.pipelines.graph.dead_code_elimination import dead_code_elimination
 from relayc.pipelines.graph.eliminate_common_subexpr import eliminate_common_subexpr
 from relayc.pipelines.graph.fold_constant import fold_constant
@@ -19,6 +20,7 @@ __all__ = [
     "canonicalize_ops",
     "combine_parallel_conv2d",
     "combine_parallel_dense",
+    "conv_transpose_to_conv",
     "dead_code_elimination",
     "eliminate_common_subexpr",
     "fold_constant",
@@ -45,6 +47,7 @@ def graph_pipeline() -> Sequential:
         recognize_patterns,
         fold_constant,  # the transposes that simplify_expr put on weights
         fold_scale_axis,
+        conv_transpose_to_conv,
         sink_reshapes,
         simplify_expr,  # transposes that a reshape stood before
         combine_parallel_dense,

@@ -1,0 +1,32 @@
+// RUN: relayc-opt %s --passes conv-transpose-to-conv | filecheck %s
+
+// A 2x2 kernel with stride 2 is a 1x1 convolution to four times the channels, whose channels are then interleaved.
+// CHECK-LABEL: func.func @shuffle
+// CHECK: "relay.nn_conv2d"(%arg0, {{.*}}) {{.*}}padding = array<i64: 0, 0, 0, 0>{{.*}} -> tensor<1x12x4x5xf32>
+// CHECK: "relay.reshape"{{.*}} -> tensor<1x3x2x2x4x5xf32>
+// CHECK: "relay.transpose"{{.*}}axes = array<i64: 0, 1, 4, 2, 5, 3>
+// CHECK: "relay.reshape"{{.*}} -> tensor<1x3x8x10xf32>
+// CHECK-NOT: conv2d_transpose
+func.func @shuffle(%x: tensor<1x2x4x5xf32>) -> tensor<1x3x8x10xf32> {
+  %w = "relay.constant"() {value = dense<1.0> : tensor<2x3x2x2xf32>} : () -> tensor<2x3x2x2xf32>
+  %0 = "relay.nn_conv2d_transpose"(%x, %w) {strides = array<i64: 2, 2>} : (tensor<1x2x4x5xf32>, tensor<2x3x2x2xf32>) -> tensor<1x3x8x10xf32>
+  return %0 : tensor<1x3x8x10xf32>
+}
+
+// Overlapping windows: two taps for each phase, and the padding is a crop.
+// CHECK-LABEL: func.func @crop
+// CHECK: "relay.nn_conv2d"{{.*}}padding = array<i64: 1, 1, 1, 1>{{.*}} -> tensor<1x4x5x5xf32>
+// CHECK: "relay.strided_slice"{{.*}}begin = array<i64: 1, 1>{{.*}} -> tensor<1x1x8x8xf32>
+func.func @crop(%x: tensor<1x2x4x4xf32>) -> tensor<1x1x8x8xf32> {
+  %w = "relay.constant"() {value = dense<1.0> : tensor<2x1x4x4xf32>} : () -> tensor<2x1x4x4xf32>
+  %0 = "relay.nn_conv2d_transpose"(%x, %w) {strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>} : (tensor<1x2x4x4xf32>, tensor<2x1x4x4xf32>) -> tensor<1x1x8x8xf32>
+  return %0 : tensor<1x1x8x8xf32>
+}
+
+// Weights that are not constant stay: there is nothing to fold.
+// CHECK-LABEL: func.func @variable
+// CHECK: relay.nn_conv2d_transpose
+func.func @variable(%x: tensor<1x2x4x4xf32>, %w: tensor<2x1x2x2xf32>) -> tensor<1x1x8x8xf32> {
+  %0 = "relay.nn_conv2d_transpose"(%x, %w) {strides = array<i64: 2, 2>} : (tensor<1x2x4x4xf32>, tensor<2x1x2x2xf32>) -> tensor<1x1x8x8xf32>
+  return %0 : tensor<1x1x8x8xf32>
+}

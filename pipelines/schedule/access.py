@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.graph import Node
-from relayc.pipelines.schedule.index import Index, Var, linearize, reshape
+from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Analysis:
             for d, var in zip(structured.reduction_dims, variables, strict=True):
                 point[d] = Index.of(var)
         for source, amap in zip(structured.inputs, structured.maps, strict=True):
-            self.visit(source, [self._expr(e, point) for e in amap.results] if source.shape else [])
+            self.visit(source, [affine_index(e, point, self._split) for e in amap.results] if source.shape else [])
         for op in structured.block.operations:
             self.found.operations += 1
             if op.operation.name == "linalg.index":
@@ -108,22 +108,6 @@ class Analysis:
             self.visit(captured, [Index() for _ in captured.shape])
         if node.is_reduction:
             self.found.reductions.append((node, list(indices)))
-
-    def _expr(self, e: ir.AffineExpr, point: Sequence[Index]) -> Index:
-        if isinstance(e, ir.AffineDimExpr):
-            return point[e.position]
-        if isinstance(e, ir.AffineConstantExpr):
-            return Index(e.value)
-        left, right = self._expr(e.lhs, point), self._expr(e.rhs, point)
-        if isinstance(e, ir.AffineAddExpr):
-            return left + right
-        if isinstance(e, ir.AffineMulExpr):
-            return left * right.const if right.is_constant else right * left.const
-        split = left.split(right.const) if right.is_constant and not isinstance(e, ir.AffineCeilDivExpr) else None
-        if split is None:
-            self._irregular(left)
-            return Index()
-        return split[isinstance(e, ir.AffineModExpr)]
 
 
 def collapse(

@@ -16,7 +16,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.access import Accesses, Analysis, collapse
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured, sources
-from relayc.pipelines.schedule.index import Index, Var, linearize, reshape
+from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
 
 
 @dataclass
@@ -110,7 +110,7 @@ def match(kernel: Kernel) -> list[Contraction]:
         return []
     root = kernel.results[0]
     reductions = [n for n in kernel.nodes() if n.is_reduction]
-    if len(reductions) != 1 or len(reductions[0].structured.inputs) != 2 or not _same_order(root, reductions[0]):
+    if len(reductions) != 1 or len(reductions[0].structured.inputs) != 2 or not same_order(root, reductions[0]):
         return []
     node = reductions[0]
     casts = _multiply_add(node.structured)
@@ -123,7 +123,7 @@ def match(kernel: Kernel) -> list[Contraction]:
     point = [Index() if v.high == 0 else Index.of(v) for v in variables]
     try:
         operands = [
-            _operand(source, [_expr(e, point) for e in amap.results], cast)
+            _operand(source, [affine_index(e, point, split_exactly) for e in amap.results], cast)
             for source, amap, cast in zip(structured.inputs, structured.maps, casts, strict=True)
         ]
     except NotStructured:
@@ -168,12 +168,12 @@ def _multiply_add(structured: Structured) -> list[list[tuple[str, ir.Type]]] | N
     return [casts[0], casts[1]] if len(casts) == 2 else None
 
 
-def _same_order(node: Node, wanted: Node) -> bool:
+def same_order(node: Node, wanted: Node) -> bool:
     """Whether `node` is `wanted`, or made of it element by element in the same row-major order."""
     if node is wanted:
         return True
     if node.kind == "view":
-        return _same_order(node.inputs[0], wanted)
+        return same_order(node.inputs[0], wanted)
     if node.kind != "generic" or node.is_reduction:
         return False
     structured = node.structured
@@ -183,24 +183,11 @@ def _same_order(node: Node, wanted: Node) -> bool:
     if structured.output_maps[node.position] != identity:
         return False
     reach = [(source, amap) for source, amap in zip(structured.inputs, structured.maps, strict=True) if _reaches(source, wanted)]
-    return bool(reach) and all(amap == identity and _same_order(source, wanted) for source, amap in reach)
+    return bool(reach) and all(amap == identity and same_order(source, wanted) for source, amap in reach)
 
 
 def _reaches(node: Node, wanted: Node) -> bool:
     return node is wanted or any(_reaches(s, wanted) for s in sources(node))
-
-
-def _expr(e: ir.AffineExpr, point: Sequence[Index]) -> Index:
-    if isinstance(e, ir.AffineDimExpr):
-        return point[e.position]
-    if isinstance(e, ir.AffineConstantExpr):
-        return Index(e.value)
-    left, right = _expr(e.lhs, point), _expr(e.rhs, point)
-    if isinstance(e, ir.AffineAddExpr):
-        return left + right
-    if isinstance(e, ir.AffineMulExpr) and right.is_constant:
-        return left * right.const
-    raise NotStructured(f"affine expression {e} of a contraction's operand")
 
 
 def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]]) -> Operand:

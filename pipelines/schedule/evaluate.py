@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.graph import Node, NotStructured
-from relayc.pipelines.schedule.index import Index, Var, linearize, reshape
+from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
 
 Value = ir.Value
 
@@ -167,25 +167,7 @@ class Evaluator:
 
     def apply(self, amap: ir.AffineMap, point: Sequence[Index]) -> list[Index]:
         """The results of an affine map at a point."""
-        return [self._expr(e, point) for e in amap.results]
-
-    def _expr(self, e: ir.AffineExpr, point: Sequence[Index]) -> Index:
-        if isinstance(e, ir.AffineDimExpr):
-            return point[e.position]
-        if isinstance(e, ir.AffineConstantExpr):
-            return Index(e.value)
-        if isinstance(e, ir.AffineAddExpr):
-            return self._expr(e.lhs, point) + self._expr(e.rhs, point)
-        left, right = self._expr(e.lhs, point), self._expr(e.rhs, point)
-        if isinstance(e, ir.AffineMulExpr):
-            return left * right.const if right.is_constant else right * left.const
-        if not right.is_constant:
-            raise NotStructured(f"affine expression {e}")
-        if isinstance(e, ir.AffineModExpr):
-            return self.divide(left, right.const, "remainder")
-        if isinstance(e, ir.AffineFloorDivExpr):
-            return self.divide(left, right.const, "quotient")
-        return self.divide(left + (right.const - 1), right.const, "quotient")
+        return [affine_index(e, point, self._quotient_and_rest) for e in amap.results]
 
     # ---- nodes
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relayc.dialects.mlir import ir
+
 
 @dataclass(eq=False)
 class Var:
@@ -135,3 +137,19 @@ def reshape(
         quotient, offset = split(offset, stride) if stride > 1 else (offset, Index())
         middle.append(Index() if extent == 1 else quotient)
     return [*indices[:front], *middle, *indices[end:]]
+
+
+def affine_index(e: ir.AffineExpr, point: Sequence[Index], split: Callable[[Index, int], tuple[Index, Index]]) -> Index:
+    """The value of an affine expression without symbols at a point; `split` gives quotient and remainder of what is divided."""
+    if isinstance(e, ir.AffineDimExpr):
+        return point[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return Index(e.value)
+    left, right = affine_index(e.lhs, point, split), affine_index(e.rhs, point, split)
+    if isinstance(e, ir.AffineAddExpr):
+        return left + right
+    if isinstance(e, ir.AffineMulExpr):
+        return left * right.const if right.is_constant else right * left.const
+    if isinstance(e, ir.AffineCeilDivExpr):
+        left += right.const - 1
+    return split(left, right.const)[isinstance(e, ir.AffineModExpr)]

@@ -71,6 +71,11 @@ def test_integer_products_wrap():
     np.testing.assert_array_equal(run("nn.dense", x, w), x @ w.T)
 
 
+def test_an_empty_sum_is_zero():
+    found = run("nn.dense", np.zeros((2, 0), "float32"), np.zeros((3, 0), "float32"))
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
+
+
 def test_bias_add_along_each_axis():
     x = values((4, 4, 4))
     b = values((4,), seed=1)

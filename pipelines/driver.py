@@ -3,22 +3,21 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
-import numpy as np
-
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.codegen.cpu import jit
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
 from relayc.pipelines.lowering import relay_to_te, te_to_tir, tir_to_llvm
+from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.tir import TirModule
-from relayc.pipelines.target import Target
-from relayc.runtime.artifact import Artifact, TensorSpec, aligned_empty
+from relayc.pipelines.target import Target, usable_cpus
+from relayc.runtime.artifact import Artifact, TensorSpec
 from relayc.runtime.module import Module
 
 STAGES = ("relay", "te", "tir", "llvm")
@@ -104,28 +103,33 @@ def compile(
     level = outer.opt_level if opt_level is None else opt_level
     texts: dict[str, str] = {}
     steps = {"relay": graph_pipeline(), "te": relay_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
-    with PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments):
-        signatures: dict[str, list[TensorSpec]] = {}
+    threads = usable_cpus()
+    with (
+        PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments),
+        ThreadPoolExecutor(threads, "relayc-params") as pool,
+    ):
         program: TirModule | None = None
         for stage, step in steps.items():
             mod = step(mod)
             if keep_ir:
                 texts[stage] = ir_text(mod.module.operation)
-            if stage == "tir":
-                assert isinstance(mod, TirModule)
-                program = mod
-                signatures = _signatures(mod)
             times.mark(stage)
             if stage == stop_after:
                 return mod
-    assert program is not None
-    with mod.context, ir.Location.unknown():
-        add_packed_entries(mod.module, signatures)
-        engine = jit(mod.module, target)
-        addresses = entry_addresses(engine, signatures)
-    times.mark("codegen")
-    params = _blob(program)
-    times.mark("params")
+            if stage == "tir":
+                assert isinstance(mod, TirModule)
+                program = mod
+                # Parameters are packed while LLVM works.
+                blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
+        assert program is not None
+        signatures = _signatures(program)
+        with mod.context, ir.Location.unknown():
+            add_packed_entries(mod.module, signatures)
+            engine = jit(mod.module, target)
+            addresses = entry_addresses(engine, signatures)
+        times.mark("codegen")
+        params = blob.result()
+        times.mark("params")
     artifact = Artifact(
         functions=addresses,
         keep_alive=engine,
@@ -155,15 +159,3 @@ def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:
     params = TensorSpec("params", (program.params_bytes,), "uint8")
     found["main"] = [*program.inputs, *program.outputs, arena, params]
     return found
-
-
-def _blob(program: TirModule) -> np.ndarray:
-    """The parameter blob; each array is let go once copied, so that weights are not in memory twice for long."""
-    blob = aligned_empty(program.params_bytes)
-    layout, program.layout = program.layout, []
-    while layout:
-        offset, array = layout.pop()
-        if array is None:
-            raise RelayError(f"the parameter at byte {offset} of the blob: expected an array in the parameter table, found none")
-        blob[offset : offset + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return blob

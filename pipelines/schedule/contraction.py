@@ -17,6 +17,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.access import Accesses, Analysis, collapse
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured, sources
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.schedule.packing import fill_blocks
 
 
 @dataclass
@@ -250,18 +251,12 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     return result
 
 
-def pack(contraction: Contraction, array: np.ndarray, width: int) -> np.ndarray:
-    """B of a parameter in blocks of `width` columns: [batch..., block, reduction..., width], zeros after the last column."""
+def pack(contraction: Contraction, array: np.ndarray, out: np.ndarray) -> None:
+    """B of a parameter in blocks of columns: writes [batch..., block, reduction..., width] to `out`, zeros after the last column."""
     offset = contraction.b.offset
     variables = [*contraction.batch, contraction.column, *contraction.reduction]
     extents = [*(v.high + 1 for v in contraction.batch), contraction.column_extent, *(v.high + 1 for v in contraction.reduction)]
     data = np.ascontiguousarray(array).reshape(-1)
     strides = [offset.coefficient(v) * data.itemsize for v in variables]
     view = np.lib.stride_tricks.as_strided(data[offset.const :], extents, strides, writeable=False)
-    batches, blocks = len(contraction.batch), -(-contraction.column_extent // width)
-    packed = np.zeros((*extents[:batches], blocks, *extents[batches + 1 :], width), data.dtype)
-    for block in range(blocks):
-        columns = view[(slice(None),) * batches + (slice(block * width, (block + 1) * width),)]
-        columns = np.moveaxis(columns, batches, -1)
-        packed[(slice(None),) * batches + (block, ..., slice(0, columns.shape[-1]))] = columns
-    return packed
+    fill_blocks(view, len(contraction.batch), out)

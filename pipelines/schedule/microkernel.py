@@ -45,19 +45,30 @@ class Tile:
 
 
 def default_tile(contraction: Contraction, target: Target) -> Tile:
-    """The tile that fills the register file: rows x vectors accumulators, the vectors of B, and one broadcast element."""
-    element = contraction.node.element
-    lanes = max(1, target.vector_bytes * 8 // element.width)
+    """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
+
+    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle, r + v loads at two a cycle, and, as each accumulator
+    waits for its own last value, four cycles at least. It holds the accumulators, the vectors of B and one broadcast element.
+    """
+    lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
     registers = target.num_vector_registers
-    rows, vectors = (14, 2) if registers >= 32 else (6, 2)
-    tallest = contraction.rows[-1][1] if contraction.rows else 1
-    if tallest < rows:
-        rows = tallest
-        vectors = max(2, min((registers - 2) // (rows + 1), 8))
-    needed = -(-contraction.column_extent // lanes)
-    if needed < vectors:
-        vectors = needed
-        rows = min(max(tallest, 1), (registers - 1 - vectors) // vectors)
+    extent = contraction.rows[-1][1] if contraction.rows else 1
+    vectors_needed = -(-contraction.column_extent // lanes)
+
+    def cycles(rows: int, vectors: int) -> float:
+        return max(rows * vectors / 2, (rows + vectors) / 2, 4)
+
+    def cost(rows: int, vectors: int) -> float:
+        blocks = [vectors] * (vectors_needed // vectors) + [vectors_needed % vectors] * (vectors_needed % vectors > 0)
+        return sum(cycles(r, v) for r in _split(extent, rows) for v in blocks)
+
+    candidates = [
+        (rows, vectors)
+        for vectors in range(1, min(vectors_needed, 8) + 1)
+        for rows in range(1, min(extent, (registers - 1 - vectors) // vectors) + 1)
+    ]
+    # Among equals the narrower: its panel of B is smaller.
+    rows, vectors = min(candidates, key=lambda c: (round(cost(*c), 3), c[1]))
     return Tile(rows, vectors, lanes)
 
 
@@ -111,7 +122,7 @@ class _Emission:
             name = f"columns{width}:{c.b.offset.const}:" + ",".join(
                 f"{c.b.offset.coefficient(v)}*{v.high + 1}" for v in (*c.batch, c.column, *c.reduction)
             )
-            packings[c.b.node.position] = Packing(name, shape, lambda array: pack(c, array, width))
+            packings[c.b.node.position] = Packing(name, shape, lambda array, out: pack(c, array, out))
         elif not self.in_place:
             workspace = batches * self.blocks * self.panel * self.element_bytes
         function, arguments = begin_function(self.kernel, packings, workspace)

@@ -23,12 +23,13 @@ class Packing:
     Attributes:
       name: names the layout; equal names of equal parameters share the packed array.
       shape: shape after packing; the element type stays.
-      pack: the parameter in its te shape -> the packed array.
+      pack: takes the parameter in its te shape and writes it to an array of `shape`, whose memory holds anything. Both are unsigned
+        integers as wide as the elements. Called in several threads at once.
     """
 
     name: str
     shape: tuple[int, ...]
-    pack: Callable[[np.ndarray], np.ndarray] = field(compare=False)
+    pack: Callable[[np.ndarray, np.ndarray], None] = field(compare=False)
 
 
 @dataclass

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -13,6 +11,7 @@ from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.memory import Tensor, align, plan
+from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.cost import kernel_flops
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, buffer_type, schedule_kernel
@@ -29,7 +28,7 @@ class TirModule(IRModule):
       inputs, outputs: of main.
       kernels, steps: as in the runtime's Artifact.
       arena_bytes: size of the arena that main takes.
-      layout: (offset, array) of every parameter in the parameter blob, in te dtypes, packed as the schedules want them.
+      layout: where every parameter goes in the parameter blob; `fill_blob` writes them.
       params_bytes: size of the parameter blob.
     """
 
@@ -40,8 +39,13 @@ class TirModule(IRModule):
         self.kernels: tuple[KernelInfo, ...] = ()
         self.steps: tuple[Step, ...] = ()
         self.arena_bytes = 0
-        self.layout: list[tuple[int, np.ndarray | None]] = []
+        self.layout: list[Parameter] = []
         self.params_bytes = 0
+
+    def take_layout(self) -> list[Parameter]:
+        """Hands over `layout`, and with it the arrays."""
+        layout, self.layout = self.layout, []
+        return layout
 
 
 @dataclass(eq=False)
@@ -232,13 +236,10 @@ class _TirLowering:
         """Offset in the blob of a parameter as a kernel takes it; entered on first use."""
         name = (key, packing.name if packing is not None else "")
         if name not in self.params:
-            array = self.source.params.get(key)
             shape = tuple(type_.shape)
-            if array is not None and packing is not None:
-                array = packing.pack(array.reshape(shape))
-            size = array.nbytes if array is not None else prod(packing.shape if packing else shape) * _bytes(type_.element_type)
+            size = prod(packing.shape if packing is not None else shape) * _bytes(type_.element_type)
             offset = self.out.params_bytes
-            self.out.layout.append((offset, array))
+            self.out.layout.append(Parameter(key, offset, size, self.source.params.get(key), shape, packing))
             self.out.params_bytes = offset + align(max(size, 1))
             self.params[name] = (offset, type_.element_type)
         return self.params[name][0]

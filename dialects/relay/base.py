@@ -236,7 +236,7 @@ class Op(RelayDialect.Operation):
     attr_specs = {}
     relay_name = ""
 
-    def __init_subclass__(cls, *, name: str | None = None, relay_name: str | None = None, traits: list[type] | None = None) -> None:
+    def __init_subclass__(cls, *, name: str | None = None, relay_name: str | None = None) -> None:
         fields = inspect.get_annotations(cls)
         operand_names, attr_specs = list(cls.operand_names), dict(cls.attr_specs)
         for field, annotation in fields.items():
@@ -261,7 +261,7 @@ class Op(RelayDialect.Operation):
             "outputs": Sequence[ext.Result[Any]],
             **{region: ext.Region for region in cls.region_names},
         }
-        super().__init_subclass__(name=name, traits=(traits or []) + ([ext.Pure] if cls.pure else []))
+        super().__init_subclass__(name=name)
         cls.__init__ = _build  # type: ignore[method-assign]
         for i, operand in enumerate(cls.operand_names):
             last = cls.variadic and i == len(cls.operand_names) - 1

@@ -115,7 +115,7 @@ class If(_RegionOp, name="if"):
         return super().inferred_types()
 
 
-class Call(Op, name="call", traits=None):
+class Call(Op, name="call"):
     """Calls a function of the module by name (Relay's Call of a GlobalVar); result types are the callee's."""
 
     args: Variadic
@@ -126,15 +126,15 @@ class Call(Op, name="call", traits=None):
         module = self.operation
         while module.parent is not None:
             module = module.parent
-        function = ir.SymbolTable(module)[self.callee] if self.callee in ir.SymbolTable(module) else None
-        check(function is not None, "callee", "the name of a function of the module", self.callee)
-        signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)  # type: ignore[union-attr]
+        functions = ir.SymbolTable(module)
+        check(self.callee in functions, "callee", "the name of a function of the module", self.callee)
+        signature = ir.FunctionType(ir.TypeAttr(functions[self.callee].attributes["function_type"]).value)
         found = [v.type for v in self.operation.operands]
         check(list(signature.inputs) == found, f"operands of @{self.callee}", list(map(str, signature.inputs)), list(map(str, found)))
         return [TensorType.from_mlir(t) for t in signature.results]
 
 
-class Yield(Op, name="yield", traits=[ir.IsTerminatorTrait]):
+class Yield(Op, name="yield"):
     """Ends the region of relay.fused or relay.if with its results."""
 
     values: Variadic

@@ -29,12 +29,12 @@ from relayc.frontend.onnx import (
     transform,
     unary,
 )
-from relayc.frontend.onnx.core import CONVERTERS, converter
+from relayc.frontend.onnx.core import CONVERTERS, Tensor, constant, converter, emit
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.graph import Importer, Progress
 from relayc.frontend.onnx.model import ModelLike, load
 
-__all__ = ["OnnxError", "SupportedOperator", "converter", "from_onnx", "supported_operators"]
+__all__ = ["OnnxError", "SupportedOperator", "Tensor", "constant", "converter", "emit", "from_onnx", "supported_operators"]
 FAMILIES = (activation, binary, conv, create, dense, image, indexing, norm, pool, quantize, reduce, scan, sort, structure, transform, unary)
 """The modules that register converters."""
 

@@ -102,7 +102,8 @@ class Tensor:
 
 
 def _enter(tensor: Tensor) -> ir.Value:
-    with ir.Location.name(tensor.name or "constant"):
+    # A constant made inside a converter belongs to the node, another one is known by its own name.
+    with ir.Location.name(tensor.name) if tensor.name else ir.Location.current:
         return _MODULE.get().constant(np.asarray(tensor.array, order="C"), tensor.name or "const")
 
 

@@ -73,6 +73,12 @@ def Compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor
     return emit("take", data, constant(chosen.astype(np.int64)), axis=along, mode="clip")
 
 
+@converter(since=9)
+def NonZero(x: Tensor) -> Tensor:
+    """The positions of the elements that are not 0, of a tensor known at import: their number is the result's shape."""
+    return constant(np.stack(np.nonzero(np.atleast_1d(known(x, "X")))), "int64")
+
+
 @converter(since=10)
 def ReverseSequence(x: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """Reverses the first `sequence_lens[b]` steps of each entry b of the batch: a gather at computed positions."""

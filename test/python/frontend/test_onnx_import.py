@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 from onnx_models import branches, model_of, relu, weighted
 
-from relayc.frontend.onnx import from_onnx, supported_operators
+from relayc.frontend.onnx import constant, converter, emit, from_onnx, supported_operators
 
 
 def operations(mod):
@@ -138,6 +138,12 @@ def test_a_constant_output_is_a_constant():
     assert names_of(mod) == ["relay.constant", "func.return"]
 
 
+def test_positions_of_a_known_tensor_are_known():
+    nodes = [helper.make_node("NonZero", ["mask"], ["p"]), helper.make_node("Cast", ["p"], ["y"], to=1)]
+    mod = from_onnx(model_of(nodes, {"x": [2]}, initializers={"mask": np.array([[0, 1], [1, 0]])}))
+    assert result_type(mod) == "tensor<2x2xf32>"
+
+
 # ---- semantics that changed between operator sets -------------------------------------------------------------------------------------
 
 
@@ -190,6 +196,19 @@ def test_a_function_body_that_depends_on_the_types_is_expanded():
 @pytest.mark.parametrize(("condition", "operator"), [(True, "exp"), (False, "log")])
 def test_a_branch_with_a_known_condition_is_taken_at_import(condition, operator):
     assert built(from_onnx(branches(condition))) == [operator]
+
+
+def test_a_converter_from_outside_is_used_for_its_domain():
+    @converter(domain="test.outside", since=2)
+    def Double(x, *, times=2.0):
+        return emit("multiply", x, constant(times, x.dtype))
+
+    node = helper.make_node("Double", ["x"], ["y"], name="twice", domain="test.outside")
+    model = model_of([node], {"x": [2]})
+    model.opset_import.append(helper.make_opsetid("test.outside", 2))
+    mod = from_onnx(model)
+    assert built(mod) == ["multiply"]
+    assert {str(op.operation.location) for op in operations(mod)[:2]} == {'loc("twice")'}
 
 
 # ---- models ---------------------------------------------------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
 """te -> tir: a schedule for each kernel; importing the package registers the specialised ones, those asked first first."""
 
 from relayc.pipelines.schedule import microkernel as microkernel
+from relayc.pipelines.schedule import window as window

@@ -54,7 +54,7 @@ class Contraction:
       a, b: the operands: A along rows, B along columns.
       variables: loop variable of each loop of the contraction.
       batch, rows, columns: parallel loops, outermost first; each of rows and columns groups loops that collapse to one (the last variable
-        of a group stands for it).
+        of a group stands for it). There is one group of columns, or two where the output is blocked by channels: blocks, and within a block.
       reduction: reduction loops; those in `checked` first, as paddings bound them.
     """
 
@@ -75,7 +75,7 @@ class Contraction:
 
     @property
     def column_extent(self) -> int:
-        return self.columns[0][1]
+        return prod(extent for _, extent in self.columns)
 
     @property
     def row_extent(self) -> int:
@@ -83,7 +83,15 @@ class Contraction:
 
     @property
     def column(self) -> Var:
-        return self.columns[0][0][-1]
+        """The variable that lanes run along."""
+        return self.columns[-1][0][-1]
+
+    def column_point(self, column: Index) -> dict[Var, Index]:
+        """Indices of the column loops at a column. Raises NotStructured where a vector would span two blocks."""
+        if len(self.columns) == 1:
+            return {self.column: column}
+        outer, inner = split_exactly(column, self.columns[-1][1])
+        return {self.columns[0][0][-1]: outer, self.column: inner}
 
     @property
     def depth(self) -> int:
@@ -178,7 +186,7 @@ def same_order(node: Node, wanted: Node) -> bool:
     if node.kind != "generic" or node.is_reduction:
         return False
     structured = node.structured
-    if structured.captured or any(op.operation.name == "linalg.index" for op in structured.block.operations):
+    if structured.captured:
         return False
     identity = ir.AffineMap.get_identity(len(structured.extents))
     if structured.output_maps[node.position] != identity:
@@ -244,11 +252,19 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     accesses.irregular |= epilogue.found.irregular
     result.rows = collapse(rows, [v.high + 1 for v in rows], accesses, [store])
     result.columns = collapse(columns, [v.high + 1 for v in columns], accesses, [store])
-    if len(result.columns) != 1:
+    if not _is_one_axis(result.columns, b.offset):
         return None
     result.checked = {v for index, _ in a.checks for v in index.terms if v in reduction}
     result.reduction = [v for v in reduction if v in result.checked] + [v for v in reduction if v not in result.checked]
     return result
+
+
+def _is_one_axis(columns: list[tuple[list[Var], int]], offset: Index) -> bool:
+    """Whether the columns are one axis of B: one group of loops, or blocks of it and the place within a block."""
+    if len(columns) == 2:
+        (outer, _), (inner, extent) = columns
+        return offset.coefficient(outer[-1]) == offset.coefficient(inner[-1]) * extent
+    return len(columns) == 1
 
 
 def pack(contraction: Contraction, array: np.ndarray, out: np.ndarray) -> None:

@@ -41,8 +41,8 @@ def zero(type_: ir.Type) -> Value:
 
 
 def broadcast(value: Value, width: int) -> Value:
-    """A scalar as a vector of `width` equal lanes; vectors as they are."""
-    return value if is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
+    """A scalar as a vector of `width` equal lanes (as itself for one lane); vectors as they are."""
+    return value if width == 1 or is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
 
 
 def materialize(index: Index) -> Value:

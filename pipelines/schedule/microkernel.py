@@ -30,6 +30,10 @@ PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
 
 
+_COLUMN = Var(0, 0, name="column")
+"""Key of the first column of the block in a point."""
+
+
 @dataclass(frozen=True)
 class Tile:
     """Tunable numbers: rows and vectors of columns of a tile, lanes of a vector."""
@@ -72,6 +76,10 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     return Tile(rows, vectors, lanes)
 
 
+def _is_contiguous(contraction: Contraction) -> bool:
+    return len(contraction.columns) == 1 and contraction.b.offset.coefficient(contraction.column) == 1
+
+
 def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> float:
     """Share of lanes and rows that do useful work in these roles, lower where B would have to be packed at run time."""
     tile = default_tile(contraction, target)
@@ -80,7 +88,7 @@ def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> flo
     if contraction.b.node.kind == "arg" and is_param(kernel, contraction.b.node.position):
         ready = 1.0
     else:
-        ready = 1.0 if contraction.b.offset.coefficient(contraction.column) == 1 else 0.6
+        ready = 1.0 if _is_contiguous(contraction) else 0.6
     contiguous = 1.0 if contraction.store_stride(contraction.column) == 1 else 0.9
     return lanes * ready * contiguous
 
@@ -107,7 +115,7 @@ class _Emission:
         self.blocks = -(-contraction.column_extent // tile.width)
         b = contraction.b
         self.packs_param = b.node.kind == "arg" and is_param(kernel, b.node.position)
-        self.in_place = not self.packs_param and b.node.kind == "arg" and b.offset.coefficient(contraction.column) == 1
+        self.in_place = not self.packs_param and b.node.kind == "arg" and _is_contiguous(contraction)
         self.panel = contraction.depth * tile.width
         self.element_bytes = b.node.element.width // 8
 
@@ -205,7 +213,7 @@ class _Emission:
                     scf.YieldOp([])
 
     def columns_code(self, block: Index, columns: list[tuple[int, int]], point: dict[Var, Index], rows: list) -> None:
-        point = {**point, self.c.column: block * self.tile.width}
+        point = {**point, _COLUMN: block * self.tile.width}
         self.panel_start = self.panel_offset(block, point)
         if not self.packs_param and not self.in_place:
             self.pack_panel(columns, point)
@@ -227,8 +235,8 @@ class _Emission:
             step = linearize([inner.get(v, Index()) for v in self.c.reduction], [v.high + 1 for v in self.c.reduction])
             for start, lanes in columns:
                 with self.evaluator.lanes(lanes) as lane:
-                    column = inner[self.c.column] + start + (Index.of(lane) if lanes > 1 else Index())
-                    value = self.evaluator.at(self.c.b.node, self.substitute(self.c.b.indices, {**inner, self.c.column: column}))
+                    column = inner[_COLUMN] + start + (Index.of(lane) if lanes > 1 else Index())
+                    value = self.evaluator.at(self.c.b.node, self.substitute(self.c.b.indices, {**inner, **self.c.column_point(column)}))
                     at = self.panel_start + step * width + start + (Index.of(lane) if lanes > 1 else Index())
                     self.evaluator.store(value, self.packed, at)
 
@@ -373,7 +381,7 @@ class _Emission:
         with self.evaluator.lanes(lanes) as lane:
             along = Index.of(lane) if lanes > 1 else Index()
             if self.in_place:
-                at = {**point, c.column: point[c.column] + start + along}
+                at = {**point, **c.column_point(point[_COLUMN] + start + along)}
                 value = self.evaluator.at(c.b.node, self.substitute(c.b.indices, at))
             else:
                 step = linearize([point.get(v, Index()) for v in c.reduction], [v.high + 1 for v in c.reduction])
@@ -433,7 +441,7 @@ class _Emission:
 
     def output_point(self, point: dict[Var, Index], start: int, lane: Var) -> list[Index]:
         c = self.c
-        at = {**point, c.column: point[c.column] + start + (Index.of(lane) if self.evaluator.width > 1 else Index())}
+        at = {**point, **c.column_point(point[_COLUMN] + start + (Index.of(lane) if self.evaluator.width > 1 else Index()))}
         dims = c.structured.output_dims(c.node.position)
         return [Index() if d is None else at.get(c.variables[d], Index()) for d in dims]
 

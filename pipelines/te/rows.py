@@ -35,6 +35,7 @@ class Rows:
 
     @property
     def kept(self) -> list[int]:
+        """The axes that tell the rows apart."""
         return [i for i in range(self.type.rank) if i not in self.axes]
 
     @property
@@ -51,11 +52,8 @@ class Rows:
         """A scalar of `dtype` (that of the tensors) in the dtype in which rows are computed."""
         return scalar.convert(value, dtype or self.type.dtype, self.wide)
 
-    def narrow(self, value: Value) -> Value:
-        """The inverse of `widen`."""
-        return scalar.convert(value, self.wide, self.type.dtype)
-
     def constant(self, value: float) -> Value:
+        """A constant in the dtype in which rows are computed."""
         return scalar.constant(value, self.wide)
 
     def reduce(

@@ -27,6 +27,16 @@ def nest(shape: Sequence[int], carried: Sequence[Value], body: Callable[..., Seq
     return list(level([], carried))
 
 
+def when(condition: Value, carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+    """if condition: carried = body(*carried). Gives `carried` after it."""
+    op = scf.IfOp(condition, [v.type for v in carried], has_else=True)
+    with ir.InsertionPoint(op.then_block):
+        scf.YieldOp(list(body(*carried)))
+    with ir.InsertionPoint(op.else_block):
+        scf.YieldOp(list(carried))
+    return list(op.results)
+
+
 def insert(value: Value, into: Value, indices: Sequence[Value]) -> Value:
     """`into` with one element replaced."""
     return tensor.InsertOp(value, into, list(indices)).result

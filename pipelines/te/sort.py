@@ -1,4 +1,4 @@
-"""Compute rules of sorting: a bottom-up merge sort of indices, stable and O(n log n), line by line."""
+"""Compute rules of sorting, line by line and stable: a bottom-up merge sort of indices, O(n log n); for a few of many, an insertion."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,10 +9,14 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
 from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, integer_of
-from relayc.pipelines.te.loops import along, insert, loop, nest
+from relayc.pipelines.te.loops import along, insert, loop, nest, when
 
 _ORDER = "int64"
 """dtype of the indices while they are sorted."""
+
+
+_FEW = 32
+"""Up to so many elements of a line at least four times as long are found by insertion: most elements then cost one comparison."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,32 @@ def _sort_line(s: _Sorting, line: list[Value], work: Value) -> tuple[Value, Valu
     return loop(zero, index_constant(passes), one, [work], double)[0], index_constant(passes % 2)
 
 
+def _select_line(s: _Sorting, line: list[Value], work: Value, count: int) -> Value:
+    """Leaves in the row of `work` the indices of the first `count` elements of a line in their order."""
+    zero, one = index_constant(0), index_constant(1)
+    entries = index_constant(count)
+    # Entries that are not filled yet are compared, without effect on the result, so they must be valid indices.
+    work = loop(zero, entries, one, [work], lambda p, work: [insert(integer_of(zero, _ORDER), work, [zero, p])])[0]
+
+    def put(i: Value, work: Value) -> list[Value]:
+        def shift(p: Value, work: Value, moving: Value, shifting: Value) -> list[Value]:
+            here = extract(work, [zero, p])
+            free = _not(_less(p, i))
+            shifting = arith.OrIOp(arith.OrIOp(shifting, free).result, s.before(s.key(line, moving), s.key(line, here))).result
+            work = insert(scalar.select(shifting, moving, here), work, [zero, p])
+            return [work, scalar.select(shifting, here, moving), shifting]
+
+        not_yet = scalar.to_flag(scalar.constant(0, "bool"))
+        return loop(zero, entries, one, [work, integer_of(i, _ORDER), not_yet], shift)[:1]
+
+    def consider(i: Value, work: Value) -> list[Value]:
+        worst = extract(work, [zero, index_constant(count - 1)])
+        better = s.before(s.key(line, integer_of(i, _ORDER)), s.key(line, worst))
+        return when(arith.OrIOp(_less(i, entries), better).result, [work], lambda work: put(i, work))
+
+    return loop(zero, index_constant(s.size), one, [work], consider)[0]
+
+
 def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _Element]]) -> list[Value]:
     """The first `count` elements of each sorted line; `outputs` say type and element of each result."""
     source = operand_type(op)
@@ -105,9 +135,13 @@ def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _El
     outer, size, inner = along(source.shape, normalize_axis(op.axis, source.rank))
     s = _Sorting(reshape(data, (outer, size, inner)), size, source.dtype, not op.is_ascend)
     results = [empty(type_.with_shape((outer, count, inner))) for type_, _ in outputs]
+    few = count <= _FEW and 4 * count <= size
 
     def sort_line(line: list[Value], *carried: Value) -> list[Value]:
-        work, row = _sort_line(s, line, carried[-1])
+        if few:
+            work, row = _select_line(s, line, carried[-1], count), index_constant(0)
+        else:
+            work, row = _sort_line(s, line, carried[-1])
 
         def write(k: Value, *results: Value) -> list[Value]:
             at = extract(work, [row, k])
@@ -116,7 +150,8 @@ def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _El
         bounds = [index_constant(n) for n in (0, count, 1)]
         return [*loop(*bounds, carried[:-1], write), work]
 
-    found = nest((outer, inner), [*results, empty(TensorType((2, size), _ORDER))], sort_line)
+    work_type = TensorType((1, count) if few else (2, size), _ORDER)
+    found = nest((outer, inner), [*results, empty(work_type)], sort_line)
     return [reshape(value, type_.shape) for value, (type_, _) in zip(found, outputs, strict=False)]
 
 

@@ -19,6 +19,21 @@ func.func @main(%x: tensor<3x5xf32>) -> (tensor<3x5xf32>, tensor<3x5xi32>) {
 
 // -----
 
+// A few of many are inserted: an element that is not better than the worst of them costs one comparison.
+// CHECK-LABEL: func.func private @fused_topk(
+// CHECK: tensor.empty() : tensor<1x2xi64>
+// CHECK: arith.constant 50 : index
+// CHECK: arith.cmpf ogt
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: scf.yield
+func.func @main(%x: tensor<3x50xf32>) -> (tensor<3x2xi32>) {
+  %0 = "relay.topk"(%x) {k = 2, ret_type = "indices"} : (tensor<3x50xf32>) -> tensor<3x2xi32>
+  return %0 : tensor<3x2xi32>
+}
+
+// -----
+
 // Integers have no NaN; lines along an inner axis are views in three dimensions.
 // CHECK-LABEL: func.func private @fused_sort(
 // CHECK: tensor.empty() : tensor<2x5xi64>

@@ -64,6 +64,18 @@ def test_topk(k, axis, ascending):
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, axis))
 
 
+@pytest.mark.parametrize("k", [1, 2, 7, 32])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_few_of_many(k, ascending):
+    x = np.random.default_rng(k).integers(0, 40, (2, 300, 2)).astype("float32")
+    x[0, ::7] = np.nan
+    for line in (x, np.sort(x, 1), np.flip(np.sort(x, 1), 1).copy()):  # the orders of least and of most work
+        values, indices = run("topk", line, k=k, axis=1, is_ascend=ascending)
+        order = np.take(stable_order(line, 1, ascending), range(k), 1)
+        np.testing.assert_array_equal(indices, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(line, order, 1))
+
+
 def test_topk_gives_what_ret_type_says():
     x = np.random.default_rng(2).integers(0, 9, (3, 8))
     both = run("topk", x, k=4, dtype="int64")

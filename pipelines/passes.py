@@ -41,6 +41,7 @@ __all__ = [
     "functions",
     "load_passes",
     "module_pass",
+    "register_pass",
 ]
 
 DEFAULT_OPT_LEVEL = 3

@@ -1,5 +1,6 @@
 """Passes on the relay stage, one file each, named like their flags."""
 
+from relayc.pipelines.graph.alter_op_layout import alter_op_layout
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
 from relayc.pipelines.graph.combine_parallel_conv2d import combine_parallel_conv2d
 from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
@@ -14,9 +15,10 @@ from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.simplify_expr import simplify_expr
 from relayc.pipelines.graph.simplify_inference import simplify_inference
 from relayc.pipelines.graph.sink_reshapes import sink_reshapes
-from relayc.pipelines.passes import Sequential
+from relayc.pipelines.passes import Sequential, register_pass
 
 __all__ = [
+    "alter_op_layout",
     "canonicalize_ops",
     "combine_parallel_conv2d",
     "combine_parallel_dense",
@@ -52,10 +54,14 @@ def graph_pipeline() -> Sequential:
         simplify_expr,  # transposes that a reshape stood before
         combine_parallel_dense,
         combine_parallel_conv2d,
-        fold_constant,
+        alter_op_layout,
         canonicalize_ops,
+        fold_constant,
         eliminate_common_subexpr,
         dead_code_elimination,
         fuse_ops,
     ]
     return Sequential(passes, name="GraphPipeline")
+
+
+register_pass(graph_pipeline())

@@ -4,8 +4,6 @@ ONNX's MatMul of a [batch, length, in] tensor comes as reshape, product of matri
 the product's own shape, and the reshapes of successive products meet and cancel.
 """
 
-from collections.abc import Sequence
-
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import OPS, Op, Pattern, build, normalize_axis
 from relayc.dialects.relay.module import IRModule
@@ -92,7 +90,10 @@ def past_rows(op: Op, rw: Rewriter) -> Found:
 
 @RULES.on(*BROADCASTING)
 def past_broadcasting(op: Op, rw: Rewriter) -> Found:
-    """f(reshape(x), y) -> reshape(f(x, y')), where y' is y seen under the shape of x."""
+    """f(reshape(x), y) -> reshape(f(x, y')), where y' is y seen under the shape of x.
+
+    Where y' takes a reshape that is not there yet, this is done only if f can then fuse with the operator that gives x.
+    """
     operands = list(op.operation.operands)
     result = TensorType.of(op.result)
     for value in operands:
@@ -100,42 +101,53 @@ def past_broadcasting(op: Op, rw: Rewriter) -> Found:
         if reshape is None or TensorType.of(value).shape != result.shape:
             continue
         source: Shape = TensorType.of(reshape.data).shape  # type: ignore[assignment]
-        others = _operands_before(operands, source, result.shape, rw)  # type: ignore[arg-type]
-        if others is not None:
-            return reshape_to(build(op.relay_name, *others), result.shape)  # type: ignore[arg-type]
+        shapes = [_shape_before(v, source, result.shape) for v in operands]  # type: ignore[arg-type]
+        if None in shapes:
+            continue
+        free = all(_is_free(v, shape, result.shape, rw) for v, shape in zip(operands, shapes, strict=True))  # type: ignore[arg-type]
+        fuses = rw.used_once(value) and _is_fusible(reshape.data, rw)
+        if not free and (not fuses or any(_parts(v, result.shape, rw) for v in operands)):
+            continue
+        moved = [_seen_as(v, shape, result.shape, rw) for v, shape in zip(operands, shapes, strict=True)]  # type: ignore[arg-type]
+        return reshape_to(build(op.relay_name, *moved), result.shape)  # type: ignore[arg-type]
     return None
 
 
-def _operands_before(operands: Sequence[ir.Value], source: Shape, target: Shape, rw: Rewriter) -> list[ir.Value] | None:
-    """The operands under the shapes that they need in front of a reshape from `source` to `target`; None where one cannot be, or would lose
-    the operator that it fuses with."""
-    shapes = []
-    for value in operands:
-        type_ = TensorType.of(value)
-        shape = before_reshape(type_.shape, source, target) if type_.is_static else None  # type: ignore[arg-type]
-        if shape is None or _fuses_here(value, type_.shape, target, rw):  # type: ignore[arg-type]
-            return None
-        shapes.append(shape)
-    return [_seen_as(value, shape, rw) for value, shape in zip(operands, shapes, strict=True)]
+def _shape_before(value: ir.Value, source: Shape, target: Shape) -> Shape | None:
+    type_ = TensorType.of(value)
+    return before_reshape(type_.shape, source, target) if type_.is_static else None  # type: ignore[arg-type]
 
 
-def _fuses_here(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> bool:
-    """Whether the operator that gives a full operand would be fused with its user: a reshape between them would part the two."""
-    owner = value.owner
-    if not isinstance(owner, Op) or isinstance(owner, Constant) or rw.producer(value, "reshape") or shape != target:
-        return False
-    return owner.pattern <= Pattern.OUT_ELEMWISE_FUSABLE and rw.used_once(value)
-
-
-def _seen_as(value: ir.Value, shape: Shape, rw: Rewriter) -> ir.Value:
-    """`value` reshaped, what it was reshaped from where that has the shape; left alone where only leading ones would differ."""
+def _before(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> ir.Value | None:
+    """`value`, an operand beside a reshape to `target`, under another shape where that takes no new reshape: what it was reshaped from, or
+    itself where it is smaller than `target` and only lacks leading dimensions of 1."""
     own = TensorType.of(value).shape
-    if (1,) * (len(shape) - len(own)) + own == shape:
-        return value
     reshape = rw.producer(value, "reshape")
     if reshape is not None and TensorType.of(reshape.data).shape == shape:
         return reshape.data
-    return reshape_to(value, shape)
+    return value if own != target and (1,) * (len(shape) - len(own)) + own == shape else None
+
+
+def _seen_as(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> ir.Value:
+    found = _before(value, shape, target, rw)
+    return reshape_to(value, shape) if found is None else found
+
+
+def _is_free(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> bool:
+    """Whether seeing `value` under another shape takes no reshape at run time that is not there yet."""
+    return isinstance(value.owner, Constant) or _before(value, shape, target, rw) is not None
+
+
+def _is_fusible(value: ir.Value, rw: Rewriter) -> bool:
+    """Whether the operator that gives `value` may be fused with the only one that uses it."""
+    owner = value.owner
+    computes = isinstance(owner, Op) and not isinstance(owner, Constant) and owner.operation.name != "relay.reshape"
+    return computes and owner.pattern <= Pattern.OUT_ELEMWISE_FUSABLE and rw.used_once(value)
+
+
+def _parts(value: ir.Value, target: Shape, rw: Rewriter) -> bool:
+    """Whether a reshape of this operand would stand between it and the operator that gives it, with which its user fuses now."""
+    return TensorType.of(value).shape == target and _is_fusible(value, rw)
 
 
 @RULES.on("reshape")

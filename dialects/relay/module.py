@@ -30,8 +30,10 @@ def _bfloat16_elements(attribute: ir.DenseElementsAttr) -> np.ndarray:
     if body.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(body[3:-1]), numpy_dtype("bfloat16"))
     words = re.findall(r"0x[0-9A-Fa-f]+|[-+.0-9eE]+", body)
-    bits = [int(w, 16) if w.startswith("0x") else int(np.float32(w).view(np.uint32) >> 16) for w in words]
-    return np.array(bits, np.uint16).view(numpy_dtype("bfloat16"))
+    dtype = numpy_dtype("bfloat16")
+    # The decimals are the shortest that round to the element, not the element itself.
+    bits = [int(w, 16) if w.startswith("0x") else int(np.float64(w).astype(dtype).view(np.uint16)) for w in words]
+    return np.array(bits, np.uint16).view(dtype)
 
 
 def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:

@@ -1,0 +1,175 @@
+"""Operators as classes: building, reading and checking them from Python; constants and the parameter table."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.relay import OPS, IRModule, Op, Pattern, RelayError, TensorType, build
+from relayc.dialects.relay.base import Ints, Operand, View, broadcast_shapes
+from relayc.dialects.relay.module import dense_array, dense_attr
+
+ELEMENTWISE = """
+abs ceil floor round trunc sign negative exp log log2 log10 sqrt rsqrt sigmoid tanh sin cos tan asin acos atan sinh cosh asinh acosh atanh
+erf logical_not bitwise_not isnan isinf isfinite cast clip copy add subtract multiply divide floor_divide mod floor_mod power maximum
+minimum equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor
+left_shift right_shift where
+"""
+REDUCTIONS = "sum mean max min prod all any argmax argmin variance"
+
+
+@pytest.fixture
+def block():
+    """The entry block of a main with the arguments tensor<2x3xf32>, tensor<3xf32>, tensor<2x3xi1>; operators are built into it."""
+    text = "func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %c: tensor<2x3xi1>) { return }"
+    mod = IRModule.parse(text)
+    found = mod.main.regions[0].blocks[0]
+    with mod.context, ir.Location.name("node"), ir.InsertionPoint.at_block_begin(found):
+        yield found
+
+
+def test_every_operator_says_what_it_is():
+    for name, cls in OPS.items():
+        assert cls.__doc__, name
+        assert isinstance(cls.pattern, Pattern), name
+
+
+def test_patterns_are_relays():
+    assert {OPS[n].pattern for n in ELEMENTWISE.split()} == {Pattern.ELEMWISE, Pattern.BROADCAST}
+    assert {OPS[n].pattern for n in REDUCTIONS.split()} == {Pattern.COMM_REDUCE}
+
+
+def test_an_operator_reads_back_as_python(block):
+    data = block.arguments[0]
+    op = OPS["sum"](data, axis=[1], keepdims=True)
+    assert op.data == data
+    assert (op.axis, op.keepdims, op.exclude) == ((1,), True, False)
+    assert op.attrs() == {"axis": (1,), "keepdims": True, "exclude": False}
+    assert TensorType.of(op.result) == TensorType((2, 1), "float32")
+    assert op.source() == '"node"'
+
+
+def test_build_takes_relays_names_and_gives_results(block):
+    data = block.arguments[0]
+    assert TensorType.of(build("nn.batch_flatten", data)).shape == (2, 3)
+    values, indices = build("topk", data, k=2)
+    assert TensorType.of(indices).dtype == "int32"
+    assert TensorType.of(values).shape == (2, 2)
+
+
+def test_an_attribute_left_out_has_relays_default_or_none(block):
+    op = OPS["cumsum"](block.arguments[0])
+    assert op.axis is None
+    assert "axis" not in op.operation.attributes
+    assert op.exclusive is False
+
+
+@pytest.mark.parametrize("sections", [3, (1, 2)])
+def test_split_takes_a_number_or_indices(block, sections):
+    parts = build("split", block.arguments[1], indices_or_sections=sections)
+    assert len(parts) == 3
+    assert parts[0].owner.opview.indices_or_sections == sections
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "message"),
+    [
+        ("no.such", {}, "no operator 'no.such' in the relay dialect"),
+        ("exp", {"base": 2}, 'relay.exp at "node": no attribute base; it has none'),
+        ("sum", {"axes": (1,)}, "relay.sum .* no attribute axes; it has axis, keepdims, exclude"),
+        ("sum", {"axis": 1}, "attribute axis: expected a sequence of integers, found 1"),
+        ("sum", {"keepdims": 1}, "attribute keepdims: expected a bool, found 1"),
+        ("cast", {}, "attribute dtype: expected a string, found none"),
+        ("expand_dims", {"axis": True}, "attribute axis: expected an integer, found True"),
+        ("squeeze", {"axis": (0,)}, r"dimension 0: expected 1, found 2"),
+    ],
+)
+def test_a_wrong_operator_is_one_clear_error(block, name, attrs, message):
+    with pytest.raises(RelayError, match=message):
+        build(name, block.arguments[0], **attrs)
+
+
+def test_an_error_leaves_no_operation_behind(block):
+    with pytest.raises(RelayError):
+        build("add", block.arguments[0], block.arguments[2])
+    assert len(block.operations) == 1
+
+
+def test_a_type_that_no_dtype_names_is_refused():
+    with pytest.raises(RelayError, match="relay.copy .* element type of tensor<2xi7> is not one of"):
+        IRModule.parse('func.func @main(%a: tensor<2xi7>) { %0 = "relay.copy"(%a) : (tensor<2xi7>) -> tensor<2xi7>\nreturn }')
+
+
+def test_an_operator_can_be_added_from_outside():
+    class Scale(Op, name="test_scale", relay_name="test.scale"):
+        """data times a number."""
+
+        data: Operand
+        by: float = 2.0
+        axes: Ints = ()
+        pattern = Pattern.ELEMWISE
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.data
+
+    try:
+        text = 'func.func @main(%a: tensor<2xf32>) { %0 = "relay.test_scale"(%a) {by = 3.0} : (tensor<2xf32>) -> tensor<2xf32>\nreturn }'
+        mod = IRModule.parse(text)
+        found = mod.main.regions[0].blocks[0].operations[0]
+        assert isinstance(found, Scale)
+        assert (found.by, found.axes, found.relay_name) == (3.0, (), "test.scale")
+    finally:
+        del OPS["test_scale"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ([(2, 1), (3,)], (2, 3)),
+        ([(), (4, 5)], (4, 5)),
+        ([(None, 3), (1, 3)], (None, 3)),
+        ([(None,), (7,)], (7,)),
+        ([(0, 1), (1, 5)], (0, 5)),
+        ([(2, 1, 1), (3, 1), (4,)], (2, 3, 4)),
+    ],
+)
+def test_shapes_broadcast(shapes, expected):
+    assert broadcast_shapes(*shapes) == expected
+
+
+DTYPES = ("float32", "float64", "float16", "bfloat16", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (0, 2), (40,)])
+def test_elements_survive_as_an_attribute(dtype, shape):
+    array = (np.arange(np.prod(shape, dtype=int)).reshape(shape) * 3 % 7).astype(dtype)
+    with make_context(), ir.Location.unknown():
+        found = dense_array(dense_attr(array))
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(found, array)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_special_floats_survive_as_an_attribute(dtype):
+    array = np.array([np.inf, -np.inf, np.nan, -0.0, 1e-3, ml_dtypes.finfo(dtype).max], dtype)
+    with make_context(), ir.Location.unknown():
+        found = dense_array(dense_attr(array))
+    np.testing.assert_array_equal(found.view(f"uint{8 * array.itemsize}"), array.view(f"uint{8 * array.itemsize}"))
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**63 - 1, -(2**63)])
+def test_splats_keep_their_value(value):
+    with make_context(), ir.Location.unknown():
+        np.testing.assert_array_equal(dense_array(dense_attr(np.full((2, 2), value))), value)
+
+
+def test_large_constants_go_to_the_parameter_table(block):
+    mod = IRModule(ir.Module.create(ir.Location.unknown()))
+    small, large = mod.constant(np.zeros(4, np.float32)), mod.constant(np.arange(4096.0), "weight")
+    again = mod.constant(np.arange(4096.0) + 1, "weight")
+    assert (small.owner.opview.key, large.owner.opview.key, again.owner.opview.key) == (None, "weight", "weight.1")
+    np.testing.assert_array_equal(mod.value_of(again), np.arange(4096.0) + 1)
+    np.testing.assert_array_equal(mod.value_of(small), 0)
+    assert mod.value_of(block.arguments[0]) is None

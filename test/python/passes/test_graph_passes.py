@@ -1,0 +1,220 @@
+"""The graph passes on parameters and numbers: what lit cannot see in text."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from support import Const, program, run_program
+
+from relayc.dialects.relay import IRModule, build
+from relayc.pipelines import PassContext, find_pass
+from relayc.pipelines.graph.rewrite import Rules
+from relayc.pipelines.graph.sink_reshapes import before_reshape, regroup
+
+
+def apply(mod, *names, **options):
+    with PassContext(**options):
+        for name in names:
+            mod = find_pass(name)(mod)
+    mod.verify()
+    return mod
+
+
+def names_of(mod):
+    return [op.operation.name.removeprefix("relay.") for op in mod.main.regions[0].blocks[0].operations][:-1]
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+# ---- FoldConstant ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_folded_movement_is_a_view_of_the_parameter():
+    weight = normal(64, 32)
+    mod = apply(program(lambda x, w: [build("nn.dense", x, build("transpose", w))], [normal(4, 64), Const(weight)]), "FoldConstant")
+    (array,) = mod.params.values()
+    assert array.shape == (32, 64)
+    assert np.shares_memory(array, weight)
+
+
+def test_folding_drops_parameters_that_nothing_names():
+    a, b = normal(64, 32), normal(64, 32, seed=1)
+    mod = apply(program(lambda x, a, b: [build("add", x, build("multiply", a, b))], [normal(64, 32), Const(a), Const(b)]), "FoldConstant")
+    (array,) = mod.params.values()
+    np.testing.assert_array_equal(array, a * b)
+
+
+def test_folding_keeps_float32():
+    mod = apply(program(lambda x: [build("exp", build("sum", x))], [Const(normal(20, 20))]), "FoldConstant")
+    value = mod.value_of(mod.main.regions[0].blocks[0].operations[0].result)
+    assert value.dtype == np.float32
+
+
+def test_folding_does_not_copy_hundreds_of_megabytes():
+    weight = np.broadcast_to(np.float32(1), (8192, 8192))  # stands for 256 MB without taking them
+    mod = program(
+        lambda x, w: [build("nn.dense", x, build("reshape", build("transpose", w), newshape=(8192, 8192)))],
+        [normal(1, 8192), Const(weight)],
+    )
+    tracemalloc.start()
+    apply(mod, "CanonicalizeOps", "SimplifyExpr", "EliminateCommonSubexpr", "FoldConstant", "DeadCodeElimination")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+def test_growth_is_limited_by_the_config():
+    def outer(x, a, b):
+        return [build("add", x, build("multiply", a, b))]
+
+    arrays = [normal(512, 512), Const(normal(512, 1)), Const(normal(1, 512))]
+    assert names_of(apply(program(outer, arrays), "FoldConstant")) == ["constant", "add"]
+    kept = apply(program(outer, arrays), "FoldConstant", config={"relay.FoldConstant.max_growth": 1000})
+    assert names_of(kept) == ["constant", "constant", "multiply", "add"]
+
+
+def test_equal_parameters_become_one():
+    a = normal(64, 32)
+    mod = program(lambda x, a, b: [build("add", build("add", x, a), b)], [normal(64, 32), Const(a), Const(a.copy())])
+    mod = apply(mod, "EliminateCommonSubexpr", "DeadCodeElimination")
+    assert len(mod.params) == 1
+
+
+# ---- numerics through the whole pipeline ------------------------------------------------------------------------------------------------
+
+
+def same_with_and_without_passes(body, arrays, rtol=1e-5):
+    """Compiles at level 4 and at level 0 without the optional passes, and compares."""
+    optional = ["SimplifyExpr", "RecognizePatterns", "FoldScaleAxis", "SinkReshapes", "EliminateCommonSubexpr"]
+    with PassContext(opt_level=0, disabled_pass=optional):
+        expected = run_program(body, arrays, opt_level=0)
+    found = run_program(body, arrays, opt_level=4)
+    for a, b in zip(found, expected, strict=True):
+        # Factors in weights and other orders of sums: a few ulp of the largest value.
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * max(1.0, float(np.abs(b).max(initial=0))))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_scales_into_grouped_convolutions(groups, transposed):
+    x = normal(2, 4, 5, 6)
+    name, axis = ("nn.conv2d_transpose", "IOHW") if transposed else ("nn.conv2d", "OIHW")
+    weight = normal(4, 8 // groups, 3, 3, seed=1) if transposed else normal(8, 4 // groups, 3, 3, seed=1)
+    scale, bias, before = (Const(normal(n, 1, 1, seed=s)) for n, s in ((8, 2), (8, 3), (4, 4)))
+
+    def body(x, w, scale, bias, before):
+        conv = build(name, build("multiply", x, before), w, groups=groups, kernel_layout=axis)
+        return [build("multiply", build("add", conv, bias), scale)]
+
+    mod = apply(program(body, [x, Const(weight), scale, bias, before]), "FoldScaleAxis", "FoldConstant", "DeadCodeElimination")
+    assert [n for n in names_of(mod) if n != "constant"] == [name.replace(".", "_"), "add"]
+    same_with_and_without_passes(body, [x, Const(weight), scale, bias, before])
+
+
+def test_attention_with_heads_and_mask():
+    x, mask = normal(2, 6, 16), normal(2, 1, 1, 6, seed=9)
+    weights = [Const(normal(16, 16, seed=i)) for i in range(4)]
+    bias = Const(normal(16, seed=5))
+
+    def heads(x, w, bias, axes):
+        flat = build("nn.matmul", build("reshape", x, newshape=(12, 16)), w)
+        biased = build("add", build("reshape", flat, newshape=(2, 6, 16)), bias)
+        return build("transpose", build("reshape", biased, newshape=(2, 6, 4, 4)), axes=axes)
+
+    def body(x, mask, wq, wk, wv, wo, bias, scale):
+        q, k, v = heads(x, wq, bias, (0, 2, 1, 3)), heads(x, wk, bias, (0, 2, 3, 1)), heads(x, wv, bias, (0, 2, 1, 3))
+        q, k, v = (build("reshape", t, newshape=(8, *shape)) for t, shape in ((q, (6, 4)), (k, (4, 6)), (v, (6, 4))))
+        scores = build("reshape", build("nn.batch_matmul", q, k, transpose_b=False), newshape=(2, 4, 6, 6))
+        weights = build("nn.softmax", build("add", build("divide", scores, scale), mask))
+        context = build("nn.batch_matmul", build("reshape", weights, newshape=(8, 6, 6)), v, transpose_b=False)
+        context = build("transpose", build("reshape", context, newshape=(2, 4, 6, 4)), axes=(0, 2, 1, 3))
+        flat = build("nn.matmul", build("reshape", context, newshape=(12, 16)), wo)
+        return [build("add", build("reshape", flat, newshape=(2, 6, 16)), x)]
+
+    same_with_and_without_passes(body, [x, mask, *weights, bias, Const(np.float32(2))])
+
+
+def test_decomposed_norms_and_softmax():
+    def body(x, gamma, beta, eps, two, half):
+        mean = build("mean", x, axis=(-1,), keepdims=True)
+        centred = build("subtract", x, mean)
+        variance = build("mean", build("power", centred, two), axis=(-1,), keepdims=True)
+        norm = build("divide", centred, build("power", build("add", variance, eps), half))
+        layer = build("add", build("multiply", norm, gamma), beta)
+        exp = build("exp", build("subtract", layer, build("max", layer, axis=(1,), keepdims=True)))
+        return [build("divide", exp, build("sum", exp, axis=(1,), keepdims=True)), norm]
+
+    constants = [Const(np.float32(v)) for v in (1e-5, 2, 0.5)]
+    same_with_and_without_passes(body, [normal(4, 8, 16), Const(normal(16, seed=1)), Const(normal(16, seed=2)), *constants])
+
+
+def test_parallel_branches():
+    weights = [Const(normal(n, 8, seed=n)) for n in (3, 4, 5)]
+    biases = [Const(normal(n, seed=n)) for n in (3, 4, 5)]
+
+    def body(x, w0, w1, w2, b0, b1, b2):
+        return [build("add", build("nn.dense", x, w), b) for w, b in ((w0, b0), (w1, b1), (w2, b2))]
+
+    same_with_and_without_passes(body, [normal(4, 8), *weights, *biases])
+
+
+# ---- helpers ----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "groups"),
+    [
+        ((6, 4), (2, 3, 4), [((6,), (2, 3)), ((4,), (4,))]),
+        ((2, 1, 3), (6,), [((2, 1, 3), (6,))]),
+        ((4,), (1, 4, 1), [((), (1,)), ((4,), (4,)), ((), (1,))]),
+        ((0, 4), (4, 0), None),
+    ],
+)
+def test_regroup(source, target, groups):
+    found = regroup(source, target)
+    assert (found is None) == (groups is None)
+    if groups is not None:
+        assert sum((a for a, _ in found), ()) == source
+        assert sum((b for _, b in found), ()) == target
+        assert all(np.prod(a) == np.prod(b) for a, b in found)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((4,), (1, 4)), ((2, 3, 1), (6, 1)), ((2, 3, 4), (6, 4)), ((), (1, 1)), ((3, 1), None), ((2, 1, 4), None)]
+)
+def test_shape_before_a_reshape(shape, expected):
+    assert before_reshape(shape, (6, 4), (2, 3, 4)) == expected
+
+
+def test_rules_that_undo_each_other_end_with_a_warning():
+    rules = Rules("Loop")
+
+    @rules.on("negative")
+    def to_abs(op, rw):
+        return build("abs", op.data)
+
+    @rules.on("abs")
+    def to_negative(op, rw):
+        return build("negative", op.data)
+
+    mod = program(lambda x: [build("negative", x)], [normal(4)])
+    with mod.context, pytest.warns(RuntimeWarning, match="Loop: the rules do not come to an end"):
+        rules.apply(mod)
+    mod.verify()
+
+
+def test_rules_see_through_branches():
+    mod = IRModule.parse("""
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "relay.negative"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relay.if"(%c) ({
+    %2 = "relay.negative"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    "relay.yield"(%2) : (tensor<4xf32>) -> ()
+  }, {
+    "relay.yield"(%x) : (tensor<4xf32>) -> ()
+  }) : (tensor<i1>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}""")
+    assert names_of(apply(mod, "SimplifyExpr", "DeadCodeElimination")) == ["if"]

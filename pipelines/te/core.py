@@ -117,7 +117,10 @@ def generic(
     iterators: Sequence[str],
     body: Callable[..., Any],
 ) -> list[Value]:
-    """A linalg.generic; `iterators` are "parallel" or "reduction", `body` gets a scalar per input, then per output, and gives one per output."""
+    """A linalg.generic; `iterators` are "parallel" or "reduction".
+
+    `body` gets a scalar per input, then one per output, and gives one per output.
+    """
     array = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (*maps, *output_maps)])
     kinds = ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{k}>") for k in iterators])
     op = linalg.GenericOp([o.type for o in outputs], list(inputs), list(outputs), array, kinds)

@@ -96,7 +96,7 @@ def test_an_error_leaves_no_operation_behind(block):
 
 
 def test_a_type_that_no_dtype_names_is_refused():
-    with pytest.raises(RelayError, match="relay.copy .* element type of tensor<2xi7> is not one of"):
+    with pytest.raises(RelayError, match=r"relay.copy .* element type of tensor<2xi7> is not one of"):
         IRModule.parse('func.func @main(%a: tensor<2xi7>) { %0 = "relay.copy"(%a) : (tensor<2xi7>) -> tensor<2xi7>\nreturn }')
 
 

@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.access import Accesses, Analysis, collapse
 from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.graph import Kernel, Node, sources
+from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, sources
 from relayc.pipelines.schedule.index import Index, Var, linearize
 from relayc.pipelines.schedule.reduction import Reduction, combiners
 
@@ -106,6 +106,8 @@ class _Nest:
         self.accesses = self._analyse(node, [Index.of(v) for v in self.variables])
         self.reductions = _unique_reductions(self.accesses)
         used = {v for _, point in self.accesses.reductions for i in point for v in i.terms}
+        if not used <= set(self.variables):
+            raise NotStructured(f"a reduction of what another one computes, at {node.kind}")
         self.is_row = [bool(self.reductions) and (v in used or self._outer_of_row(i, used)) for i, v in enumerate(self.variables)]
         self.width = self._width()
 
@@ -336,7 +338,7 @@ class _Nest:
     def _reduce(self, points: list[Point], only: Node | None = None) -> None:
         """Computes the reductions at the points where the output at `points` reads them, and remembers their values."""
         for node in [only] if only is not None else self.reductions:
-            at = [self._reduction_point(node, p) for p in points]
+            at = [found for p in points for found in self._reduction_points(node, p)]
             unique = {tuple(i.key for i in p): p for p in at}
             if self.evaluator.width > 1 or not self.lanes_along_reduction:
                 found = Reduction(self.evaluator, node).across(list(unique.values()))
@@ -349,15 +351,14 @@ class _Nest:
     def _siblings(self, node: Node) -> list[Node]:
         return [n for n, _ in self.accesses.reductions if n.structured is node.structured]
 
-    def _reduction_point(self, node: Node, point: Point) -> Point:
-        template = next(p for n, p in self.accesses.reductions if n is node)
+    def _reduction_points(self, node: Node, point: Point) -> list[Point]:
+        """Where a reduction is read by what is computed at `point`."""
         values = dict(zip(self.variables, point, strict=True))
         result = []
-        for index in template:
-            total = Index(index.const)
-            for v, c in index.terms.items():
-                total += values[v] * c
-            result.append(total)
+        for read, template in self.accesses.reductions:
+            if read.structured is node.structured:
+                at = [sum((values[v] * c for v, c in index.terms.items()), Index(index.const)) for index in template]
+                result.append(at)
         return result
 
     def _store(self, assigned: list[dict[Var, Index]]) -> None:

@@ -163,7 +163,11 @@ class PassContext:
 
     def get(self, key: str) -> Any:
         """The value of a config key, its default where the context does not set it. Raises KeyError for a key never registered."""
-        return self.config[key] if key in self.config else CONFIG[key].default
+        if key in self.config:
+            return self.config[key]
+        if key not in CONFIG:
+            load_passes()
+        return CONFIG[key].default
 
     def enabled(self, pass_: "Pass | PassInfo") -> bool:
         """Whether a Sequential runs this pass: required, or of the level and not disabled."""

@@ -63,8 +63,15 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
         return max(rows * vectors / 2, (rows + vectors) / 2, 4)
 
     def cost(rows: int, vectors: int) -> float:
-        blocks = [vectors] * (vectors_needed // vectors) + [vectors_needed % vectors] * (vectors_needed % vectors > 0)
-        return sum(cycles(r, v) for r in _split(extent, rows) for v in blocks)
+        count = -(-extent // rows)
+        base, larger = divmod(extent, count)
+        blocks, left = divmod(vectors_needed, vectors)
+        return sum(
+            tiles * times * cycles(r, v)
+            for tiles, r in ((larger, base + 1), (count - larger, base))
+            for times, v in ((blocks, vectors), (1, left))
+            if tiles and times and v
+        )
 
     candidates = [
         (rows, vectors)

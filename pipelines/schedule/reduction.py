@@ -30,6 +30,8 @@ COMBINERS = {
 }
 UNROLL_LIMIT = 49
 """Reductions over at most this many points (a pooling or depthwise window) are unrolled, so that index checks fold."""
+UNROLLED_LOADS = 512
+"""Loads that an unrolled reduction may take; LLVM's time grows with the square of their number."""
 ACCUMULATORS = 4
 """Vectors accumulated side by side when the lanes run along the reduction, to hide the latency of the combiner."""
 
@@ -79,7 +81,7 @@ class Reduction:
         total = 1
         for extent in extents:
             total *= extent
-        if total <= UNROLL_LIMIT:
+        if total <= UNROLL_LIMIT and total * self._loads(points) <= UNROLLED_LOADS:
             for position in range(total):
                 index, rest = {}, position
                 for d, extent in reversed(list(zip(self.dims, extents, strict=True))):
@@ -88,6 +90,14 @@ class Reduction:
         else:
             accumulators = self._nest(bases, list(zip(self.dims, extents, strict=True)), {}, accumulators)
         return self._by_point(accumulators, len(points))
+
+    def _loads(self, points: Sequence[Sequence[Index]]) -> int:
+        """Loads of one step of the reduction; those without a vector load of their stride count once per lane."""
+        analysis = Analysis(list(self.evaluator.buffers))
+        for point in points:
+            analysis.visit(self.node, point)
+        lane, width = self.evaluator.lane, self.evaluator.width
+        return sum(1 if offset.coefficient(lane) in (-1, 0, 1, 2) else width for _, offset in analysis.found.offsets)
 
     def _by_point(self, values: Sequence[Value], count: int) -> list[list[Value]]:
         outputs = len(self.structured.inits)

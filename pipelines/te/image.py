@@ -136,14 +136,17 @@ class _Sampler:
             shift, _, whole = self.rounding
             table = np.clip(whole(table + np.float32(shift)), 0, self.axis.size - 1)
         here = np.arange(self.axis.out)
-        if (table == here).all():
+        if self.axis.out == 1 and 0 <= table[0] < self.axis.size and table[0] == int(table[0]):
+            return lambda d: ir.AffineExpr.get_constant(int(table[0]))
+        # The loop itself can only be the index where both have one length.
+        if self.axis.out == self.axis.size and (table == here).all():
             return lambda d: d
         if self.sampling.method != "nearest_neighbor":
             return None
-        first, up, down = int(table[0]), max(1, self.axis.out // self.axis.size), max(1, self.axis.size // self.axis.out)
-        if (table == here // up).all():
+        first, up, down = int(table[0]), self.axis.out // self.axis.size, self.axis.size // self.axis.out
+        if up > 1 and (table == here // up).all():
             return lambda d: ir.AffineExpr.get_floor_div(d, up)
-        if (table == here * down + first).all():
+        if down > 1 and (table == here * down + first).all():
             return lambda d: d * down + first
         return None
 
@@ -247,6 +250,8 @@ def _affine_index(form: Callable[[ir.AffineExpr], ir.AffineExpr], index: Value) 
     expr = form(dim(0))
     if isinstance(expr, ir.AffineDimExpr):
         return index
+    if isinstance(expr, ir.AffineConstantExpr):
+        return index_constant(expr.value)
     if isinstance(expr, ir.AffineFloorDivExpr):
         return arith.DivUIOp(index, index_constant(ir.AffineConstantExpr(expr.rhs).value)).result
     factor, first = form(ir.AffineExpr.get_constant(1)), form(ir.AffineExpr.get_constant(0))

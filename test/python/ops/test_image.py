@@ -43,6 +43,15 @@ def test_nearest_neighbor_rounds_as_onnx_runtime(rounding):
             np.testing.assert_array_equal(found, expected, err_msg=f"{mode} to {size}")
 
 
+def test_half_pixel_positions_of_tensorflow():
+    # Only operator set 11 has this mode; there, the unused inputs are empty.
+    x, unused = values((1, 1, 6, 9)), np.zeros(0, "float32")
+    mode = {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}
+    found = run("image.resize2d", x, size=(4, 13), method="nearest_neighbor", rounding_method="floor", **mode)
+    expected = onnx_run("Resize", x, unused, unused, np.array([1, 1, 4, 13]), opset=11, mode="nearest", nearest_mode="floor", **mode)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_given_scales_differ_from_the_ratio_of_sizes(method):
     x, scales = values((1, 2, 7, 5)), (1.7, 2.3)

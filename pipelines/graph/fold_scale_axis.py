@@ -21,10 +21,15 @@ _PRODUCTS = ["nn_dense", "nn_matmul"]
 _LINEAR = {f"relay.{name}" for name in _CONVOLUTIONS + _TRANSPOSED + _PRODUCTS}
 
 
-def is_constant(value: ir.Value) -> bool:
-    """Whether a value depends on constants alone (and FoldConstant will compute it)."""
+_CONSTANT_DEPTH = 8
+
+
+def is_constant(value: ir.Value, depth: int = _CONSTANT_DEPTH) -> bool:
+    """Whether a value is a constant, or made of constants by a few operators (as the rules here build them for FoldConstant)."""
     owner = value.owner
-    return isinstance(owner, Constant) or (isinstance(owner, Op) and owner.pure and all(map(is_constant, owner.operation.operands)))
+    if isinstance(owner, Constant) or not isinstance(owner, Op) or not owner.pure:
+        return isinstance(owner, Constant)
+    return depth > 0 and all(is_constant(v, depth - 1) for v in owner.operation.operands)
 
 
 def _linear(value: ir.Value, rw: Rewriter) -> Op | None:

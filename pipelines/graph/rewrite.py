@@ -26,6 +26,7 @@ from relayc.pipelines.passes import functions
 
 Found = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
+Shape = tuple[int, ...]
 
 _PAIRS = (("lhs", "rhs"), ("x", "y"))
 BROADCASTING = [name for name, op in OPS.items() if op.pattern == Pattern.BROADCAST and op.operand_names[-2:] in _PAIRS]
@@ -75,6 +76,25 @@ def reshape_to(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     if TensorType.of(value).shape == shape:
         return value
     return build("reshape", value, newshape=shape, allowzero=0 in shape)
+
+
+def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
+    """Splits two shapes of as many elements into the shortest runs of dimensions with equal products; None where a size is 0."""
+    if 0 in source or 0 in target:
+        return None
+    groups: list[tuple[Shape, Shape]] = []
+    i = j = 0
+    while i < len(source) or j < len(target):
+        start, a, b = (i, j), 1, 1
+        while a != b or (i, j) == start:
+            if a <= b and i < len(source):
+                a, i = a * source[i], i + 1
+            elif j < len(target):
+                b, j = b * target[j], j + 1
+            else:
+                break
+        groups.append((source[start[0] : i], target[start[1] : j]))
+    return groups
 
 
 def per_channel(value: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value | None:

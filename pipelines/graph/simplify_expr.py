@@ -1,7 +1,7 @@
 """SimplifyExpr: identities of arithmetic and of data movement.
 
-Arithmetic is left alone where the result would differ by more than the sign of a zero: a division becomes a multiplication only where the
-reciprocal is exact.
+Arithmetic is left alone where finite results would differ by more than the sign of a zero: a division becomes a multiplication only where
+the reciprocal is exact.
 """
 
 import math
@@ -14,7 +14,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, regroup, reshape_to
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SimplifyExpr")
@@ -243,6 +243,34 @@ def slice_of_concatenate(op: Op, rw: Rewriter) -> Found:
         if offset <= begin < end <= offset + size:
             return build("strided_slice", part, begin=(begin - offset,), end=(end - offset,), strides=(1,), axes=(axis,))
         offset += size
+    return None
+
+
+@RULES.on("reshape")
+def reshape_of_slice(op: Op, rw: Rewriter) -> Found:
+    """reshape(slice(x)) that splits the sliced axis at multiples of its inner part -> slice(reshape(x)).
+
+    The heads of a joint query, key and value: the reshape costs nothing there, and the slice fuses with the transpose behind it.
+    """
+    part = rw.producer(op.data, "strided_slice")
+    if part is None or not rw.used_once(op.data) or part.axes is None or len(part.axes) != 1 or part.slice_mode != "end":
+        return None
+    whole, sliced, result = _type(part.data), _type(op.data), _type(op.result)
+    if part.strides[:1] not in ((1,), ()) or not (whole.is_static and result.is_static):
+        return None
+    axis = normalize_axis(part.axes[0], whole.rank)
+    total: int = whole.shape[axis]  # type: ignore[assignment]
+    begin, end, _ = slice(part.begin[0], part.end[0]).indices(total)
+    position = source = 0
+    for before, after in regroup(sliced.shape, result.shape) or ():  # type: ignore[arg-type]
+        if before == (end - begin,) and source == axis and after:
+            inner = math.prod(after[1:])
+            if total % inner or begin % inner:
+                return None
+            shape = (*result.shape[:position], total // inner, *result.shape[position + 1 :])
+            view = reshape_to(part.data, shape)  # type: ignore[arg-type]
+            return build("strided_slice", view, begin=(begin // inner,), end=(end // inner,), strides=(1,), axes=(position,))
+        position, source = position + len(after), source + len(before)
     return None
 
 

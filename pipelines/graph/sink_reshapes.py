@@ -9,31 +9,10 @@ from relayc.dialects.relay.base import OPS, Op, Pattern, build, normalize_axis
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, Shape, regroup, reshape_to
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SinkReshapes")
-
-Shape = tuple[int, ...]
-
-
-def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
-    """Splits two shapes of as many elements into the shortest runs of dimensions with equal products; None where a size is 0."""
-    if 0 in source or 0 in target:
-        return None
-    groups: list[tuple[Shape, Shape]] = []
-    i = j = 0
-    while i < len(source) or j < len(target):
-        start, a, b = (i, j), 1, 1
-        while a != b or (i, j) == start:
-            if a <= b and i < len(source):
-                a, i = a * source[i], i + 1
-            elif j < len(target):
-                b, j = b * target[j], j + 1
-            else:
-                break
-        groups.append((source[start[0] : i], target[start[1] : j]))
-    return groups
 
 
 def before_reshape(shape: Shape, source: Shape, target: Shape) -> Shape | None:

@@ -210,3 +210,29 @@ func.func @keys(%q: tensor<4x8x16xf32>, %k: tensor<1x8x4x16xf32>) -> tensor<4x8x
   %2 = "relay.nn_batch_matmul"(%q, %1) {transpose_b = false} : (tensor<4x8x16xf32>, tensor<4x16x8xf32>) -> tensor<4x8x8xf32>
   return %2 : tensor<4x8x8xf32>
 }
+
+// -----
+
+// The heads of joint projections: the slice comes after the reshape, where the transpose can take it.
+// CHECK-LABEL: func.func @heads
+// CHECK: %[[R:.*]] = "relay.reshape"(%arg0) {{.*}} -> tensor<1x6x12x2xf32>
+// CHECK: %[[S:.*]] = "relay.strided_slice"(%[[R]]) {axes = array<i64: 2>, begin = array<i64: 4>, end = array<i64: 8>, {{.*}} -> tensor<1x6x4x2xf32>
+// CHECK: "relay.transpose"(%[[S]])
+func.func @heads(%x: tensor<6x24xf32>) -> tensor<1x4x6x2xf32> {
+  %0 = "relay.strided_slice"(%x) {begin = array<i64: 8>, end = array<i64: 16>, axes = array<i64: 1>} : (tensor<6x24xf32>) -> tensor<6x8xf32>
+  %1 = "relay.reshape"(%0) {newshape = array<i64: 1, 6, 4, 2>} : (tensor<6x8xf32>) -> tensor<1x6x4x2xf32>
+  %2 = "relay.transpose"(%1) {axes = array<i64: 0, 2, 1, 3>} : (tensor<1x6x4x2xf32>) -> tensor<1x4x6x2xf32>
+  return %2 : tensor<1x4x6x2xf32>
+}
+
+// -----
+
+// A slice that cuts through the inner part stays before the reshape.
+// CHECK-LABEL: func.func @cut_heads
+// CHECK: %[[S:.*]] = "relay.strided_slice"(%arg0)
+// CHECK: "relay.reshape"(%[[S]])
+func.func @cut_heads(%x: tensor<6x24xf32>) -> tensor<6x4x2xf32> {
+  %0 = "relay.strided_slice"(%x) {begin = array<i64: 7>, end = array<i64: 15>, axes = array<i64: 1>} : (tensor<6x24xf32>) -> tensor<6x8xf32>
+  %1 = "relay.reshape"(%0) {newshape = array<i64: 6, 4, 2>} : (tensor<6x8xf32>) -> tensor<6x4x2xf32>
+  return %1 : tensor<6x4x2xf32>
+}

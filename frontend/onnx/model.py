@@ -117,11 +117,10 @@ def load(model: ModelLike) -> Model:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise OnnxError(f"{path}: the file is empty", located=True)
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents:
-                # Read, not mapped: the model file may be written anew while its weights are in use.
-                return _load_buffer(
-                    contents, str(path), path.parent, lambda span: np.fromfile(path, np.uint8, span.length, offset=span.offset)
-                )
+            # Left to be closed with its last view: those of an error that is on its way live in its traceback.
+            contents = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        # Weights are read, not mapped: the model file may be written anew while they are in use.
+        return _load_buffer(contents, str(path), path.parent, lambda span: np.fromfile(path, np.uint8, span.length, offset=span.offset))
     except OSError as e:
         raise OnnxError(f"{path}: {e.strerror or e}", located=True) from None
 

@@ -59,6 +59,23 @@ def materialize(index: Index) -> Value:
     return create("affine.apply", [ir.IndexType.get()], [v.value for v in variables], {"map": amap})
 
 
+def transpose(rows: Sequence[Value]) -> list[Value]:
+    """The transpose of n vectors of n lanes (n a power of two), by interleaving blocks of 1, 2, 4, ... lanes."""
+    rows, n = list(rows), len(rows)
+    type_ = rows[0].type
+    block = 1
+    while block < n:
+        low = [lane if not lane & block else n + lane - block for lane in range(n)]
+        high = [lane + block if not lane & block else n + lane for lane in range(n)]
+        result = list(rows)
+        for i in range(n):
+            if not i & block:
+                for at, mask in ((i, low), (i + block, high)):
+                    result[at] = create("vector.shuffle", [type_], [rows[i], rows[i + block]], {"mask": ir.DenseI64ArrayAttr.get(mask)})
+        rows, block = result, block * 2
+    return rows
+
+
 @contextmanager
 def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Sequence[Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.

@@ -433,7 +433,7 @@ class _Emission:
         """Stores rows of lanes so that each lane's values, neighbours in memory along the rows, go out as vectors."""
         for first in range(0, len(values), lanes):
             group = [emit.broadcast(v, lanes) for v in values[first : first + lanes]]
-            columns = _transpose(group + [group[-1]] * (lanes - len(group)))
+            columns = emit.transpose(group + [group[-1]] * (lanes - len(group)))
             for k, column in enumerate(columns):
                 at = 0
                 for begin, width in _columns(len(group), lanes):
@@ -487,22 +487,3 @@ def _multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
     if not isinstance(element, ir.FloatType):
         return emit.create("arith.addi", [type_], [emit.create("arith.muli", [type_], [a, b]), accumulator])
     return emit.create("vector.fma" if emit.is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
-
-
-def _transpose(rows: Sequence[Value]) -> list[Value]:
-    """The transpose of n vectors of n lanes (n a power of two), by interleaving blocks of 1, 2, 4, ... lanes."""
-    rows, n = list(rows), len(rows)
-    type_ = rows[0].type
-    block = 1
-    while block < n:
-        low = [lane if not lane & block else n + lane - block for lane in range(n)]
-        high = [lane + block if not lane & block else n + lane for lane in range(n)]
-        result = list(rows)
-        for i in range(n):
-            if not i & block:
-                for at, mask in ((i, low), (i + block, high)):
-                    result[at] = emit.create(
-                        "vector.shuffle", [type_], [rows[i], rows[i + block]], {"mask": ir.DenseI64ArrayAttr.get(mask)}
-                    )
-        rows, block = result, block * 2
-    return rows

@@ -47,7 +47,7 @@ _HOMES = {
     "relayc.pipelines.target": ("Target",),
     "relayc.runtime": ("Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
 }
-_SUBPACKAGES = ("dialects", "frontend", "pipelines", "runtime", "tools")
+_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "runtime", "tools")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,10 +8,12 @@ from rich.table import Table
 
 from relayc.runtime import Profile
 
-_NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
+NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
+"""Options of a column of numbers."""
 
 
-def _table(title: str, **columns: dict[str, Any]) -> Table:
+def make_table(title: str, **columns: dict[str, Any]) -> Table:
+    """An empty table; `columns` are rich's options of each column by its heading."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, options in columns.items():
         table.add_column(name, **options)
@@ -28,7 +30,7 @@ def scaled(value: float) -> str:
 
 def stage_table(stats: Mapping[str, float]) -> Table:
     """Seconds per compilation stage, and their sum."""
-    table = _table("compilation", stage={}, seconds=_NUMBER)
+    table = make_table("compilation", stage={}, seconds=NUMBER)
     for stage, seconds in stats.items():
         table.add_row(stage, f"{seconds:.2f}")
     table.add_section()
@@ -41,14 +43,14 @@ def profile_table(profile: Profile) -> Table:
     columns: dict[str, dict[str, Any]] = {
         "kernel": {"overflow": "fold"},
         "operators": {"overflow": "fold"},
-        "FLOP": _NUMBER,
-        "bytes": _NUMBER,
-        "us": _NUMBER,
-        "GFLOP/s": _NUMBER,
-        "GB/s": _NUMBER,
-        "share": _NUMBER,
+        "FLOP": NUMBER,
+        "bytes": NUMBER,
+        "us": NUMBER,
+        "GFLOP/s": NUMBER,
+        "GB/s": NUMBER,
+        "share": NUMBER,
     }
-    table = _table("kernels", **columns)
+    table = make_table("kernels", **columns)
     for row in profile.rows:
         kernel = row.kernel
         table.add_row(

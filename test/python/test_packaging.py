@@ -12,7 +12,7 @@ import pytest
 import relayc
 
 ROOT = Path(relayc.__file__).parent
-IGNORED = {"test", "bench", "build", "dist"}
+IGNORED = {"test", "build", "dist"}
 
 
 def subpackages():

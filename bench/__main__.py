@@ -1,0 +1,199 @@
+"""The command `python -m relayc.bench`.
+
+    latency   whole models, engine against engine
+    ops       matrix products and convolutions, against the peak of the machine
+    compile   seconds and memory of a first compilation
+
+Exit codes: 0; 1 where an engine failed, or for an error in the arguments' files; 2 for a wrong command line.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # its stubs are a package of their own
+from rich.console import Console
+
+from relayc.bench.compilation import compilation_table, measure_compilation
+from relayc.bench.engines import ENGINES
+from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table
+from relayc.bench.machine import Peak, describe, load_average, measure_peak
+from relayc.bench.measure import Progress, Settings
+from relayc.bench.models import find_models
+from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
+from relayc.bench.report import write_json
+from relayc.pipelines.target import usable_cpus
+from relayc.tools.cli import make_console
+from relayc.tools.inputs import parse_shape
+
+BUSY = 0.5
+"""Load average from which a warning says that measurements are disturbed."""
+
+
+@contextmanager
+def status() -> Iterator[Progress]:
+    """Shows on stderr what is being done; nothing where that is not a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    with console.status("") as shown:
+        yield shown.update
+
+
+def _peak(arguments: argparse.Namespace, console: Console, progress: Progress) -> tuple[Peak, dict[str, Any]]:
+    """Measures and describes the machine, and prints both in a line."""
+    load = load_average()
+    if load is not None and load > BUSY:
+        print(f"relayc.bench: load average {load:.1f}: other processes disturb what is measured", file=sys.stderr)
+    progress("measuring the machine")
+    peak = measure_peak(arguments.threads)
+    machine = describe(peak)
+    rates = f"{peak.gflops:.0f} GFLOP/s f32, reads {peak.read_gbytes:.1f} GB/s, triad {peak.triad_gbytes:.1f} GB/s"
+    console.print(f"{machine['cpu']}, {machine['cpus']} CPUs; on {peak.threads} threads: {rates}\n", markup=False)
+    return peak, machine
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    return Settings(arguments.engines, arguments.threads, arguments.precision, arguments.rounds, arguments.runs)
+
+
+def _save(arguments: argparse.Namespace, machine: dict[str, Any], **results: Any) -> None:
+    if arguments.json is None:
+        return
+    given = {name: value for name, value in vars(arguments).items() if name not in ("action", "json", "plot")}
+    write_json(arguments.json, {"command": given.pop("command"), "arguments": given, "machine": machine, **results})
+
+
+def _report_errors(errors: Iterable[tuple[str, str, str | None]]) -> int:
+    """Prints the errors out of (case, engine, error) in a line each; gives the exit code."""
+    failed = [(case, engine, error) for case, engine, error in errors if error is not None]
+    for case, engine, error in failed:
+        print(f"relayc.bench: {case}: {ENGINES[engine].title}: {error}", file=sys.stderr)
+    return int(bool(failed))
+
+
+def latency(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench latency`."""
+    sources = find_models(arguments.models)
+    with status() as progress:
+        peak, machine = _peak(arguments, console, progress)
+        models = measure_models(sources, _settings(arguments), dict(arguments.shape), arguments.seed, progress)
+    console.print(latency_table(models, peak, arguments.precision))
+    summary = summarize(models, arguments.engines)
+    if summary:
+        console.print("", summary_table(summary), sep="\n")
+    results = [result for model in models for result in model]
+    _save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
+    if arguments.plot is not None:
+        plot_latency(models, arguments.plot)
+    return _report_errors((result.case, result.engine, result.error) for result in results)
+
+
+def ops(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench ops`."""
+    chosen = find_operations(arguments.sizes)
+    with status() as progress:
+        peak, machine = _peak(arguments, console, progress)
+        points = measure_operations(chosen, _settings(arguments), arguments.seed, progress)
+    console.print(operations_table(points, peak, arguments.precision))
+    _save(arguments, machine, results=[record for point in points for record in point.as_data(peak)])
+    if arguments.plot is not None:
+        plot_roofline(points, peak, arguments.plot)
+    return _report_errors((result.case, result.engine, result.error) for point in points for result in point.results)
+
+
+def compilation(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench compile`."""
+    sources = find_models(arguments.models)
+    with status() as progress:
+        _, machine = _peak(arguments, console, progress)
+        shapes = dict(arguments.shape)
+        records = measure_compilation(sources, arguments.engines, arguments.threads, arguments.precision, shapes, progress)
+    console.print(compilation_table(records))
+    _save(arguments, machine, results=records)
+    return _report_errors((record["case"], record["engine"], record["error"]) for record in records)
+
+
+# ---- the command line -------------------------------------------------------------------------------------------------------------
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
+    return int(text)
+
+
+def _engines(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    unknown = [name for name in names if name not in ENGINES]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f"expected engines out of {', '.join(ENGINES)}, found {text!r}")
+    return names
+
+
+def _add_common(parser: argparse.ArgumentParser, engines: str) -> None:
+    listed = f"of {', '.join(ENGINES)}, separated by commas (default {engines})"
+    parser.add_argument("--engines", type=_engines, default=_engines(engines), metavar="LIST", help=listed)
+    parser.add_argument("--threads", type=_count, default=usable_cpus(), metavar="N", help="threads of each engine (default: all CPUs)")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what engines that can choose compute in (default f32)")
+    parser.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    models = "light, test, files and patterns of files, separated by commas (default light)"
+    parser.add_argument("--models", default="light", metavar="LIST", help=models)
+    shape = "shape of an input with symbolic dimensions, in every model that has it; may be repeated"
+    parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape)
+
+
+def _add_rounds(parser: argparse.ArgumentParser, figure: str) -> None:
+    parser.add_argument("--rounds", type=_count, default=5, metavar="N", help="turns of each engine (default 5)")
+    parser.add_argument("--runs", type=_count, metavar="N", help="calls a round (default: as many as fit in 0.3 s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs (default 0)")
+    parser.add_argument("--plot", type=Path, metavar="OUT.png", help=figure)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m relayc.bench", description="Measure relayc and other engines.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    command = commands.add_parser("latency", help="whole models, engine against engine")
+    _add_models(command)
+    _add_common(command, "relayc,ort,openvino")
+    _add_rounds(command, "draw the latencies as bars")
+    command.set_defaults(action=latency)
+    command = commands.add_parser("ops", help="matrix products and convolutions, against the peak of the machine")
+    sizes = "sets of shapes, or shapes as MxNxK and CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS] (default all); see README.md"
+    command.add_argument("--sizes", default="all", metavar="LIST", help=sizes)
+    _add_common(command, "relayc,ort")
+    _add_rounds(command, "draw the roofline")
+    command.set_defaults(action=ops)
+    command = commands.add_parser("compile", help="seconds and memory of a first compilation")
+    _add_models(command)
+    _add_common(command, "relayc")
+    command.set_defaults(action=compilation)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs a command and returns its exit code; argparse ends the process with 2 for a wrong command line."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        missing = [ENGINES[name].package for name in arguments.engines if not ENGINES[name].is_installed]
+        if missing:
+            raise ModuleNotFoundError(f"engines that are not installed: {', '.join(missing)}; pip install 'relayc[bench]'")
+        return arguments.action(arguments, make_console())
+    except KeyboardInterrupt:
+        print("relayc.bench: interrupted", file=sys.stderr)
+        return 130
+    except (OSError, ValueError, ModuleNotFoundError, DecodeError) as error:
+        print(f"relayc.bench: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""`bench latency`: whole models, engine against engine."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from relayc.bench.engines import ENGINES
+from relayc.bench.machine import Peak
+from relayc.bench.measure import Progress, Result, Settings, measure_case
+from relayc.bench.models import Source, make_case
+from relayc.tools.tables import NUMBER, make_table
+
+MIB = 1 << 20
+
+
+def measure_models(
+    sources: Sequence[Source], settings: Settings, shapes: Mapping[str, Sequence[int]], seed: int, progress: Progress
+) -> list[list[Result]]:
+    """The results of each model. Raises ValueError for shapes that do not fit a model."""
+    found = []
+    for source in sources:
+        progress(f"{source.name}: preparing")
+        with source.file() as path:
+            found.append(measure_case(make_case(source.name, path, shapes, seed), settings, progress))
+    return found
+
+
+def fastest_other(results: Sequence[Result], engine: str) -> float | None:
+    """Seconds of the fastest engine but `engine` on a case."""
+    return min((r.seconds for r in results if r.engine != engine and r.seconds is not None), default=None)
+
+
+def ratio(results: Sequence[Result], engine: str, other: str | None = None) -> float | None:
+    """Time of an engine in that of another one (of the fastest other one by default); None where either has none."""
+    mine = next((r.seconds for r in results if r.engine == engine), None)
+    others = fastest_other(results, engine) if other is None else next((r.seconds for r in results if r.engine == other), None)
+    return None if mine is None or others is None else mine / others
+
+
+def flops_of(results: Sequence[Result]) -> int | None:
+    """Operations of a call, as relayc counts them; None where it did not run."""
+    return next((r.facts["flops"] for r in results if "flops" in r.facts), None)
+
+
+def ratio_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str) -> Table:
+    """One line per model and engine."""
+    table = make_table(
+        f"latency, batch 1, {peak.threads} threads, {precision}",
+        model={},
+        engine={},
+        **{name: NUMBER for name in ("ms", "ratio", "GFLOP/s", "peak", "MiB", "load s", "difference")},
+    )
+    for results in models:
+        flops = flops_of(results)
+        for i, result in enumerate(results):
+            head = [result.case if i == 0 else "", ENGINES[result.engine].title]
+            if result.seconds is None:
+                table.add_row(*head, "failed", end_section=i == len(results) - 1)
+                continue
+            rate = flops / result.seconds / 1e9 if flops else None
+            mark = "!" if result.agrees is False and precision == "f32" else ""
+            table.add_row(
+                *head,
+                f"{result.seconds * 1e3:.3f}",
+                ratio_text(ratio(results, result.engine)),
+                "" if rate is None else f"{rate:.1f}",
+                "" if rate is None else f"{rate / peak.gflops:.0%}",
+                f"{result.memory['resident'] / MIB:.0f}",
+                f"{result.facts['load_seconds']:.2f}",
+                "" if result.difference is None else f"{result.difference:.1e}{mark}",
+                end_section=i == len(results) - 1,
+            )
+    return table
+
+
+def summarize(models: Sequence[Sequence[Result]], engines: Sequence[str]) -> list[dict[str, Any]]:
+    """For each engine the geometric mean and the largest of its ratios: to the fastest other engine, and to each other one."""
+    found = []
+    for engine in engines:
+        others: list[str | None] = [None, *(e for e in engines if e != engine)]
+        for other in others if len(engines) > 2 else others[1:]:
+            ratios = [(value, results[0].case) for results in models if (value := ratio(results, engine, other)) is not None]
+            if ratios:
+                worst, model = max(ratios)
+                mean = math.exp(sum(math.log(value) for value, _ in ratios) / len(ratios))
+                entry = {"engine": engine, "other": other, "models": len(ratios), "geometric_mean": mean, "worst": worst}
+                found.append({**entry, "worst_model": model})
+    return found
+
+
+def summary_table(summary: Sequence[Mapping[str, Any]]) -> Table:
+    """The geometric means as a table."""
+    table = make_table("ratios over models", engine={}, against={}, models=NUMBER, **{"geometric mean": NUMBER, "worst": NUMBER, "of": {}})
+    for row in summary:
+        other = "the fastest other" if row["other"] is None else ENGINES[row["other"]].title
+        mean, worst = ratio_text(row["geometric_mean"]), ratio_text(row["worst"])
+        table.add_row(ENGINES[row["engine"]].title, other, str(row["models"]), mean, worst, row["worst_model"])
+    return table
+
+
+def plot_latency(models: Sequence[Sequence[Result]], path: Path) -> None:
+    """Bars of the latency of each engine in that of the fastest one, with milliseconds on them."""
+    from relayc.bench.plots import figure
+
+    shown = [results for results in models if any(r.seconds for r in results)]
+    engines = list(dict.fromkeys(r.engine for results in shown for r in results))
+    width = 0.8 / max(1, len(engines))
+    with figure(path, (max(6.0, 1.1 * len(shown) + 2), 4.5)) as axes:
+        for k, engine in enumerate(engines):
+            bars = []
+            for x, results in enumerate(shown):
+                best = min(r.seconds for r in results if r.seconds is not None)
+                bars += [(x, r.seconds, r.seconds / best) for r in results if r.engine == engine and r.seconds is not None]
+            at = [x + (k - (len(engines) - 1) / 2) * width for x, _, _ in bars]
+            drawn = axes.bar(at, [height for _, _, height in bars], width, label=ENGINES[engine].title, color=f"C{k}")
+            axes.bar_label(drawn, [f"{seconds * 1e3:.3g}" for _, seconds, _ in bars], fontsize=7, rotation=90, padding=2)
+        axes.axhline(1, color="grey", linewidth=0.8)
+        axes.set_xticks(range(len(shown)), [results[0].case for results in shown], rotation=30, ha="right")
+        axes.set_ylabel("time / time of the fastest engine")
+        axes.set_title("latency (labels in ms)")
+        axes.margins(y=0.15)
+        axes.legend()

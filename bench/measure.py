@@ -1,0 +1,126 @@
+"""Engines on one case: loaded in processes of their own, checked against the reference, measured in turns."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relayc.bench.engines import ENGINES, REFERENCE, Job
+from relayc.bench.models import Case
+from relayc.bench.worker import EngineError, EngineProcess
+from relayc.tools.reference import compare
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure: engines by name, threads of each, "f32" or "bf16", rounds, and calls a round (None: as many as fit in some time)."""
+
+    engines: tuple[str, ...]
+    threads: int
+    precision: str = "f32"
+    rounds: int = 5
+    runs: int | None = None
+
+
+@dataclass
+class Result:
+    """One engine on one case.
+
+    Attributes:
+      error: why there are no numbers; then the others are absent or empty.
+      facts: what the engine's process tells when the model is loaded: seconds, memory, for relayc also flops and stages.
+      rounds: seconds of every call, by round.
+      memory: bytes resident after the last call; see relayc.bench.worker.memory.
+      difference: largest absolute difference of an output from the reference; None without the reference.
+      agrees: whether the outputs are within the tolerances for f32 (see relayc.tools.reference).
+    """
+
+    case: str
+    engine: str
+    error: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    rounds: list[list[float]] = field(default_factory=list)
+    memory: dict[str, int] = field(default_factory=dict)
+    difference: float | None = None
+    agrees: bool | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Median over the calls of all rounds."""
+        calls = [s for seconds in self.rounds for s in seconds]
+        return statistics.median(calls) if calls and self.error is None else None
+
+    def as_data(self) -> dict[str, Any]:
+        """The result as plain data; of the rounds their number of calls, median and least."""
+        data = asdict(self)
+        data["rounds"] = [{"calls": len(r), "median_seconds": statistics.median(r), "least_seconds": min(r)} for r in self.rounds]
+        return {**data, "median_seconds": self.seconds}
+
+
+def job_of(case: Case, engine: str, threads: int, precision: str) -> Job:
+    """What a process of `engine` is to do for a case."""
+    return Job(engine, str(case.path), case.inputs, case.shapes, case.symbols, threads, precision)
+
+
+def measure_case(case: Case, settings: Settings, progress: Progress = lambda text: None) -> list[Result]:
+    """Measures the engines on a case; gives a result for each, in order. An engine that fails has its error there."""
+    results = {engine: Result(case.name, engine) for engine in settings.engines}
+    with ExitStack() as stack:
+        running: dict[str, EngineProcess] = {}
+        outputs: dict[str, list[np.ndarray]] = {}
+        for engine, result in results.items():
+            progress(f"{case.name}: {ENGINES[engine].title} loads")
+            process = stack.enter_context(EngineProcess(job_of(case, engine, settings.threads, settings.precision)))
+            try:
+                result.facts = process.load()
+                outputs[engine] = process.outputs()
+                running[engine] = process
+            except EngineError as error:
+                result.error = str(error)
+        reference = outputs[REFERENCE] if REFERENCE in outputs else _reference(case, settings.threads)
+        for engine, found in outputs.items():
+            _check(results[engine], found, reference)
+        outputs.clear()
+        for turn in range(settings.rounds):
+            for engine, process in list(running.items()):
+                progress(f"{case.name}: round {turn + 1} of {settings.rounds}, {ENGINES[engine].title}")
+                try:
+                    results[engine].rounds.append(process.measure(settings.runs))
+                except EngineError as error:
+                    results[engine].error = str(error)
+                    del running[engine]
+        for engine, process in running.items():
+            results[engine].memory = process.memory()
+    return list(results.values())
+
+
+def _reference(case: Case, threads: int) -> list[np.ndarray] | None:
+    """Outputs of the reference engine; None where it is not installed or fails."""
+    if not ENGINES[REFERENCE].is_installed:
+        return None
+    try:
+        with EngineProcess(job_of(case, REFERENCE, threads, "f32")) as process:
+            process.load()
+            return process.outputs()
+    except EngineError:
+        return None
+
+
+def _check(result: Result, outputs: Sequence[np.ndarray], reference: Sequence[np.ndarray] | None) -> None:
+    """Enters how far outputs are from the reference, or as an error that they differ in number or shape."""
+    if reference is None:
+        return
+    if len(outputs) != len(reference):
+        result.error = f"expected {len(reference)} outputs as of the reference, found {len(outputs)}"
+        return
+    try:
+        found = compare(*({str(i): value for i, value in enumerate(values)} for values in (outputs, reference)))
+    except ValueError as error:
+        result.error = str(error)
+        return
+    result.difference, result.agrees = found.difference, found.agrees

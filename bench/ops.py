@@ -1,0 +1,250 @@
+"""`bench ops`: matrix products and convolutions one by one, against what the machine can do.
+
+Each is an ONNX model of one operator whose weight is a constant, so that engines may pack it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from rich.table import Table
+
+from relayc.bench.engines import ENGINES
+from relayc.bench.latency import ratio, ratio_text
+from relayc.bench.machine import Peak
+from relayc.bench.measure import Progress, Result, Settings, measure_case
+from relayc.bench.models import make_case
+from relayc.tools.tables import NUMBER, make_table
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """f32 [m, k] times a constant [k, n]."""
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of data, weight and result."""
+        return (self.m, self.k), (self.k, self.n), (self.m, self.n)
+
+    def node(self) -> onnx.NodeProto:
+        return helper.make_node("MatMul", ["x", "w"], ["y"])
+
+
+@dataclass(frozen=True)
+class Conv:
+    """f32 convolution of one image [channels, size, size] by `filters` square windows, padded so that stride 1 keeps the size."""
+
+    channels: int
+    size: int
+    filters: int
+    kernel: int
+    stride: int = 1
+    groups: int = 1
+
+    @property
+    def name(self) -> str:
+        groups = f"g{self.groups}" if self.groups > 1 else ""
+        return f"{self.channels}x{self.size}-{self.filters}k{self.kernel}s{self.stride}{groups}"
+
+    @property
+    def flops(self) -> int:
+        _, weight, result = self.shapes
+        return 2 * prod(result) * prod(weight[1:])
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of data, weight and result."""
+        out = (self.size + 2 * (self.kernel // 2) - self.kernel) // self.stride + 1
+        weight = (self.filters, self.channels // self.groups, self.kernel, self.kernel)
+        return (1, self.channels, self.size, self.size), weight, (1, self.filters, out, out)
+
+    def node(self) -> onnx.NodeProto:
+        attributes: dict[str, Any] = {"strides": [self.stride] * 2, "pads": [self.kernel // 2] * 4, "group": self.groups}
+        return helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
+
+
+Operation = Gemm | Conv
+
+SETS: dict[str, tuple[Operation, ...]] = {
+    "square": tuple(Gemm(n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)),
+    # BERT-base and ViT: projections, the two halves of the feed-forward part; rows that fill no tile.
+    "skinny": (
+        Gemm(128, 768, 768),
+        Gemm(128, 3072, 768),
+        Gemm(128, 768, 3072),
+        Gemm(197, 768, 768),
+        Gemm(16, 768, 768),
+        Gemm(7, 1000, 512),
+    ),
+    # One token of a decoder, and the classifiers of image networks.
+    "gemv": (Gemm(1, 768, 768), Gemm(1, 3072, 768), Gemm(1, 768, 3072), Gemm(1, 1000, 2048), Gemm(1, 4096, 4096), Gemm(1, 50257, 768)),
+    "first": (Conv(3, 224, 64, 7, 2), Conv(3, 224, 32, 3, 2), Conv(3, 224, 64, 3)),
+    "resnet": (Conv(64, 56, 64, 3), Conv(128, 28, 128, 3), Conv(256, 14, 256, 3), Conv(128, 56, 128, 3, 2), Conv(256, 28, 256, 3, 2)),
+    "1x1": (Conv(64, 56, 256, 1), Conv(256, 56, 64, 1), Conv(512, 28, 128, 1), Conv(1024, 14, 256, 1), Conv(256, 56, 512, 1, 2)),
+    "7x7": (Conv(512, 7, 512, 3), Conv(2048, 7, 512, 1), Conv(512, 7, 2048, 1), Conv(512, 14, 512, 3, 2)),
+    "mobilenet": (
+        Conv(32, 112, 32, 3, 1, 32),
+        Conv(96, 112, 96, 3, 2, 96),
+        Conv(144, 56, 144, 3, 1, 144),
+        Conv(384, 14, 384, 3, 1, 384),
+        Conv(960, 7, 960, 3, 1, 960),
+        Conv(144, 56, 24, 1),
+        Conv(384, 14, 64, 1),
+        Conv(320, 7, 1280, 1),
+    ),
+}
+"""The shapes that are measured, by the name of their set."""
+
+_GEMM = re.compile(r"(\d+)x(\d+)x(\d+)")
+_CONV = re.compile(r"(\d+)x(\d+)-(\d+)k(\d+)s(\d+)(?:g(\d+))?")
+
+
+def find_operations(text: str) -> list[tuple[str, Operation]]:
+    """Operations with the set each is of, from a list separated by commas: `all`, names of SETS, products as MxNxK, and convolutions as
+    CHANNELSxSIZE-FILTERSkKERNELsSTRIDE, with gGROUPS where there are groups.
+
+    Raises:
+      ValueError: an entry is none of these, or not possible.
+    """
+    found: list[tuple[str, Operation]] = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        if entry == "all":
+            found += [(name, operation) for name, operations in SETS.items() for operation in operations]
+        elif entry in SETS:
+            found += [(entry, operation) for operation in SETS[entry]]
+        else:
+            found.append(("given", _parse(entry)))
+    if not found:
+        raise ValueError("--sizes: expected at least one entry")
+    return found
+
+
+def _parse(entry: str) -> Operation:
+    if match := _GEMM.fullmatch(entry):
+        operation: Operation = Gemm(*map(int, match.groups()))
+    elif match := _CONV.fullmatch(entry):
+        operation = Conv(*(int(number or 1) for number in match.groups()))
+        if operation.stride < 1 or operation.groups < 1 or operation.channels % operation.groups or operation.filters % operation.groups:
+            raise ValueError(f"--sizes: expected a stride of 1 or more and groups that divide channels and filters, found {entry!r}")
+    else:
+        raise ValueError(f"--sizes: expected all, {', '.join(SETS)}, MxNxK such as 128x768x768, or 64x56-128k3s1, found {entry!r}")
+    if min(prod(shape) for shape in operation.shapes) < 1:
+        raise ValueError(f"--sizes: expected dimensions of 1 or more, found {entry!r}")
+    return operation
+
+
+def moved(operation: Operation) -> int:
+    """Bytes of data, weight and result."""
+    return 4 * sum(prod(shape) for shape in operation.shapes)
+
+
+def model_of(operation: Operation, seed: int) -> onnx.ModelProto:
+    """A model of the operation alone; its weight is normal, scaled so that results are of the order of 1."""
+    x, w, y = operation.shapes
+    scale = np.sqrt(prod(y) / operation.flops * 2)
+    weight = (np.random.default_rng(seed).standard_normal(w) * scale).astype(np.float32)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", x), ("y", y))]
+    graph = helper.make_graph([operation.node()], operation.name, ends[:1], ends[1:], [numpy_helper.from_array(weight, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+@dataclass(frozen=True)
+class Point:
+    """The results of the engines for an operation."""
+
+    group: str
+    operation: Operation
+    results: list[Result]
+
+    def as_data(self, peak: Peak) -> list[dict[str, Any]]:
+        """One record an engine, as plain data."""
+        flops, num_bytes = self.operation.flops, moved(self.operation)
+        facts = {"set": self.group, "flops": flops, "bytes": num_bytes, "limit_seconds": peak.limit(flops, num_bytes)}
+        return [{**facts, **result.as_data()} for result in self.results]
+
+
+def measure_operations(chosen: Sequence[tuple[str, Operation]], settings: Settings, seed: int, progress: Progress) -> list[Point]:
+    """Measures every operation on every engine."""
+    points = []
+    with TemporaryDirectory(prefix="relayc-bench-") as folder:
+        path = Path(folder) / "operation.onnx"
+        for group, operation in chosen:
+            onnx.save(model_of(operation, seed), path)
+            case = make_case(operation.name, path, {}, seed)
+            points.append(Point(group, operation, measure_case(case, settings, progress)))
+    return points
+
+
+def operations_table(points: Sequence[Point], peak: Peak, precision: str) -> Table:
+    """One line per operation and engine; `limit` is the share of what the roofline allows."""
+    table = make_table(
+        f"operations, {peak.threads} threads, {precision}",
+        set={},
+        operation={},
+        engine={},
+        **{name: NUMBER for name in ("us", "ratio", "GFLOP/s", "peak", "GB/s", "limit", "difference")},
+    )
+    for point in points:
+        flops, num_bytes = point.operation.flops, moved(point.operation)
+        for i, result in enumerate(point.results):
+            head = [point.group if i == 0 else "", point.operation.name if i == 0 else "", ENGINES[result.engine].title]
+            last = i == len(point.results) - 1
+            if result.seconds is None:
+                table.add_row(*head, "failed", end_section=last)
+                continue
+            table.add_row(
+                *head,
+                f"{result.seconds * 1e6:.1f}",
+                ratio_text(ratio(point.results, result.engine)),
+                f"{flops / result.seconds / 1e9:.1f}",
+                f"{flops / result.seconds / 1e9 / peak.gflops:.0%}",
+                f"{num_bytes / result.seconds / 1e9:.1f}",
+                f"{peak.limit(flops, num_bytes) / result.seconds:.0%}",
+                "" if result.difference is None else f"{result.difference:.1e}",
+                end_section=last,
+            )
+    return table
+
+
+def plot_roofline(points: Sequence[Point], peak: Peak, path: Path) -> None:
+    """Operations per second over operations per byte, under the roof of the machine."""
+    from relayc.bench.plots import figure
+
+    intensities = [point.operation.flops / moved(point.operation) for point in points]
+    ends = np.geomspace(min(*intensities, 0.25), max(*intensities, 4 * peak.gflops / peak.gbytes), 200)
+    with figure(path, (8, 5)) as axes:
+        roof = f"{peak.gflops:.0f} GFLOP/s, {peak.gbytes:.1f} GB/s"
+        axes.plot(ends, np.minimum(peak.gflops, ends * peak.gbytes), color="black", label=roof)
+        for k, engine in enumerate(dict.fromkeys(r.engine for point in points for r in point.results)):
+            pairs = [
+                (intensity, point.operation.flops / result.seconds / 1e9)
+                for point, intensity in zip(points, intensities, strict=True)
+                for result in point.results
+                if result.engine == engine and result.seconds is not None
+            ]
+            axes.scatter([x for x, _ in pairs], [y for _, y in pairs], marker="o^s"[k % 3], label=ENGINES[engine].title, alpha=0.8)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("FLOP / byte of data, weight and result")
+        axes.set_ylabel("GFLOP/s")
+        axes.set_title(f"operations, {peak.threads} threads")
+        axes.legend()

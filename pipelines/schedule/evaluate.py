@@ -47,6 +47,10 @@ class Evaluator:
         """Makes `value` the value of `node` at `indices` in this scope: how a schedule hands over what it computed itself."""
         self.scopes[-1][(id(node), *(i.key for i in indices))] = value
 
+    def remember_load(self, node: Node, offset: Index, value: Value) -> None:
+        """Makes `value` what a load of `node` at a flat offset gives in this scope."""
+        self.scopes[-1]["load", id(node), offset.key] = value
+
     def bind(self, node: Node, buffer: Value) -> None:
         """From now on `node` is read from `buffer` (flat, row-major) instead of being computed."""
         self.buffers[node] = buffer
@@ -65,6 +69,10 @@ class Evaluator:
 
     def load(self, node: Node, offset: Index) -> Value:
         """The element(s) of a buffer at a flat offset."""
+        key = ("load", id(node), offset.key)
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
         buffer, element = self.buffers[node], node.element
         stride = offset.coefficient(self.lane)
         if offset.has_vector():

@@ -17,6 +17,7 @@ from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, sources
 from relayc.pipelines.schedule.index import Index, Var, linearize
 from relayc.pipelines.schedule.reduction import Reduction, combiners
+from relayc.pipelines.schedule.transpose import Turned, emit_turned, find_turned
 
 Value = ir.Value
 Point = list[Index]
@@ -141,8 +142,11 @@ class _Nest:
         work = self.node.size * max(1, self.accesses.operations)
         for node, _ in self.accesses.reductions:
             work += prod(node.structured.extents)
-        loops = row_groups if self.reductions else inner_groups
-        self._parallel(loops, work)
+        turned = None if self.reductions else find_turned(inner_groups, self.accesses, store, self.width, _element_bytes(self.node.element))
+        if turned is not None:
+            self._turned(turned, inner_groups, work)
+        else:
+            self._parallel(row_groups if self.reductions else inner_groups, work)
 
     def _reduction_lanes(self, rows, inner) -> bool:
         """Whether lanes run along the reductions: memory is contiguous there, and is not along the last row dimension."""
@@ -214,6 +218,41 @@ class _Nest:
             self._chunked(outer, last[0])
         else:
             self._serial(outer, last, {})
+
+    def _turned(self, turned: Turned, groups: list[tuple[list[Var], int]], work: int) -> None:
+        """Blocks of the lanes' loop and the one that is turned against it; the last ones start early rather than ending early."""
+        lane_members, lane_extent = groups[-1]
+        members, extent = groups[turned.position]
+        step = turned.lanes * turned.blocks
+        outer = [g for i, g in enumerate(groups[:-1]) if i != turned.position]
+        tiles, lane_tiles = Var(0, -(-extent // step) - 1, name="t"), Var(0, -(-lane_extent // turned.lanes) - 1, name="l")
+        variables = [Var(0, e - 1, name="p") for _, e in outer]
+        loops = [*variables, tiles, lane_tiles]
+
+        def block() -> None:
+            point: dict[Var, Index] = {}
+            for (others, _), var in zip(outer, variables, strict=True):
+                point.update(_assign(others, Index.of(var)))
+            starts = [
+                _at_most(var, size, end - size) for var, size, end in ((tiles, step, extent), (lane_tiles, turned.lanes, lane_extent))
+            ]
+            with self.evaluator.scope():
+                assign = lambda across, along: {**point, **_assign(members, across), **_assign(lane_members, along)}  # noqa: E731
+                emit_turned(turned, self.evaluator, *starts, assign, self._store)
+
+        def serial(inner: list[Var]) -> None:
+            if not inner:
+                block()
+                return
+            with emit.for_loop(0, inner[0].high + 1, 1, inner[0]), self.evaluator.scope():
+                serial(inner[1:])
+
+        if work < self.parameters.parallel_grain:
+            serial(loops)
+            return
+        # The lanes' loop stays inside where the others give every thread its share.
+        count = len(loops) - (prod(v.high + 1 for v in loops[:-1]) >= self.parameters.parallel_chunks // 4)
+        emit.parallel_loop([v.high + 1 for v in loops[:count]], loops[:count], lambda: serial(loops[count:]))
 
     def _row_is_last(self) -> bool:
         last = max((i for i, v in enumerate(self.variables) if v.high > 0), default=-1)
@@ -374,6 +413,14 @@ class _Nest:
 def _assign(members: Sequence[Var], index: Index) -> dict[Var, Index]:
     """Indices of a collapsed group of loops: all of it in the last one."""
     return {**{v: Index() for v in members[:-1]}, members[-1]: index}
+
+
+def _at_most(tile: Var, size: int, last: int) -> Index:
+    """Where a tile starts: at multiples of `size`, but `last` at most."""
+    start = emit.materialize(Index(0, {tile: size}))
+    if tile.high * size > last:
+        start = emit.create("arith.minsi", [start.type], [start, emit.index_constant(last)])
+    return Index.of(Var(0, last, start, name=tile.name))
 
 
 def _unique_reductions(accesses: Accesses) -> list[Node]:

@@ -1,0 +1,80 @@
+"""Blocks for elementwise nests that read an operand across its rows: what is contiguous along another loop is read along that one, and
+turned in registers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relayc.pipelines.schedule import emit
+from relayc.pipelines.schedule.access import Accesses
+from relayc.pipelines.schedule.evaluate import Evaluator
+from relayc.pipelines.schedule.graph import Node
+from relayc.pipelines.schedule.index import Index, Var
+
+Group = tuple[list[Var], int]
+"""Loops walked as one, the last of which stands for all, and their extent."""
+
+MAX_LANES = 16
+LINE_BYTES = 64
+_CHEAP_STRIDES = (0, 1, -1, 2)
+"""Strides along the lanes that a load reads well by itself."""
+
+
+@dataclass
+class Turned:
+    """A loop (position in the groups) along which operands are contiguous that are not along the lanes.
+
+    Attributes:
+      reads: (buffer, offset) of these operands.
+      lanes: rows and columns of a block that is turned; `blocks` of them are taken together, so that whole cache lines are read.
+    """
+
+    position: int
+    reads: list[tuple[Node, Index]]
+    lanes: int
+    blocks: int
+
+
+def find_turned(groups: Sequence[Group], accesses: Accesses, store: Index, width: int, element_bytes: int) -> Turned | None:
+    """The loop to take together with the lanes' (the last group), None where every operand is read well along the lanes."""
+    if len(groups) < 2 or width < 4:
+        return None
+    lane = groups[-1][0][-1]
+    fixed = accesses.irregular | {v for index, _ in accesses.bounds for v in index.terms}
+    if lane in fixed or store.coefficient(lane) != 1:
+        return None
+    across = [(node, offset) for node, offset in accesses.offsets if offset.coefficient(lane) not in _CHEAP_STRIDES]
+    best: Turned | None = None
+    for position, (members, extent) in enumerate(groups[:-1]):
+        lanes = 1 << (min(width, MAX_LANES, extent, groups[-1][1]).bit_length() - 1)
+        reads = [(node, offset) for node, offset in across if offset.coefficient(members[-1]) == 1]
+        if members[-1] not in fixed and reads and lanes >= 4 and (best is None or len(reads) > len(best.reads)):
+            blocks = max(1, min(LINE_BYTES // element_bytes, extent) // lanes)
+            best = Turned(position, reads, lanes, blocks)
+    return best
+
+
+def emit_turned(
+    turned: Turned, evaluator: Evaluator, across: Index, along: Index, assign: Callable[[Index, Index], dict[Var, Index]], store: Callable
+) -> None:
+    """A block of the nest from `across` on along the turned loop, from `along` on along the lanes.
+
+    `assign(across, along)` gives the loop indices of a point, `store([indices])` computes and stores the elements there.
+    """
+    n = turned.lanes
+    for block in range(turned.blocks):
+        start = across + block * n
+        columns: list[list] = []
+        with evaluator.lanes(n) as lane:
+            for node, offset in turned.reads:
+                rows = [evaluator.load(node, _at(offset, assign(start + Index.of(lane), along + i))) for i in range(n)]
+                columns.append(emit.transpose(rows))
+        with evaluator.lanes(n) as lane:
+            for i in range(n):
+                point = assign(start + i, along + Index.of(lane))
+                for (node, offset), column in zip(turned.reads, columns, strict=True):
+                    evaluator.remember_load(node, _at(offset, point), column[i])
+                store([point])
+
+
+def _at(offset: Index, indices: dict[Var, Index]) -> Index:
+    return sum((indices.get(v, Index()) * c for v, c in offset.terms.items()), Index(offset.const))

@@ -1,6 +1,6 @@
 # make demo   compile and run ResNet-50, check it, print a short table
-# make test   everything that CI runs: ruff, mypy, import-linter, lit, pytest
-# make lint   the first three
+# make test   everything that CI runs: ruff, mypy, import-linter, the table in README.md, lit, pytest
+# make lint   what comes before lit
 # make clean  remove the virtual environment and what the tools leave behind
 #
 # From a bare machine with Python (3.10 to 3.13) and make; PYTHON=python3.12 picks another interpreter, JOBS=8 more test processes.
@@ -23,6 +23,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m relayc.tools.operators --check README.md
 
 lit: $(INSTALLED)
 	$(BIN)/lit -j $(JOBS) test/lit

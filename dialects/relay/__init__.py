@@ -14,7 +14,7 @@ from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sort as sort
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import unary as unary
-from relayc.dialects.relay.base import OPS, Op, Pattern, RelayError, build
+from relayc.dialects.relay.base import OPS, Op, Operand, Pattern, RelayError, Variadic, View, build
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Call, Constant, Fused, If, Tuple, TupleGetItem, Yield
 from relayc.dialects.relay.types import TensorType
@@ -27,11 +27,14 @@ __all__ = [
     "IRModule",
     "If",
     "Op",
+    "Operand",
     "Pattern",
     "RelayError",
     "TensorType",
     "Tuple",
     "TupleGetItem",
+    "Variadic",
+    "View",
     "Yield",
     "build",
 ]

@@ -16,6 +16,9 @@ FunctionKey = tuple[str, str, str]
 
 LocalFunctions = Mapping[FunctionKey, FunctionProto]
 
+REFUSED_BODIES = frozenset({"Bernoulli", "LinearAttention", "SequenceMap"})
+"""Operators whose function bodies use what cannot be imported: random numbers, loops, sequences."""
+
 
 def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:
     """The functions a model brings along."""
@@ -88,8 +91,9 @@ def _qualified(domain: str, name: str) -> str:
 
 
 def is_expandable(schema: OpSchema) -> bool:
-    """Whether the schema of an operator gives it a function body, for the nodes it can."""
-    return bool(schema.function_opset_versions or schema.context_dependent_function_opset_versions)
+    """Whether the schema of an operator gives it a function body that can be imported, for the nodes it can."""
+    versions = schema.function_opset_versions or schema.context_dependent_function_opset_versions
+    return bool(versions) and schema.name not in REFUSED_BODIES
 
 
 def _collect(

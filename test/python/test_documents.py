@@ -1,0 +1,55 @@
+"""README.md and CONTRIBUTING.md: the programs in them run, the files they name exist, the table is that of the code."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relayc.tools import operators
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+
+PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]
+
+
+@pytest.mark.parametrize(("name", "code"), PROGRAMS, ids=[name for name, _ in PROGRAMS])
+def test_a_program_in_a_document_runs(name, code):
+    # In a process of its own: what it registers stays there.
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_files_a_document_names_exist(name):
+    text = re.sub(r"^```python\n.*?^```$", "", (ROOT / name).read_text(), flags=re.M | re.S)
+    links = re.findall(r"\]\(([\w./-]+)\)", re.sub("`[^`]*`", "", text))
+    paths = [path for path in re.findall(r"`((?:\w+/)+[\w.-]*)`", text) if "FAMILY" not in path]
+    folders = ("", "dialects", "frontend", "pipelines", "test")  # the table of the house names a path from its folder on
+    assert links + paths
+    assert [path for path in links + paths if not any((ROOT / folder / path).exists() for folder in folders)] == []
+
+
+def test_the_table_of_operators_is_written_between_its_marks(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{operators.BEGIN}old\n{operators.END}after\n")
+    assert operators.main([str(page)]) == 0
+    assert page.read_text() == f"before\n{operators.BEGIN}{operators.operator_table()}{operators.END}after\n"
+    assert operators.main(["--check", str(page)]) == 0
+
+
+def test_a_stale_table_of_operators_is_an_error_that_says_how_to_write_it(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(operators.BEGIN + operators.END)
+    assert operators.main(["--check", str(page)]) == 1
+    assert f"python -m relayc.tools.operators {page}" in capsys.readouterr().err
+    assert page.read_text() == operators.BEGIN + operators.END
+
+
+def test_a_page_without_a_place_for_the_table_is_an_error(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("nothing\n")
+    assert operators.main([str(page)]) == 1
+    assert "expected the lines" in capsys.readouterr().err

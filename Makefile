@@ -26,7 +26,7 @@ lint: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.operators --check README.md
 
 lit: $(INSTALLED)
-	$(BIN)/lit -j $(JOBS) test/lit
+	$(BIN)/lit -sv -j $(JOBS) test/lit
 
 # The test processes share the cores: OpenMP threads that wait give theirs up at once.
 pytest: $(INSTALLED)

@@ -4,7 +4,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.passes import PassContext, config_option, module_pass
 from relayc.pipelines.target import Target
 
-config_option("target", object, None, "the Target that te-to-tir and tir-to-llvm lower for; None is this machine's CPU")
+config_option("target", Target, None, "the Target that te-to-tir and tir-to-llvm lower for; None is this machine's CPU")
 
 
 def _target(ctx: PassContext) -> Target:

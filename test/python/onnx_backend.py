@@ -40,6 +40,11 @@ class Case:
     rtol: float
     atol: float
 
+    @property
+    def opset(self) -> int:
+        """Version of ONNX's own operator set; 0 where the model uses none of it."""
+        return next((o.version for o in self.model.opset_import if o.domain in ("", "ai.onnx")), 0)
+
     def operators(self) -> set[str]:
         """Operators used, in subgraphs and local functions too."""
         found: set[str] = set()

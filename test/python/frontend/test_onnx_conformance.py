@@ -66,7 +66,10 @@ def refusal(case: Case) -> str | None:
     return next((reason for table, found in tables for reason, refused in table.items() if refused & found), None)
 
 
-REFUSALS = {name: refusal(case) for name, case in cases().items()}
+NEWEST_OPSET = 28
+"""The newest operator set that the tables above were written for; later cases are left out."""
+
+REFUSALS = {name: refusal(case) for name, case in cases().items() if case.opset <= NEWEST_OPSET}
 
 
 @pytest.mark.parametrize("name", [name for name, reason in REFUSALS.items() if reason is None])
@@ -90,6 +93,6 @@ def test_refuses_with_one_error(name):
         from_onnx(model)
 
 
-def test_most_cases_are_computed():
+def test_three_of_four_cases_are_computed():
     computed = sum(reason is None for reason in REFUSALS.values())
-    assert (computed, len(REFUSALS)) == (0, 0)
+    assert computed >= 0.75 * len(REFUSALS)

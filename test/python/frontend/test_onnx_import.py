@@ -8,6 +8,7 @@ import pytest
 from onnx import helper
 from onnx_models import branches, model_of, relu, weighted
 
+import relayc
 from relayc.frontend.onnx import constant, converter, emit, from_onnx, supported_operators
 
 
@@ -228,3 +229,12 @@ def test_models_import_and_verify(path):
     shapes = {i.name: [d.dim_value or 8 for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in initializers}
     mod = from_onnx(path, shapes=shapes)
     assert mod.module.operation.verify()
+
+
+def test_a_model_with_unfrozen_weights_computes_what_the_frozen_one_does():
+    model, w = weighted()
+    x = np.random.default_rng(1).standard_normal((1, 64), np.float32)
+    frozen = relayc.compile(model)["main"](x)
+    unfrozen = relayc.compile(from_onnx(model, freeze_params=False))["main"](x, w)
+    np.testing.assert_allclose(frozen, x @ w, rtol=1e-4, atol=1e-5)  # a sum of 64 products in another order
+    np.testing.assert_allclose(unfrozen, x @ w, rtol=1e-4, atol=1e-5)

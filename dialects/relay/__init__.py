@@ -14,6 +14,7 @@ from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sort as sort
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import unary as unary
+from relayc.dialects.relay import winograd as winograd
 from relayc.dialects.relay.base import OPS, Op, Operand, Pattern, RelayError, Variadic, View, build
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Call, Constant, Fused, If, Tuple, TupleGetItem, Yield

@@ -15,6 +15,7 @@ from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.simplify_expr import simplify_expr
 from relayc.pipelines.graph.simplify_inference import simplify_inference
 from relayc.pipelines.graph.sink_reshapes import sink_reshapes
+from relayc.pipelines.graph.winograd import winograd
 from relayc.pipelines.passes import Sequential, register_pass
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "simplify_expr",
     "simplify_inference",
     "sink_reshapes",
+    "winograd",
 ]
 
 
@@ -55,6 +57,7 @@ def graph_pipeline() -> Sequential:
         combine_parallel_dense,
         combine_parallel_conv2d,
         alter_op_layout,
+        winograd,
         canonicalize_ops,
         fold_constant,
         eliminate_common_subexpr,

@@ -182,6 +182,13 @@ class Evaluator:
     def _splat(self, node: Node, indices: Sequence[Index]) -> Value:
         return emit.constant(node.op.attributes["value"], node.element)
 
+    def _table(self, node: Node, indices: Sequence[Index]) -> Value:
+        if not all(i.is_constant for i in indices):
+            raise NotStructured("a table of constants read at indices that are not constant")
+        element = node.table_values()[linearize(indices, node.shape).const]
+        attribute = ir.FloatAttr if isinstance(node.element, ir.FloatType) else ir.IntegerAttr
+        return emit.constant(attribute.get(node.element, element), node.element)
+
     def _empty(self, node: Node, indices: Sequence[Index]) -> Value:
         return emit.zero(node.element)
 

@@ -19,6 +19,7 @@ class Node:
     kind is one of
       arg: a kernel argument, `position` in the signature;
       splat: one scalar everywhere, the arith.constant operation `op`;
+      table: a small matrix of constants, `op` likewise, which is read at constant indices only;
       empty: a destination without contents;
       generic: a linalg operation with loops (`structured`), its result number `position`;
       view: `inputs[0]` in row-major order under another shape;
@@ -43,6 +44,13 @@ class Node:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    def table_values(self) -> list[float | int]:
+        """Elements of a table, row-major."""
+        attribute = self.op.attributes["value"]
+        if ir.DenseElementsAttr(attribute).is_splat:
+            return [ir.DenseElementsAttr(attribute).get_splat_value().value] * self.size
+        return list(attribute)
 
     @property
     def is_reduction(self) -> bool:
@@ -123,7 +131,9 @@ def read_kernel(function: ir.OpView) -> Kernel:
         if name == "func.return":
             results = [values[v] for v in op.operation.operands]
         elif name == "arith.constant":
-            continue
+            result = op.operation.results[0]
+            if isinstance(result.type, ir.RankedTensorType):
+                values[result] = _node("table", result.type, op=op.operation)
         elif name.startswith("linalg."):
             _read_linalg(op, values)
         elif name in _READERS:

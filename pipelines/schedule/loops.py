@@ -220,39 +220,39 @@ class _Nest:
             self._serial(outer, last, {})
 
     def _turned(self, turned: Turned, groups: list[tuple[list[Var], int]], work: int) -> None:
-        """Blocks of the lanes' loop and the one that is turned against it; the last ones start early rather than ending early."""
+        """Tiles of the lanes' loop and the one that is turned against it; the last ones start early rather than ending early."""
         lane_members, lane_extent = groups[-1]
         members, extent = groups[turned.position]
-        step = turned.lanes * turned.blocks
         outer = [g for i, g in enumerate(groups[:-1]) if i != turned.position]
-        tiles, lane_tiles = Var(0, -(-extent // step) - 1, name="t"), Var(0, -(-lane_extent // turned.lanes) - 1, name="l")
+        across, along = turned.lanes * turned.across, turned.lanes * turned.along
+        lane_tiles = -(-lane_extent // along)
+        chunk = -(-lane_tiles // -(-lane_tiles // turned.chunk))
         variables = [Var(0, e - 1, name="p") for _, e in outer]
-        loops = [*variables, tiles, lane_tiles]
+        chunks, tile = Var(0, -(-lane_tiles // chunk) - 1, name="c"), Var(0, -(-extent // across) - 1, name="t")
+        inner = Var(0, chunk - 1, name="l")
+        loops = [*variables, chunks, tile]
 
         def block() -> None:
             point: dict[Var, Index] = {}
             for (others, _), var in zip(outer, variables, strict=True):
                 point.update(_assign(others, Index.of(var)))
-            starts = [
-                _at_most(var, size, end - size) for var, size, end in ((tiles, step, extent), (lane_tiles, turned.lanes, lane_extent))
-            ]
+            first = _at_most(Index(0, {tile: across}), extent - across)
+            lanes = _at_most(Index(0, {chunks: chunk * along, inner: along}), lane_extent - along)
             with self.evaluator.scope():
-                assign = lambda across, along: {**point, **_assign(members, across), **_assign(lane_members, along)}  # noqa: E731
-                emit_turned(turned, self.evaluator, *starts, assign, self._store)
+                assign = lambda at, lane: {**point, **_assign(members, at), **_assign(lane_members, lane)}  # noqa: E731
+                emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
 
-        def serial(inner: list[Var]) -> None:
-            if not inner:
+        def serial(rest: list[Var]) -> None:
+            if not rest:
                 block()
                 return
-            with emit.for_loop(0, inner[0].high + 1, 1, inner[0]), self.evaluator.scope():
-                serial(inner[1:])
+            with emit.for_loop(0, rest[0].high + 1, 1, rest[0]), self.evaluator.scope():
+                serial(rest[1:])
 
         if work < self.parameters.parallel_grain:
-            serial(loops)
-            return
-        # The lanes' loop stays inside where the others give every thread its share.
-        count = len(loops) - (prod(v.high + 1 for v in loops[:-1]) >= self.parameters.parallel_chunks // 4)
-        emit.parallel_loop([v.high + 1 for v in loops[:count]], loops[:count], lambda: serial(loops[count:]))
+            serial([*loops, inner])
+        else:
+            emit.parallel_loop([v.high + 1 for v in loops], loops, lambda: serial([inner]))
 
     def _row_is_last(self) -> bool:
         last = max((i for i, v in enumerate(self.variables) if v.high > 0), default=-1)
@@ -415,12 +415,12 @@ def _assign(members: Sequence[Var], index: Index) -> dict[Var, Index]:
     return {**{v: Index() for v in members[:-1]}, members[-1]: index}
 
 
-def _at_most(tile: Var, size: int, last: int) -> Index:
-    """Where a tile starts: at multiples of `size`, but `last` at most."""
-    start = emit.materialize(Index(0, {tile: size}))
-    if tile.high * size > last:
-        start = emit.create("arith.minsi", [start.type], [start, emit.index_constant(last)])
-    return Index.of(Var(0, last, start, name=tile.name))
+def _at_most(start: Index, last: int) -> Index:
+    """An index, or `last` where it is beyond."""
+    if start.bounds()[1] <= last:
+        return start
+    value = emit.materialize(start)
+    return Index.of(Var(0, last, emit.create("arith.minsi", [value.type], [value, emit.index_constant(last)]), name="start"))
 
 
 def _unique_reductions(accesses: Accesses) -> list[Node]:

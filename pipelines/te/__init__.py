@@ -15,3 +15,4 @@ from relayc.pipelines.te import scan as scan
 from relayc.pipelines.te import sort as sort
 from relayc.pipelines.te import transform as transform
 from relayc.pipelines.te import unary as unary
+from relayc.pipelines.te import winograd as winograd

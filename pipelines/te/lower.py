@@ -45,7 +45,8 @@ def lower_module(mod: IRModule) -> IRModule:
 class _ModuleLowering:
     def __init__(self, mod: IRModule) -> None:
         self.source = mod
-        self.out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)))
+        params = {key: te_array(array) for key, array in mod.params.items()}
+        self.out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)), params)
         self.kernels: dict[bytes, str] = {}
         self.names: dict[str, int] = {}
         self.values: dict[ir.Value, ir.Value] = {}
@@ -87,13 +88,7 @@ class _ModuleLowering:
             raise RelayError(f"{where}: expected constants, fusion groups and reshapes in main (run fuse-ops first)")
 
     def constant(self, op: Constant) -> None:
-        array = self.source.params.get(op.key) if op.key is not None else dense_array(op.attributes["value"])
-        if op.key is None:
-            key = self.out.add_param(te_array(array), "const")
-        else:
-            key = op.key
-            if array is not None and key not in self.out.params:
-                self.out.params[key] = te_array(array)
+        key = op.key if op.key is not None else self.out.add_param(te_array(dense_array(op.attributes["value"])))
         type_ = TensorType.of(op.result)
         made = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=te_dtype(type_.dtype))
         self.values[op.result] = made.result

@@ -1,0 +1,56 @@
+"""Winograd: 3x3 convolutions of stride 1 in blocked layout as Winograd's F(4x4, 3x3), where that is less work.
+
+The multiplications shrink fourfold, but tiles are transformed before and after, weights grow fourfold, and results round differently
+(relative error about 1e-6 instead of 1e-7). `disabled_pass=["Winograd"]` turns it off.
+"""
+
+from relayc.dialects.relay.base import Op, build
+from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.winograd import POINTS, tiles, transform_weights
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+from relayc.pipelines.passes import PassContext, module_pass
+
+RULES = Rules("Winograd")
+
+LEAST_CHANNELS = 32
+"""Channels, in and out, below which the transforms weigh as much as the product."""
+LEAST_TILES = 16
+"""Tiles below which the transformed weights are read too rarely for what they cost to read."""
+LEAST_GAIN = 1.5
+"""Ratio of multiplications, direct to Winograd's, below which it does not pay: maps that fill their last tiles badly."""
+
+
+def _pays(op: Op, data: TensorType, out: TensorType) -> bool:
+    blocked = layout(op.data_layout)
+    channels = [t.shape[1] * t.shape[-1] for t in (data, out)]  # type: ignore[operator]
+    height, width = out.shape[2], out.shape[3]
+    count = out.shape[0] * tiles(height) * tiles(width)  # type: ignore[operator,arg-type]
+    gain = out.shape[0] * height * width * 9 / (count * POINTS)  # type: ignore[operator]
+    return blocked.block("C") > 1 and min(channels) >= LEAST_CHANNELS and count >= LEAST_TILES and gain >= LEAST_GAIN
+
+
+@RULES.on("nn_conv2d")
+def convolution(op: Op, rw: Rewriter) -> Found:
+    """conv2d -> input transform, grouped 1x1 convolution, output transform."""
+    if op.data_layout != op.out_layout or op.kernel_layout != "OIHW" or op.groups != 1 or layout(op.data_layout).axes[-1] != "c":
+        return None
+    data, weight, out = TensorType.of(op.data), TensorType.of(op.weight), TensorType.of(op.operation.results[0])
+    plain = weight.shape[2:] == (3, 3) and set(op.strides) == {1} and set(op.dilation) == {1} and data.dtype == out.dtype == "float32"
+    if not plain or not data.is_static or not _pays(op, data, out):
+        return None
+    array = rw.array(op.weight)
+    if array is None:
+        return None
+    points = rw.mod.constant(transform_weights(array), "winograd")
+    transformed = build("nn.winograd_input_transform", op.data, padding=op.padding, layout=op.data_layout)
+    product = build("nn.conv2d", transformed, points, groups=POINTS, data_layout=op.data_layout, out_layout=op.data_layout)
+    return build("nn.winograd_output_transform", product, height=out.shape[2], width=out.shape[3], layout=op.data_layout)
+
+
+@module_pass(opt_level=3, name="Winograd")
+def winograd(mod: IRModule, ctx: PassContext) -> IRModule:
+    """3x3 convolutions in blocked layout by Winograd's F(4x4, 3x3)."""
+    RULES.apply(mod)
+    return mod

@@ -1,0 +1,74 @@
+"""Winograd convolutions, and blocked ones, against direct convolutions in NCHW of the same program."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from support import Const, program
+
+import relayc
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import build
+from relayc.dialects.relay.winograd import DATA, RESULT, TILE, transform_weights
+
+# F(4x4, 3x3) in f32 errs by some units of 1e-6 of the largest output (Lavin and Gray report the same order).
+TOLERANCE = 2e-5
+
+
+def test_matrices_compute_a_convolution_exactly() -> None:
+    rng = np.random.default_rng(0)
+    data, kernel = rng.integers(-4, 5, (6, 6)).astype(np.float64), rng.integers(-4, 5, (1, 1, 3, 3)).astype(np.float64)
+    points = transform_weights(kernel).reshape(6, 6)
+    found = RESULT @ (points * (DATA @ data @ DATA.T)) @ RESULT.T
+    expected = [[(data[y : y + 3, x : x + 3] * kernel[0, 0]).sum() for x in range(TILE)] for y in range(TILE)]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def chain(padding: int, residual: bool):
+    """1x1, 3x3 with an epilogue, 1x1: a region in which layouts and Winograd apply."""
+
+    def body(x: ir.Value, w0: ir.Value, w1: ir.Value, w2: ir.Value, bias: ir.Value) -> Sequence[ir.Value]:
+        y = build("nn.conv2d", x, w0)
+        z = build("add", build("nn.conv2d", y, w1, padding=(padding,) * 4), bias)
+        if residual:
+            z = build("add", z, y)
+        return [build("nn.conv2d", build("nn.relu", z), w2)]
+
+    return body
+
+
+def kernels(module: relayc.Module) -> str:
+    return " ".join(module.function_names())
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "height", "width", "padding", "residual"),
+    [
+        (32, 32, 16, 16, 1, True),
+        (32, 48, 18, 23, 0, False),
+        (40, 32, 14, 31, 1, False),
+        (32, 32, 17, 14, 1, True),
+        (64, 32, 33, 16, 2, False),
+    ],
+)
+def test_agrees_with_direct_convolution(channels: int, filters: int, height: int, width: int, padding: int, residual: bool) -> None:
+    rng = np.random.default_rng(1)
+
+    def weight(o: int, i: int, k: int) -> Const:
+        return Const((rng.standard_normal((o, i, k, k)) / np.sqrt(i * k * k)).astype(np.float32))
+
+    x = rng.standard_normal((2, 8, height, width)).astype(np.float32)
+    bias = Const(rng.standard_normal((filters, 1, 1)).astype(np.float32))
+    arrays = [x, weight(channels, 8, 1), weight(filters, channels, 3), weight(8, filters, 1), bias]
+    body = chain(padding, residual)
+    with relayc.PassContext(3, required_pass=["Winograd", "AlterOpLayout"]):
+        fast = relayc.compile(program(body, arrays))
+    with relayc.PassContext(3, disabled_pass=["Winograd"]):
+        blocked = relayc.compile(program(body, arrays))
+    with relayc.PassContext(3, disabled_pass=["Winograd", "AlterOpLayout"]):
+        direct = relayc.compile(program(body, arrays))
+    assert "winograd" in kernels(fast) and "winograd" not in kernels(blocked) + kernels(direct)
+    expected = direct["main"](x)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(blocked["main"](x), expected, rtol=0, atol=1e-6 * scale)
+    np.testing.assert_allclose(fast["main"](x), expected, rtol=0, atol=TOLERANCE * scale)

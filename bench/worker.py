@@ -113,7 +113,7 @@ def serve(connection: Connection) -> None:
         try:
             answer = (True, getattr(server, method)(*arguments))
         except Exception as error:  # whatever an engine raises becomes its result
-            answer = (False, " ".join(f"{type(error).__name__}: {error}".split())[:300])
+            answer = (False, " ".join(f"{type(error).__name__}: {error}".split())[:500])
         connection.send(answer)
 
 

@@ -24,7 +24,7 @@ import inspect
 import operator
 import types as pytypes
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -408,13 +408,6 @@ def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
         raise RelayError(f"no operator {relay_name!r} in the relay dialect")
     operation = cls(*operands, **attributes).operation
     return operation.results[0] if len(operation.results) == 1 else tuple(operation.results)
-
-
-def relay_ops(block: ir.Block) -> Iterator[Op]:
-    """The relay operations of a block, in order."""
-    for op in block.operations:
-        if isinstance(op, Op):
-            yield op
 
 
 def check(condition: bool, what: str, expected: Any, found: Any) -> None:

@@ -25,7 +25,7 @@ class ConvGeometry:
     out_layout: Layout
 
     @staticmethod
-    def of(op: "View | ConvBase | ConvTransposeBase", n: int) -> "ConvGeometry":
+    def of(op: "View | ConvBase", n: int) -> "ConvGeometry":
         """Of the attributes of `op`, a convolution over `n` spatial axes. Raises RelayError for values that say nothing."""
         letters = SPATIAL[n]
         check(op.groups >= 1, "groups", "at least 1", op.groups)
@@ -65,10 +65,19 @@ def _agree(found: int | None, given: int | None, what: str, where: str) -> int |
 
 
 class ConvBase(Op):
-    """What the convolutions share; subclasses give the attributes with the defaults of their rank."""
+    """What all convolutions share; subclasses give the attributes whose defaults depend on their rank.
+
+    `channels` and `kernel_size` say what the weight says, and are checked against it; the result has the layout of data and its dtype
+    unless `out_layout` and `out_dtype` say otherwise.
+    """
 
     data: Operand
     weight: Operand
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: Ints | None = None
+    out_layout: str = ""
+    out_dtype: str = ""
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     spatial_rank = 0
 
@@ -76,6 +85,8 @@ class ConvBase(Op):
         """The attributes in long form."""
         return ConvGeometry.of(self, self.spatial_rank)
 
+
+class _Conv(ConvBase):
     @classmethod
     def infer(cls, op: View) -> TensorType:  # type: ignore[override]
         g = ConvGeometry.of(op, cls.spatial_rank)
@@ -112,65 +123,41 @@ def _check_blocks(g: ConvGeometry, channels_in: int | None, channels_out: int | 
     )
 
 
-class Conv1d(ConvBase, name="nn_conv1d", relay_name="nn.conv1d"):
-    """Convolution over one spatial axis (Relay nn.conv1d; ONNX Conv). `channels` and `kernel_size` are optional, checked where given."""
+class Conv1d(_Conv, name="nn_conv1d", relay_name="nn.conv1d"):
+    """Convolution over one spatial axis (Relay nn.conv1d; ONNX Conv)."""
 
     strides: Ints = (1,)
     padding: Ints = (0, 0)
     dilation: Ints = (1,)
-    groups: int = 1
-    channels: int | None = None
-    kernel_size: Ints | None = None
     data_layout: str = "NCW"
     kernel_layout: str = "OIW"
-    out_layout: str = ""
-    out_dtype: str = ""
     spatial_rank = 1
 
 
-class Conv2d(ConvBase, name="nn_conv2d", relay_name="nn.conv2d"):
+class Conv2d(_Conv, name="nn_conv2d", relay_name="nn.conv2d"):
     """Convolution over two spatial axes (Relay nn.conv2d; ONNX Conv); padding is (top, left, bottom, right)."""
 
     strides: Ints = (1, 1)
     padding: Ints = (0, 0, 0, 0)
     dilation: Ints = (1, 1)
-    groups: int = 1
-    channels: int | None = None
-    kernel_size: Ints | None = None
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
-    out_layout: str = ""
-    out_dtype: str = ""
     spatial_rank = 2
 
 
-class Conv3d(ConvBase, name="nn_conv3d", relay_name="nn.conv3d"):
+class Conv3d(_Conv, name="nn_conv3d", relay_name="nn.conv3d"):
     """Convolution over three spatial axes (Relay nn.conv3d; ONNX Conv)."""
 
     strides: Ints = (1, 1, 1)
     padding: Ints = (0, 0, 0, 0, 0, 0)
     dilation: Ints = (1, 1, 1)
-    groups: int = 1
-    channels: int | None = None
-    kernel_size: Ints | None = None
     data_layout: str = "NCDHW"
     kernel_layout: str = "OIDHW"
-    out_layout: str = ""
-    out_dtype: str = ""
     spatial_rank = 3
 
 
-class ConvTransposeBase(Op):
-    """What the transposed convolutions share. The weight's axis I holds the channels of data, O those of the result in one group."""
-
-    data: Operand
-    weight: Operand
-    pattern = Pattern.OUT_ELEMWISE_FUSABLE
-    spatial_rank = 0
-
-    def geometry(self) -> ConvGeometry:
-        """The attributes in long form."""
-        return ConvGeometry.of(self, self.spatial_rank)
+class _ConvTranspose(ConvBase):
+    """The weight's axis I holds the channels of data, O those of the result in one group."""
 
     @classmethod
     def infer(cls, op: View) -> TensorType:  # type: ignore[override]
@@ -199,7 +186,7 @@ def _transposed_size(
     return out
 
 
-class Conv1dTranspose(ConvTransposeBase, name="nn_conv1d_transpose", relay_name="nn.conv1d_transpose"):
+class Conv1dTranspose(_ConvTranspose, name="nn_conv1d_transpose", relay_name="nn.conv1d_transpose"):
     """Transposed convolution over one spatial axis (Relay nn.conv1d_transpose; ONNX ConvTranspose).
 
     The result has (size - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding elements.
@@ -209,45 +196,30 @@ class Conv1dTranspose(ConvTransposeBase, name="nn_conv1d_transpose", relay_name=
     padding: Ints = (0, 0)
     output_padding: Ints = (0,)
     dilation: Ints = (1,)
-    groups: int = 1
-    channels: int | None = None
-    kernel_size: Ints | None = None
     data_layout: str = "NCW"
     kernel_layout: str = "IOW"
-    out_layout: str = ""
-    out_dtype: str = ""
     spatial_rank = 1
 
 
-class Conv2dTranspose(ConvTransposeBase, name="nn_conv2d_transpose", relay_name="nn.conv2d_transpose"):
+class Conv2dTranspose(_ConvTranspose, name="nn_conv2d_transpose", relay_name="nn.conv2d_transpose"):
     """Transposed convolution over two spatial axes (Relay nn.conv2d_transpose; ONNX ConvTranspose)."""
 
     strides: Ints = (1, 1)
     padding: Ints = (0, 0, 0, 0)
     output_padding: Ints = (0, 0)
     dilation: Ints = (1, 1)
-    groups: int = 1
-    channels: int | None = None
-    kernel_size: Ints | None = None
     data_layout: str = "NCHW"
     kernel_layout: str = "IOHW"
-    out_layout: str = ""
-    out_dtype: str = ""
     spatial_rank = 2
 
 
-class Conv3dTranspose(ConvTransposeBase, name="nn_conv3d_transpose", relay_name="nn.conv3d_transpose"):
+class Conv3dTranspose(_ConvTranspose, name="nn_conv3d_transpose", relay_name="nn.conv3d_transpose"):
     """Transposed convolution over three spatial axes (Relay nn.conv3d_transpose; ONNX ConvTranspose)."""
 
     strides: Ints = (1, 1, 1)
     padding: Ints = (0, 0, 0, 0, 0, 0)
     output_padding: Ints = (0, 0, 0)
     dilation: Ints = (1, 1, 1)
-    groups: int = 1
-    channels: int | None = None
-    kernel_size: Ints | None = None
     data_layout: str = "NCDHW"
     kernel_layout: str = "IODHW"
-    out_layout: str = ""
-    out_dtype: str = ""
     spatial_rank = 3

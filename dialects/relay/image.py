@@ -18,7 +18,30 @@ ROUNDING_METHODS = ("", "round_prefer_floor", "round_prefer_ceil", "floor", "cei
 
 
 class _Resize(Op):
+    """What the resizing operators share.
+
+    Attributes:
+      size: elements of each spatial axis in the result.
+      roi: the starts of all axes, then their ends, as fractions; read by tf_crop_and_resize only.
+      method: nearest_neighbor, linear or cubic.
+      coordinate_transformation_mode: how a position in the result becomes one in data; the names and rules of ONNX Resize.
+      rounding_method: of nearest_neighbor; where empty, floor for asymmetric, else round_prefer_floor.
+      cubic_alpha, cubic_exclude: the coefficient of cubic; whether positions outside data have no weight (not 0) or the edge's value (0).
+      extrapolation_value: of positions outside data under tf_crop_and_resize.
+      scales: not in Relay: the factors that coordinates are computed with; size by size where empty (ONNX uses the factors given).
+    """
+
     data: Operand
+    size: Ints
+    roi: Floats = ()
+    method: str = "linear"
+    coordinate_transformation_mode: str = "half_pixel"
+    rounding_method: str = ""
+    cubic_alpha: float = -0.5
+    cubic_exclude: int = 0
+    extrapolation_value: float = 0.0
+    out_dtype: str = ""
+    scales: Floats = ()
     pattern = Pattern.INJECTIVE
     gathers = True
     spatial_rank = 0
@@ -43,64 +66,23 @@ class _Resize(Op):
 
 
 class Resize1d(_Resize, name="image_resize1d", relay_name="image.resize1d"):
-    """Resamples the spatial axis to `size` elements (Relay image.resize1d; ONNX Resize).
+    """Resamples the spatial axis to `size` elements (Relay image.resize1d; ONNX Resize)."""
 
-    Attributes:
-      size: elements of each spatial axis in the result.
-      scales: not in Relay: the factors that coordinates are computed with; size by size where empty (ONNX uses the factors given).
-      roi: the starts of all axes, then their ends, as fractions; read by tf_crop_and_resize only.
-      method: nearest_neighbor, linear or cubic.
-      coordinate_transformation_mode: how a position in the result becomes one in data; the names and rules of ONNX Resize.
-      rounding_method: of nearest_neighbor; where empty, floor for asymmetric, else round_prefer_floor.
-      cubic_alpha, cubic_exclude: the coefficient of cubic; whether positions outside data have no weight (not 0) or the edge's value (0).
-      extrapolation_value: of positions outside data under tf_crop_and_resize.
-    """
-
-    size: Ints
-    roi: Floats = ()
     layout: str = "NCW"
-    method: str = "linear"
-    coordinate_transformation_mode: str = "half_pixel"
-    rounding_method: str = ""
-    cubic_alpha: float = -0.5
-    cubic_exclude: int = 0
-    extrapolation_value: float = 0.0
-    out_dtype: str = ""
-    scales: Floats = ()
     spatial_rank = 1
 
 
 class Resize2d(_Resize, name="image_resize2d", relay_name="image.resize2d"):
-    """Resamples the two spatial axes to `size` elements (Relay image.resize2d; ONNX Resize). Attributes as of Resize1d."""
+    """Resamples the two spatial axes to `size` elements (Relay image.resize2d; ONNX Resize)."""
 
-    size: Ints
-    roi: Floats = ()
     layout: str = "NCHW"
-    method: str = "linear"
-    coordinate_transformation_mode: str = "half_pixel"
-    rounding_method: str = ""
-    cubic_alpha: float = -0.5
-    cubic_exclude: int = 0
-    extrapolation_value: float = 0.0
-    out_dtype: str = ""
-    scales: Floats = ()
     spatial_rank = 2
 
 
 class Resize3d(_Resize, name="image_resize3d", relay_name="image.resize3d"):
-    """Resamples the three spatial axes to `size` elements (Relay image.resize3d; ONNX Resize). Attributes as of Resize1d."""
+    """Resamples the three spatial axes to `size` elements (Relay image.resize3d; ONNX Resize)."""
 
-    size: Ints
-    roi: Floats = ()
     layout: str = "NCDHW"
-    method: str = "linear"
-    coordinate_transformation_mode: str = "half_pixel"
-    rounding_method: str = ""
-    cubic_alpha: float = -0.5
-    cubic_exclude: int = 0
-    extrapolation_value: float = 0.0
-    out_dtype: str = ""
-    scales: Floats = ()
     spatial_rank = 3
 
 

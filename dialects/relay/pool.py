@@ -43,6 +43,7 @@ def pool_layout(text: str, n: int) -> Layout:
 
 class _Pool(Op):
     data: Operand
+    ceil_mode: bool = False
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     spatial_rank = 0
     floats_only = False
@@ -77,7 +78,6 @@ class MaxPool1d(_Pool, name="nn_max_pool1d", relay_name="nn.max_pool1d"):
     dilation: Ints = (1,)
     padding: Ints = (0,)
     layout: str = "NCW"
-    ceil_mode: bool = False
     spatial_rank = 1
 
 
@@ -89,7 +89,6 @@ class MaxPool2d(_Pool, name="nn_max_pool2d", relay_name="nn.max_pool2d"):
     dilation: Ints = (1, 1)
     padding: Ints = (0, 0)
     layout: str = "NCHW"
-    ceil_mode: bool = False
     spatial_rank = 2
 
 
@@ -101,13 +100,13 @@ class MaxPool3d(_Pool, name="nn_max_pool3d", relay_name="nn.max_pool3d"):
     dilation: Ints = (1, 1, 1)
     padding: Ints = (0, 0, 0)
     layout: str = "NCDHW"
-    ceil_mode: bool = False
     spatial_rank = 3
 
 
 class _AvgPool(_Pool):
     """Averages count the elements of the window that lie in the data, with `count_include_pad` those in the padding too."""
 
+    count_include_pad: bool = False
     floats_only = True
 
 
@@ -119,8 +118,6 @@ class AvgPool1d(_AvgPool, name="nn_avg_pool1d", relay_name="nn.avg_pool1d"):
     dilation: Ints = (1,)
     padding: Ints = (0,)
     layout: str = "NCW"
-    ceil_mode: bool = False
-    count_include_pad: bool = False
     spatial_rank = 1
 
 
@@ -132,8 +129,6 @@ class AvgPool2d(_AvgPool, name="nn_avg_pool2d", relay_name="nn.avg_pool2d"):
     dilation: Ints = (1, 1)
     padding: Ints = (0, 0)
     layout: str = "NCHW"
-    ceil_mode: bool = False
-    count_include_pad: bool = False
     spatial_rank = 2
 
 
@@ -145,8 +140,6 @@ class AvgPool3d(_AvgPool, name="nn_avg_pool3d", relay_name="nn.avg_pool3d"):
     dilation: Ints = (1, 1, 1)
     padding: Ints = (0, 0, 0)
     layout: str = "NCDHW"
-    ceil_mode: bool = False
-    count_include_pad: bool = False
     spatial_rank = 3
 
 

@@ -112,11 +112,6 @@ def in_float32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     return compute(x)
 
 
-def is_scalar(x: Tensor | None, value: float) -> bool:
-    """Whether x is known to be `value` everywhere (and not large)."""
-    return x is not None and x.is_known and x.type.num_elements == 1 and bool(x.array.reshape(()) == value)
-
-
 SPATIAL_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 

@@ -82,7 +82,7 @@ func.func private @every_other(%a: tensor<4x31xf32>) -> tensor<4x16xf32> {
   return %0 : tensor<4x16xf32>
 }
 
-// A transposition: blocks of 8 vectors, turned in registers; two of them for each cache line. The last block starts early.
+// A transposition: blocks of 8 vectors, turned in registers, by whole cache lines on both sides. The last ones start early.
 // CHECK-LABEL: func.func private @transpose
 // CHECK: scf.for
 // CHECK: arith.minsi

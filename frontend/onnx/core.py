@@ -13,7 +13,9 @@ gives a Tensor, or a tuple of them for several outputs, and raises OnnxError whe
 
 import contextvars
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+import types as pytypes
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -180,14 +182,15 @@ def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
 
 @dataclass(frozen=True)
 class Converter:
-    """A registered function and what its signature says: inputs it must have, how many it takes, attributes and which are required."""
+    """A registered function and what its signature says: inputs it must have, how many it takes, attributes with their types (none where
+    the parameter is not annotated), and which of them are required."""
 
     function: Callable[..., Any]
     since: int
     inputs: tuple[str, ...]
     required_inputs: int
     variadic: bool
-    attributes: frozenset[str]
+    attributes: Mapping[str, tuple[type, ...]]
     required_attributes: frozenset[str]
 
     @staticmethod
@@ -201,7 +204,7 @@ class Converter:
             tuple(p.name for p in positional),
             sum(p.default is p.empty for p in positional),
             any(p.kind is p.VAR_POSITIONAL for p in parameters),
-            frozenset(p.name for p in keyword),
+            {p.name: _types(p.annotation) for p in keyword},
             frozenset(p.name for p in keyword if p.default is p.empty),
         )
 
@@ -213,6 +216,10 @@ class Converter:
         missing = self.required_attributes - attributes.keys()
         if missing:
             raise OnnxError(f"expected attribute {', '.join(sorted(missing))}, found none")
+        for name, value in attributes.items():
+            if self.attributes[name] and not isinstance(value, self.attributes[name]):
+                expected = " or ".join(t.__name__ for t in self.attributes[name])
+                raise OnnxError(f"attribute {name}: expected {expected}, found {type(value).__name__}")
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise OnnxError(f"expected at most {len(self.inputs)} input(s) ({', '.join(self.inputs)}), found {len(inputs)}")
         absent = [name for i, name in enumerate(self.inputs[: self.required_inputs]) if i >= len(inputs) or inputs[i] is None]
@@ -220,6 +227,15 @@ class Converter:
             raise OnnxError(f"expected input {', '.join(absent)}, found none")
         found = self.function(*inputs, **attributes)
         return found if isinstance(found, tuple) else (found,)
+
+
+def _types(annotation: Any) -> tuple[type, ...]:
+    """The types of attribute values that an annotation allows; none for a parameter that has no annotation."""
+    if annotation is inspect.Parameter.empty:
+        return ()
+    members = typing.get_args(annotation) if typing.get_origin(annotation) in (pytypes.UnionType, typing.Union) else (annotation,)
+    plain = [tuple if typing.get_origin(m) is Sequence else m for m in members if m is not type(None)]
+    return tuple(plain)
 
 
 CONVERTERS: dict[tuple[str, str], list[Converter]] = {}

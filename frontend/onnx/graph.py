@@ -15,7 +15,7 @@ from relayc.frontend.onnx.core import Node, Tensor, building, converting, find_c
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.evaluate import evaluate
 from relayc.frontend.onnx.inputs import input_types
-from relayc.frontend.onnx.model import Model, dtype_name, opset_versions
+from relayc.frontend.onnx.model import Model, dtype_name, elements, opset_versions
 
 Progress = Callable[[int, int], None]
 
@@ -213,8 +213,7 @@ def _attribute(attribute: AttributeProto) -> Any:
     if attribute.type == kinds.STRINGS:
         return tuple(v.decode("utf-8", "replace") for v in value)
     if attribute.type == kinds.TENSOR:
-        dtype_name(value.data_type, f"attribute {attribute.name}")
-        return onnx.numpy_helper.to_array(value)
+        return elements(value, f"attribute {attribute.name}")
     if attribute.type in (kinds.INTS, kinds.FLOATS):
         return tuple(value)
     return value

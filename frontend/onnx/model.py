@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +63,7 @@ class Model:
         elif tensor.HasField("raw_data"):
             raw = np.frombuffer(tensor.raw_data, np.uint8)
         else:
-            return _typed_elements(tensor, shape, dtype)
+            return elements(tensor, f"initializer {tensor.name}")
         expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         if raw.size != expected:
             type_ = f"{dtype.name}{list(shape)}"
@@ -91,11 +91,13 @@ class Model:
         return np.memmap(path, np.uint8, "r", offset, (length,)) if length else np.zeros(0, np.uint8)
 
 
-def _typed_elements(tensor: TensorProto, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def elements(tensor: TensorProto, what: str) -> np.ndarray:
+    """The elements that stand in a tensor message itself. Raises OnnxError, naming `what`, where they do not fit its type."""
+    dtype, shape = DTYPES[dtype_name(tensor.data_type, what)], tuple(tensor.dims)
     try:
         return numpy_helper.to_array(tensor).reshape(shape).astype(dtype, copy=False)
     except (ValueError, TypeError) as e:
-        raise OnnxError(f"initializer {tensor.name}: expected elements for {dtype.name}{list(shape)}, found others: {e}") from None
+        raise OnnxError(f"{what}: expected elements for {dtype.name}{list(shape)}, found others: {e}") from None
 
 
 def load(model: ModelLike) -> Model:
@@ -172,18 +174,27 @@ def _check(proto: onnx.ModelProto, source: str) -> None:
 def _texts(proto: onnx.ModelProto) -> Iterator[object]:
     """The names of a model; protobuf gives bytes for those that are not UTF-8."""
     yield from (o.domain for o in proto.opset_import)
-    for graph in (proto.graph, *proto.functions):
-        yield graph.name
-        for node in graph.node:
-            yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
-            for attribute in node.attribute:
-                yield from (attribute.name, attribute.ref_attr_name)
-    yield from (t.name for t in proto.graph.initializer)
+    yield from _graph_texts(proto.graph)
     for value in (*proto.graph.input, *proto.graph.output):
-        yield value.name
         yield from (d.dim_param for d in value.type.tensor_type.shape.dim)
     for function in proto.functions:
-        yield from (function.domain, function.overload, *function.input, *function.output)
+        yield from (function.name, function.domain, function.overload, *function.input, *function.output)
+        yield from _node_texts(function.node)
+
+
+def _graph_texts(graph: onnx.GraphProto) -> Iterator[object]:
+    yield graph.name
+    yield from (named.name for named in (*graph.initializer, *graph.input, *graph.output))
+    yield from _node_texts(graph.node)
+
+
+def _node_texts(nodes: Sequence[onnx.NodeProto]) -> Iterator[object]:
+    for node in nodes:
+        yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield from (attribute.name, attribute.ref_attr_name)
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _graph_texts(attribute.g)
 
 
 def _check_order(proto: onnx.ModelProto, expect: Callable[[bool, str, object], None]) -> None:

@@ -177,11 +177,12 @@ def test_types_that_do_not_fit_name_the_node():
     [
         (helper.make_node("Relu", ["x"], ["y"], slope=1.0), "expected attributes among none, found slope"),
         (helper.make_node("Concat", ["x"], ["y"]), "expected attribute axis, found none"),
+        (helper.make_node("Elu", ["x"], ["y"], alpha="big"), "attribute alpha: expected float, found str"),
         (helper.make_node("Relu", ["x", "x"], ["y"]), "expected at most 1 input(s)"),
         (helper.make_node("Add", ["x"], ["y"]), "expected input b, found none"),
         (helper.make_node("Relu", ["x"], ["y", "z"]), "expected at most 1 output(s), found 2 in use"),
     ],
-    ids=["attribute", "missing attribute", "inputs", "missing input", "outputs"],
+    ids=["attribute", "missing attribute", "attribute type", "inputs", "missing input", "outputs"],
 )
 def test_a_node_that_breaks_its_signature_is_an_error(node, expected):
     assert expected in message(model_of([node], {"x": [2]}))

@@ -28,7 +28,7 @@ class TirModule(IRModule):
       inputs, outputs: of main.
       kernels, steps: as in the runtime's Artifact.
       arena_bytes: size of the arena that main takes.
-      layout: where every parameter goes in the parameter blob; `fill_blob` writes them.
+      layout: where every parameter goes in the parameter blob; `parameters.Blob` writes them.
       params_bytes: size of the parameter blob.
     """
 

@@ -170,8 +170,12 @@ class _Nest:
         return next((v for v in names if v.name == f"r{last}" and v.high + 1 == node.structured.extents[last]), None)
 
     def _stash(self) -> Node | None:
-        """An elementwise node of the output's shape that is costly and read both by a reduction and afterwards: kept in the output."""
-        if not self.reductions or not self.inner_groups or 0 in self.node.shape:
+        """An elementwise node of the output's shape that is costly and read both by a reduction and afterwards: kept in the output.
+
+        Each of its elements must be read, last, where it is kept.
+        """
+        place = linearize([Index.of(v) for v in self.variables], self.node.shape)
+        if not self.reductions or not self.inner_groups or self.offset([Index.of(v) for v in self.variables]).key != place.key:
             return None
         for reduction in self.reductions:
             for candidate in reduction.structured.inputs:
@@ -182,10 +186,17 @@ class _Nest:
                     and candidate.element == self.node.element
                     and candidate is not self.node
                     and _is_costly(candidate)
-                    and _reads(self.node, candidate, set(map(id, self.reductions)))
+                    and self._is_read_at(candidate, place)
                 ):
                     return candidate
         return None
+
+    def _is_read_at(self, candidate: Node, place: Index) -> bool:
+        """Whether what follows the reductions reads `candidate`, all of it at `place`."""
+        analysis = Analysis([*self.evaluator.buffers, candidate, *(node for node, _ in self.accesses.reductions)])
+        analysis.visit(self.node, [Index.of(v) for v in self.variables])
+        found = [offset.key for node, offset in analysis.found.offsets if node is candidate]
+        return bool(found) and all(key == place.key for key in found) and not analysis.found.irregular
 
     # ---- emission
 
@@ -433,11 +444,6 @@ def _unique_reductions(accesses: Accesses) -> list[Node]:
 
 def _is_costly(node: Node) -> bool:
     return any(op.operation.name.startswith("math.") or op.operation.name == "arith.divf" for op in node.structured.block.operations)
-
-
-def _reads(node: Node, wanted: Node, stop: set[int]) -> bool:
-    """Whether `node` reads `wanted` on a path that does not pass through a node of `stop`."""
-    return any(s is wanted or (id(s) not in stop and _reads(s, wanted, stop)) for s in sources(node))
 
 
 def _depends(node: Node, wanted: Node) -> bool:

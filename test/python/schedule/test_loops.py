@@ -353,6 +353,21 @@ def test_softmax_with_what_follows_and_precedes_it():
     check([(body, (x, scale), 2 * softmax(x * scale, 2).transpose(1, 0, 2))], rtol=2e-5, atol=1e-7)
 
 
+def test_softmax_that_is_read_elsewhere_than_it_is_computed():
+    """Backwards, and moved by a padding: what the result's memory holds in between is not what is read last."""
+    x = values((6, 21))
+
+    def backwards(v: ir.Value) -> list[ir.Value]:
+        return [parallel(f32(6, 21), [normalized(v, 1)], lambda e: e, [affine_map(2, [dim(0), dim(1) * -1 + 20])])]
+
+    def padded(v: ir.Value) -> list[ir.Value]:
+        return [pad(normalized(v, 1), (1, 2), (0, 3), 0.0, F32)]
+
+    expected = softmax(x, 1)
+    cases = [(backwards, (x,), expected[:, ::-1]), (padded, (x,), np.pad(expected, [(1, 0), (2, 3)]))]
+    check(cases, rtol=2e-5, atol=1e-7)
+
+
 def test_a_reduction_of_normalized_rows():
     """A reduction inside of what another one reads, over other dimensions: no single nest of rows computes it."""
     x = values((9, 31))

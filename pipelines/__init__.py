@@ -1,7 +1,11 @@
 """How IR becomes code: passes and their context, the graph passes, lowering, schedules and code generation."""
 
-from relayc.pipelines.instruments import DumpIR, PassInfo, PassInstrument, PassTimingInstrument, Verifier
-from relayc.pipelines.passes import Pass, PassContext, Sequential, config_option, find_pass, function_pass, module_pass
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relayc.pipelines.instruments import DumpIR, PassInfo, PassInstrument, PassTimingInstrument, Verifier
+    from relayc.pipelines.passes import Pass, PassContext, Sequential, config_option, find_pass, function_pass, module_pass
 
 __all__ = [
     "DumpIR",
@@ -17,3 +21,17 @@ __all__ = [
     "function_pass",
     "module_pass",
 ]
+
+DEFAULT_OPT_LEVEL = 3
+"""opt_level of a PassContext that does not say otherwise: everything."""
+
+_INSTRUMENTS = ("DumpIR", "PassInfo", "PassInstrument", "PassTimingInstrument", "Verifier")
+
+
+# Looked up on first use: they import MLIR, which a program from the cache can do without.
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"relayc.pipelines.{'instruments' if name in _INSTRUMENTS else 'passes'}"), name)
+    globals()[name] = value
+    return value

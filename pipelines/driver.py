@@ -1,40 +1,23 @@
-"""`relayc.compile`: a model through the four stages to a runtime module."""
+"""`relayc.compile`: a model to a runtime module, from the cache where it has been compiled before.
 
+What compiles is imported only when something is compiled: a program from the cache needs neither MLIR nor onnx.
+"""
+
+import dataclasses
 import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from relayc.dialects.mlir import ir
-from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.codegen.cpu import jit
-from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-from relayc.pipelines.graph import graph_pipeline
-from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
-from relayc.pipelines.lowering import relay_to_te, te_to_tir, tir_to_llvm
-from relayc.pipelines.parameters import Blob
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.schedule.tir import TirModule
-from relayc.pipelines.target import Target, usable_cpus
-from relayc.runtime.artifact import Artifact, TensorSpec
+from relayc.pipelines import reuse
+from relayc.pipelines.target import Target
+from relayc.runtime.artifact import Artifact
 from relayc.runtime.module import Module
 
+if TYPE_CHECKING:
+    from relayc.dialects.relay.module import IRModule
+
 STAGES = ("relay", "te", "tir", "llvm")
-
-
-class StageTimes(PassInstrument):
-    """Seconds spent per stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def mark(self, stage: str) -> None:
-        """Books the time since the last mark to `stage`."""
-        now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
-        self._last = now
 
 
 @overload
@@ -47,6 +30,7 @@ def compile(
     keep_ir: bool = ...,
     stop_after: None = ...,
     progress: Any = ...,
+    cache: bool | None = ...,
 ) -> Module: ...
 @overload
 def compile(
@@ -59,7 +43,8 @@ def compile(
     *,
     stop_after: str,
     progress: Any = ...,
-) -> IRModule: ...
+    cache: bool | None = ...,
+) -> "IRModule": ...
 
 
 def compile(
@@ -71,6 +56,7 @@ def compile(
     keep_ir: bool = False,
     stop_after: str | None = None,
     progress: Any = None,
+    cache: bool | None = None,
 ) -> "Module | IRModule":
     """Compiles a model.
 
@@ -83,6 +69,10 @@ def compile(
       keep_ir: whether the result keeps the text of every stage in `module.ir`.
       stop_after: "relay", "te", "tir" or "llvm": gives the IRModule of that stage instead of a runtime module.
       progress: called with (nodes done, nodes in all) while an ONNX model is imported.
+      cache: whether to look for the program in the on-disk cache (see runtime.cache), and to keep it there. By default an ONNX model is;
+        True does so for an IRModule too, False for none. RELAYC_CACHE=0 in the environment turns the cache off. Programs that an
+        argument or an ambient PassContext wants to be observed on their way (dump_ir, keep_ir, stop_after, instruments, passes in the
+        configuration) are always compiled.
 
     Returns:
       A runtime Module: `module["main"](*inputs)`.
@@ -94,68 +84,18 @@ def compile(
         raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}")
     if not isinstance(target, Target):
         target = Target(target)
-    times = StageTimes()
-    mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
-    times.mark("import")
-    outer = PassContext.current()
-    config = {**outer.config, "target": target}
-    instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
-    level = outer.opt_level if opt_level is None else opt_level
-    texts: dict[str, str] = {}
-    steps = {"relay": graph_pipeline(), "te": relay_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
-    threads = usable_cpus()
-    with (
-        PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments),
-        ThreadPoolExecutor(threads, "relayc-params") as pool,
-    ):
-        program: TirModule | None = None
-        for stage, step in steps.items():
-            mod = step(mod)
-            if keep_ir:
-                texts[stage] = ir_text(mod.module.operation)
-            times.mark(stage)
-            if stage == stop_after:
-                return mod
-            if stage == "tir":
-                assert isinstance(mod, TirModule)
-                program = mod
-                # Parameters are packed while LLVM works.
-                blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
-        assert program is not None
-        signatures = _signatures(program)
-        with mod.context, ir.Location.unknown():
-            add_packed_entries(mod.module, signatures)
-            engine = jit(mod.module, target)
-            addresses = entry_addresses(engine, signatures)
-        times.mark("codegen")
-        params = blob.result()
-        times.mark("params")
-    artifact = Artifact(
-        functions=addresses,
-        keep_alive=engine,
-        inputs=program.inputs,
-        outputs=program.outputs,
-        kernels=program.kernels,
-        steps=program.steps,
-        arena_bytes=program.arena_bytes,
-        params=params,
-        ir=texts,
-        stats=times.seconds,
-        target=str(target),
-    )
-    return Module(artifact)
+    observed = dump_ir is not None or keep_ir or stop_after is not None
+    slot = None if observed else reuse.find_slot(model, target, shapes, opt_level, cache)
+    if slot is not None:
+        start = time.perf_counter()
+        artifact = slot.load()
+        if artifact is not None:
+            return Module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}))
+    from relayc.pipelines.build import build
 
-
-def _import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None, progress: Any) -> IRModule:
-    from relayc.frontend.onnx import from_onnx
-
-    return from_onnx(model, shapes=shapes, progress=progress)
-
-
-def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:
-    """Arguments of every packed function, in order."""
-    found = {k.name: [*k.inputs, *k.outputs] for k in program.kernels}
-    arena = TensorSpec("arena", (program.arena_bytes,), "uint8")
-    params = TensorSpec("params", (program.params_bytes,), "uint8")
-    found["main"] = [*program.inputs, *program.outputs, arena, params]
-    return found
+    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress)
+    if not isinstance(built, Artifact):
+        return built
+    if slot is not None:
+        slot.store(built)
+    return Module(built)

@@ -25,6 +25,7 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines import DEFAULT_OPT_LEVEL
 from relayc.pipelines.instruments import PassInfo, PassInstrument, flag_of
 
 __all__ = [
@@ -43,8 +44,6 @@ __all__ = [
     "module_pass",
     "register_pass",
 ]
-
-DEFAULT_OPT_LEVEL = 3
 
 # Modules that register passes and config options on import; read when a name is not known yet, so that a tool which needs one pass
 # does not pay for importing all of them.

@@ -3,6 +3,7 @@
     relayc run MODEL       compiles an ONNX model and runs it
     relayc inspect MODEL   shows its kernels: operators, FLOPs, bytes, time
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
+    relayc cache           shows the compiled programs that are kept on disk; relayc cache clear removes them
 
 Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line.
 """
@@ -24,7 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from relayc.dialects.mlir import ir
 from relayc.runtime import Module, set_num_threads
-from relayc.tools import opt
+from relayc.tools import cache, opt
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
 from relayc.tools.reference import ATOL, RTOL, compare, run_onnxruntime
 from relayc.tools.tables import profile_table, stage_table
@@ -69,7 +70,8 @@ def compile_model(arguments: argparse.Namespace) -> Module:
     if arguments.threads is not None:
         set_num_threads(arguments.threads)
     shapes = dict(arguments.shape)
-    return compile_with_progress(arguments.model, shapes=shapes, opt_level=arguments.opt_level, dump_ir=arguments.dump_ir)
+    options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
+    return compile_with_progress(arguments.model, shapes=shapes, **options)
 
 
 def _inputs(module: Module, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -143,6 +145,7 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
     parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="optimisation level (default 3)")
     parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
+    parser.add_argument("--no-cache", action="store_true", help="compile, and keep nothing in the on-disk cache")
     parser.add_argument("--dump-ir", type=Path, metavar="DIR", help="write the IR after each pass into DIR")
     parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
 
@@ -163,6 +166,7 @@ def make_parser() -> argparse.ArgumentParser:
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
     _add_model_options(inspector)
     inspector.set_defaults(action=inspect)
+    cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)
     return parser
 

@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -209,3 +209,28 @@ def _check_order(proto: onnx.ModelProto, expect: Callable[[bool, str, object], N
         known.update(node.output)
     missing = [o.name for o in proto.graph.output if o.name not in known]
     expect(not missing, "graph outputs that a node makes", ", ".join(missing))
+
+
+def external_files(path: Path) -> list[str]:
+    """The files with external data that a model names, relative to its folder.
+
+    Raises:
+      OnnxError: the file is corrupt. OSError: it cannot be read.
+    """
+    proto = onnx.ModelProto()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents, memoryview(contents) as view:
+        try:
+            proto.ParseFromString(wire.split(view)[0])
+        except DecodeError:
+            raise OnnxError(f"{path}: the file is truncated or not an ONNX model", located=True) from None
+    tensors = [*proto.graph.initializer, *_attribute_tensors(proto.graph.node)]
+    tensors += [tensor for function in proto.functions for tensor in _attribute_tensors(function.node)]
+    return sorted({e.value for t in tensors if t.data_location == TensorProto.EXTERNAL for e in t.external_data if e.key == "location"})
+
+
+def _attribute_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
+    for attribute in (a for node in nodes for a in node.attribute):
+        yield from (attribute.t, *attribute.tensors)
+        for graph in (attribute.g, *attribute.graphs):
+            yield from graph.initializer
+            yield from _attribute_tensors(graph.node)

@@ -10,9 +10,12 @@ import io
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from relayc.dialects.mlir import c_api, c_handle, ir
 from relayc.pipelines.target import usable_cpus
+from relayc.runtime.objects import GROUP_SYMBOL, ObjectCode
 
 OPT_LEVEL = 3
 """LLVM's; 2 takes as long and unrolls less."""
@@ -20,8 +23,6 @@ GROUPS_PER_THREAD = 3
 """Groups are compiled as threads become free; more of them balance better, each costs about 5 ms."""
 MIN_GROUP_OPS = 2000
 """Operations in the LLVM dialect (about 0.15 s of LLVM) below which a group is not worth its engine."""
-
-_GROUP_ENTRIES = "__relayc_group_entries"
 
 
 class CodegenError(ValueError):
@@ -50,6 +51,7 @@ _SIGNATURES = {
         [_Handle, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_StringRef), ctypes.c_bool, ctypes.c_bool],
     ),
     "mlirExecutionEngineDestroy": (None, [_Handle]),
+    "mlirExecutionEngineDumpToObjectFile": (None, [_Handle, _StringRef]),
     "mlirExecutionEngineLookupPacked": (ctypes.c_void_p, [_Handle, _StringRef]),
     "mlirExecutionEngineRegisterSymbol": (None, [_Handle, _StringRef, ctypes.c_void_p]),
 }
@@ -68,7 +70,7 @@ class _Compiled:
         paths = (_StringRef * len(libraries))(*[_string(path) for path in libraries])
         with module.context:
             handle = _Handle(c_handle(module))
-            self._handle = _call("mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, False, False)
+            self._handle = _call("mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, True, False)
         if not self._handle.pointer:
             raise CodegenError("LLVM refused the module; the reason is on stderr")
 
@@ -77,6 +79,11 @@ class _Compiled:
 
     def raw_lookup(self, name: str) -> int:
         return _call("mlirExecutionEngineLookupPacked", self._handle, _string(name)) or 0
+
+    def object_file(self, path: Path) -> bytes:
+        """The object file that LLVM made, written to `path` on the way: the engine has no other way to give it."""
+        _call("mlirExecutionEngineDumpToObjectFile", self._handle, _string(str(path)))
+        return path.read_bytes()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None and self._handle.pointer:
@@ -87,8 +94,15 @@ class _Compiled:
 class Engine:
     """A compiled module. Its functions live as long as it does, so whoever calls them keeps it."""
 
-    def __init__(self, root: _Compiled, groups: Sequence[_Compiled]) -> None:
+    def __init__(self, root: _Compiled, groups: Sequence[tuple[Sequence[str], _Compiled]]) -> None:
         self._root, self._groups = root, list(groups)
+
+    def object_code(self) -> ObjectCode:
+        """The machine code as object files, for other processes to load."""
+        with TemporaryDirectory(prefix="relayc-") as folder:
+            path = Path(folder) / "code.o"
+            groups = tuple((tuple(names), engine.object_file(path)) for names, engine in self._groups)
+            return ObjectCode(self._root.object_file(path), groups)
 
     def raw_lookup(self, name: str) -> int:
         """Address of the wrapper `void(void**)` of an external function, as ExecutionEngine gives it: 0 where there is none or where a
@@ -163,7 +177,7 @@ def _write(module: ir.Module) -> bytes:
 
 
 def _group_bytecode(group: Sequence[_Function], symbols: dict[str, ir.Operation]) -> bytes:
-    """A group of functions with all that they refer to, and `_GROUP_ENTRIES`, which gives the array of their addresses.
+    """A group of functions with all that they refer to, and `GROUP_SYMBOL`, which gives the array of their addresses.
 
     The functions become internal: an engine makes a wrapper for every external one, which costs more than a small kernel.
     """
@@ -178,12 +192,12 @@ def _group_bytecode(group: Sequence[_Function], symbols: dict[str, ir.Operation]
         "\n".join(
             [
                 *stubs,
-                f"llvm.mlir.global internal constant @{_GROUP_ENTRIES}_table() : {array} {{",
+                f"llvm.mlir.global internal constant @{GROUP_SYMBOL}_table() : {array} {{",
                 f"%v0 = llvm.mlir.undef : {array}",
                 *rows,
                 f"llvm.return %v{len(group)} : {array}\n}}",
-                f"llvm.func @{_GROUP_ENTRIES}() -> !llvm.ptr {{",
-                f"%0 = llvm.mlir.addressof @{_GROUP_ENTRIES}_table : !llvm.ptr",
+                f"llvm.func @{GROUP_SYMBOL}() -> !llvm.ptr {{",
+                f"%0 = llvm.mlir.addressof @{GROUP_SYMBOL}_table : !llvm.ptr",
                 "llvm.return %0 : !llvm.ptr\n}",
             ]
         )
@@ -237,7 +251,7 @@ def compile_module(module: ir.Module, libraries: Sequence[str]) -> Engine:
 
     def kernels(bytecode: bytes) -> tuple[_Compiled, int]:
         engine = compiled(bytecode)
-        return engine, engine.raw_lookup(_GROUP_ENTRIES)
+        return engine, engine.raw_lookup(GROUP_SYMBOL)
 
     with ThreadPoolExecutor(threads) as pool:
         made = [pool.submit(kernels, bytecode) for _, bytecode in groups]
@@ -249,12 +263,12 @@ def compile_module(module: ir.Module, libraries: Sequence[str]) -> Engine:
                 raise CodegenError(f"the kernels {', '.join(names)} could not be linked: see the missing symbols on stderr")
             for name, address in zip(names, _table(lookup, len(names)), strict=True):
                 main.register(name, address)
-            engines.append(engine)
+            engines.append((names, engine))
     return Engine(main, engines)
 
 
 def _table(lookup: int, count: int) -> list[int]:
-    """What `_GROUP_ENTRIES` gives: the engine wraps it as void(void**), where the last pointer is that of the result."""
+    """What `GROUP_SYMBOL` gives: the engine wraps it as void(void**), where the last pointer is that of the result."""
     table = ctypes.POINTER(ctypes.c_size_t)()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lookup)((ctypes.c_void_p * 1)(ctypes.addressof(table)))
     return list(table[:count])

@@ -22,9 +22,7 @@ import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds
 
 from relayc.dialects.mlir import ir
 from relayc.runtime.artifact import PACKED_PREFIX, TensorSpec
-
-_ENTRIES_SYMBOL = "__relayc_entries"
-"""Function without arguments that returns the array of the entries' addresses."""
+from relayc.runtime.objects import ENTRIES_SYMBOL
 
 _DTYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 """DLDataTypeCode of the dtype names without their width."""
@@ -362,7 +360,7 @@ def _entry_table(names: Sequence[str]) -> str:
         f"  %f{i} = llvm.mlir.addressof @{PACKED_PREFIX}{name} : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
         for i, name in enumerate(names)
     ]
-    return _ENTRIES.format(count=len(names), inserts="\n".join(inserts), symbol=_ENTRIES_SYMBOL)
+    return _ENTRIES.format(count=len(names), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
 
 
 def _i64_global(name: str, values: Sequence[int]) -> str:
@@ -436,7 +434,7 @@ def entry_addresses(engine: Linked, names: Iterable[str]) -> dict[str, int]:
       RuntimeError: the code could not be linked; the engine has written to stderr which symbols it missed.
     """
     names = list(names)
-    lookup = engine.raw_lookup(_ENTRIES_SYMBOL)
+    lookup = engine.raw_lookup(ENTRIES_SYMBOL)
     if not lookup:
         raise RuntimeError("the compiled module could not be linked: see the names of missing symbols on stderr")
     table = ctypes.c_void_p()

@@ -1,0 +1,111 @@
+"""A model through the four stages to machine code and a parameter blob."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.codegen.cpu import jit
+from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
+from relayc.pipelines.graph import graph_pipeline
+from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
+from relayc.pipelines.lowering import relay_to_te, te_to_tir, tir_to_llvm
+from relayc.pipelines.parameters import Blob
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.schedule.tir import TirModule
+from relayc.pipelines.target import Target, usable_cpus
+from relayc.runtime.artifact import Artifact, TensorSpec
+
+
+class StageTimes(PassInstrument):
+    """Seconds spent per stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def mark(self, stage: str) -> None:
+        """Books the time since the last mark to `stage`."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+
+
+def build(
+    model: Any,
+    target: Target,
+    shapes: Mapping[str, Sequence[int]] | None,
+    opt_level: int | None,
+    dump_ir: "str | os.PathLike | None",
+    keep_ir: bool,
+    stop_after: str | None,
+    progress: Any,
+) -> Artifact | IRModule:
+    """Compiles a model; the arguments are those of `relayc.compile`. The artifact is kept alive by its Engine."""
+    times = StageTimes()
+    mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
+    times.mark("import")
+    outer = PassContext.current()
+    config = {**outer.config, "target": target}
+    instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
+    level = outer.opt_level if opt_level is None else opt_level
+    texts: dict[str, str] = {}
+    steps = {"relay": graph_pipeline(), "te": relay_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
+    threads = usable_cpus()
+    with (
+        PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments),
+        ThreadPoolExecutor(threads, "relayc-params") as pool,
+    ):
+        program: TirModule | None = None
+        for stage, step in steps.items():
+            mod = step(mod)
+            if keep_ir:
+                texts[stage] = ir_text(mod.module.operation)
+            times.mark(stage)
+            if stage == stop_after:
+                return mod
+            if stage == "tir":
+                assert isinstance(mod, TirModule)
+                program = mod
+                # Parameters are packed while LLVM works.
+                blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
+        assert program is not None
+        signatures = _signatures(program)
+        with mod.context, ir.Location.unknown():
+            add_packed_entries(mod.module, signatures)
+            engine = jit(mod.module, target)
+            addresses = entry_addresses(engine, signatures)
+        times.mark("codegen")
+        params = blob.result()
+        times.mark("params")
+    return Artifact(
+        functions=addresses,
+        keep_alive=engine,
+        inputs=program.inputs,
+        outputs=program.outputs,
+        kernels=program.kernels,
+        steps=program.steps,
+        arena_bytes=program.arena_bytes,
+        params=params,
+        ir=texts,
+        stats=times.seconds,
+        target=str(target),
+    )
+
+
+def _import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None, progress: Any) -> IRModule:
+    from relayc.frontend.onnx import from_onnx
+
+    return from_onnx(model, shapes=shapes, progress=progress)
+
+
+def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:
+    """Arguments of every packed function, in order."""
+    found = {k.name: [*k.inputs, *k.outputs] for k in program.kernels}
+    arena = TensorSpec("arena", (program.arena_bytes,), "uint8")
+    params = TensorSpec("params", (program.params_bytes,), "uint8")
+    found["main"] = [*program.inputs, *program.outputs, arena, params]
+    return found

@@ -1,0 +1,156 @@
+"""When a compiled program can be taken from the cache: what it was made from, as one key.
+
+A key covers the model, the input shapes, the target with its features, the settings of the PassContext, the sources of relayc and the
+version of LLVM. What a user registers from outside (operators, compute rules, schedules) is not part of it: compile with cache=False.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache as memoize
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from relayc.pipelines import DEFAULT_OPT_LEVEL
+from relayc.pipelines.target import Target
+from relayc.runtime.artifact import Artifact
+from relayc.runtime.cache import Cache, Origin, digest
+from relayc.runtime.objects import can_load
+
+_ROOT = Path(__file__).resolve().parent.parent
+_SOURCES = ("dialects", "frontend", "pipelines", "runtime")
+_PACKAGES = ("torch-mlir", "onnx")
+_STARTED = time.time_ns()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of a program in the cache.
+
+    Attributes:
+      path: the model's file, None for one that is not a file; `status` says in which state the key was made from.
+    """
+
+    cache: Cache
+    key: str
+    source: str
+    path: Path | None
+    status: tuple[int, int] | None
+
+    def load(self) -> Artifact | None:
+        """The program, None where it has not been kept."""
+        return self.cache.load(self.key, self.path.parent if self.path is not None else None)
+
+    def store(self, artifact: Artifact) -> None:
+        """Keeps a program that was just compiled, unless its model or the compiler has changed on disk in the meantime."""
+        from relayc.pipelines.codegen.engine import Engine
+
+        assert isinstance(artifact.keep_alive, Engine)
+        try:
+            files = self._external_digests()
+            unchanged = self.path is None or _status(self.path) == self.status
+        except (OSError, ValueError):
+            return
+        if unchanged and _sources_are_loaded():
+            self.cache.store(self.key, artifact, artifact.keep_alive.object_code(), Origin(self.source, files))
+
+    def _external_digests(self) -> dict[str, str]:
+        if self.path is None:
+            return {}
+        from relayc.frontend.onnx.model import external_files
+
+        return {name: self.cache.file_digest(self.path.parent / name) for name in external_files(self.path)}
+
+
+def find_slot(
+    model: Any, target: Target, shapes: Mapping[str, Sequence[int]] | None, opt_level: int | None, wanted: bool | None
+) -> Slot | None:
+    """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, or someone observes.
+
+    The arguments are those of `relayc.compile`.
+    """
+    cache = Cache.default() if wanted is not False and can_load() else None
+    settings = _settings(opt_level)
+    if cache is None or settings is None or not _sources_are_loaded():
+        return None
+    path = Path(model) if isinstance(model, (str, os.PathLike)) else None
+    try:
+        status = _status(path) if path is not None else None
+        content = cache.file_digest(path) if path is not None else _digest(model, wanted)
+        extents = {name: list(map(int, shape)) for name, shape in sorted((shapes or {}).items())}
+    except (OSError, TypeError, ValueError):  # what is wrong is for the compiler to say
+        return None
+    if content is None:
+        return None
+    facts = {
+        "model": content,
+        "shapes": extents,
+        "target": [target.kind, target.mcpu, sorted(target.features), target.num_threads],
+        "settings": settings,
+        "sources": _source_digest(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+    }
+    key = digest([json.dumps(facts, sort_keys=True).encode()])
+    return Slot(cache, key, str(path.resolve()) if path is not None else type(model).__name__, path, status)
+
+
+def _status(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _digest(model: Any, wanted: bool | None) -> str | None:
+    """Digest of a model that is not a file; None for what is none, and for an IRModule unless the cache was asked for."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return digest([model])
+    if hasattr(model, "SerializeToString"):
+        return digest([model.SerializeToString(deterministic=True)])
+    if not wanted or not hasattr(model, "params"):
+        return None
+    import numpy as np
+
+    arrays = [np.ascontiguousarray(array) for array in model.params.values()]
+    names = json.dumps([[key, array.dtype.name, array.shape] for key, array in zip(model.params, arrays, strict=True)])
+    return digest([str(model).encode(), names.encode(), *(array.reshape(-1).view(np.uint8) for array in arrays)])
+
+
+def _settings(opt_level: int | None) -> dict[str, Any] | None:
+    """What the ambient PassContext says, in plain values; None where it holds instruments or anything else that is not a plain value."""
+    passes = sys.modules.get("relayc.pipelines.passes")
+    if passes is None:  # then no one can have made a context
+        return _plain(DEFAULT_OPT_LEVEL if opt_level is None else opt_level, (), (), {})
+    context = passes.PassContext.current()
+    if context.instruments or not all(isinstance(v, (bool, int, float, str, type(None))) for v in context.config.values()):
+        return None
+    level = context.opt_level if opt_level is None else opt_level
+    return _plain(level, context.required_pass, context.disabled_pass, context.config)
+
+
+def _plain(level: int, required: Any, disabled: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    return {"opt_level": level, "required": sorted(required), "disabled": sorted(disabled), "config": dict(config)}
+
+
+def _files() -> list[Path]:
+    return sorted(path for folder in _SOURCES for path in (_ROOT / folder).rglob("*.py"))
+
+
+def _sources_are_loaded() -> bool:
+    """Whether the sources on disk are those that run: none was changed since this process began to compile."""
+    return all(path.stat().st_mtime_ns < _STARTED for path in _files())
+
+
+@memoize
+def _source_digest() -> str:
+    return digest([part for path in _files() for part in (str(path.relative_to(_ROOT)).encode(), path.read_bytes())])
+
+
+@memoize
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

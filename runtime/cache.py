@@ -1,0 +1,367 @@
+"""The on-disk cache of compiled programs: one file per program, named by the digest of all that it was made from.
+
+A file holds metadata (JSON), object code and the parameter blob, which is mapped into memory when the program is loaded, so that all
+processes that run it share one copy. Files appear by renaming a finished one, so readers never see half of one and writers never meet;
+one that does not check is removed and counts as missing. When all together outgrow the limit, those not used for longest go.
+"""
+
+import dataclasses
+import hashlib
+import json
+import mmap
+import os
+import shutil
+import struct
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Step, TensorSpec
+from relayc.runtime.objects import LoadError, ObjectCode, Program
+
+DEFAULT_LIMIT = 10 << 30
+"""Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
+
+_MAGIC = b"relayc program 1"
+_SUFFIX = ".relayc"
+_HEAD = struct.Struct("<16s32sQQ")
+"""Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
+_CHUNK = 16 << 20
+"""Bytes of the blob, or of a file, that are digested or written as one piece."""
+_STALE_SECONDS = 3600
+"""Age after which an unfinished file has no writer any more."""
+_NOTE_SUFFIX = ".digest"
+"""Of notes of the digests of model files."""
+_NOTE_SECONDS = 30 * 24 * 3600
+"""Age after which such a note goes."""
+_REST_NANOSECONDS = 2_000_000_000
+"""How long a file must have been left alone for its times to tell whether it is the same."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A program in the cache: file, bytes, when it was last used (seconds since the epoch), and what it was made from, in words."""
+
+    path: Path
+    num_bytes: int
+    used: float
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What a program was made from besides what its key says.
+
+    Attributes:
+      source: the model in words, for people.
+      files: external data of the model: digest by path relative to the model's folder.
+    """
+
+    source: str
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+class Cache:
+    """The programs in a folder, of at most `limit` bytes together."""
+
+    def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
+        self.folder, self.limit = folder, limit
+
+    @staticmethod
+    def default() -> "Cache | None":
+        """The cache that the environment asks for: None with RELAYC_CACHE=0.
+
+        RELAYC_CACHE_DIR is its folder (else relayc in XDG_CACHE_HOME, or in ~/.cache), RELAYC_CACHE_SIZE its limit in bytes, with K, M, G.
+
+        Raises:
+          ValueError: RELAYC_CACHE_SIZE is no size.
+        """
+        if os.environ.get("RELAYC_CACHE", "").lower() in ("0", "off", "no", "false"):
+            return None
+        return Cache(default_folder(), _size(os.environ.get("RELAYC_CACHE_SIZE", "")))
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{_SUFFIX}"
+
+    # ---- reading
+
+    def load(self, key: str, folder: Path | None = None) -> Artifact | None:
+        """The program of a key, ready to run; None where there is none, or none for the external data now found in `folder`."""
+        path = self._path(key)
+        try:
+            with path.open("rb") as file:
+                artifact = _read(file.fileno(), lambda name: self.file_digest(folder / name) if folder is not None else None)
+            if artifact is not None:
+                os.utime(path)  # when it was last used
+            return artifact
+        except FileNotFoundError:
+            return None
+        except (LoadError, OSError, ValueError, KeyError, TypeError, struct.error):
+            _remove(path)
+            return None
+
+    def entries(self) -> list[Entry]:
+        """The programs, last used first."""
+        found = [e for path in self._files(_SUFFIX) if (e := _entry(path)) is not None]
+        return sorted(found, key=lambda e: -e.used)
+
+    def _files(self, suffix: str) -> Iterator[Path]:
+        return self.folder.glob(f"*{suffix}") if self.folder.is_dir() else iter(())
+
+    def file_digest(self, path: Path) -> str:
+        """Digest of a file's contents; remembered for as long as the file system says that the file is the same.
+
+        Raises OSError where it cannot be read.
+        """
+        note = self.folder / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()}{_NOTE_SUFFIX}"
+        state = _state(path)
+        try:
+            known = json.loads(note.read_text())
+            if known["state"] == state:
+                return str(known["digest"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # not known yet
+        found = file_digest(path)
+        # What changes within a tick of the clock may leave the times as they are, so a file must have been at rest for a while.
+        if _state(path) == state and time.time_ns() - max(state[:2]) > _REST_NANOSECONDS:
+            self._try_to_write(note, lambda handle: _write_all(handle, json.dumps({"state": state, "digest": found}).encode(), 0))
+        return found
+
+    # ---- writing
+
+    def store(self, key: str, artifact: Artifact, code: ObjectCode, origin: Origin) -> bool:
+        """Keeps a program. False where there is no room for it, or the file system refuses: the cache is never a reason to fail."""
+        needed = artifact.params.nbytes + len(code.root) + sum(len(o) for _, o in code.groups)
+        if needed > self.limit:
+            return False
+        written = self._try_to_write(self._path(key), lambda handle: _write(handle, artifact, code, origin), needed)
+        self.evict()
+        return written
+
+    def _try_to_write(self, path: Path, write: Callable[[int], None], num_bytes: int = 0) -> bool:
+        """Makes a file of what `write` writes to a file descriptor, all at once; False where that cannot be."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if shutil.disk_usage(self.folder).free < 2 * num_bytes:
+                return False
+            handle, name = tempfile.mkstemp(".tmp", path.stem[:16] + "-", self.folder)
+        except OSError:
+            return False
+        try:
+            try:
+                write(handle)
+            finally:
+                os.close(handle)
+            os.replace(name, path)
+        except OSError:
+            _remove(Path(name))
+            return False
+        except BaseException:
+            _remove(Path(name))
+            raise
+        return True
+
+    def evict(self) -> None:
+        """Removes the programs not used for longest until the rest fits, and what writers that died left behind."""
+        now = time.time()
+        for suffix, age in ((".tmp", _STALE_SECONDS), (_NOTE_SUFFIX, _NOTE_SECONDS)):
+            for path in self._files(suffix):
+                if now - _modified(path, now) > age:
+                    _remove(path)
+        total = 0
+        for entry in self.entries():
+            total += entry.num_bytes
+            if total > self.limit:
+                _remove(entry.path)
+
+    def clear(self) -> int:
+        """Removes all programs; gives how many."""
+        paths = list(self._files(_SUFFIX))
+        for path in [*paths, *self._files(".tmp"), *self._files(_NOTE_SUFFIX)]:
+            _remove(path)
+        return len(paths)
+
+
+def default_folder() -> Path:
+    """Where the cache is: RELAYC_CACHE_DIR, else relayc in the user's cache folder (XDG Base Directory Specification)."""
+    if folder := os.environ.get("RELAYC_CACHE_DIR"):
+        return Path(folder).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "relayc"
+
+
+def file_digest(path: Path) -> str:
+    """Digest of a file's contents, read by all cores. Raises OSError where it cannot be read."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            return digest([])
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents, memoryview(contents) as view:
+            return digest([view[i : i + _CHUNK] for i in range(0, size, _CHUNK)])
+
+
+def digest(parts: Sequence[Any]) -> str:
+    """SHA-256 of the SHA-256 of each part, in hexadecimal; parts are bytes or contiguous memory."""
+    return hashlib.sha256(b"".join(_each(lambda part: hashlib.sha256(part).digest(), parts))).hexdigest()
+
+
+def _state(path: Path) -> list[int]:
+    """What the file system knows of a file: it changes whenever the file does."""
+    found = path.stat()
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev]
+
+
+def _each(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    """`function` of each part, on all cores: digests are computed without the interpreter lock."""
+    if len(parts) < 2:
+        return [function(part) for part in parts]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, parts))
+
+
+# ---- the file ----------------------------------------------------------------------------------------------------------------------
+
+
+def _chunks(blob: np.ndarray) -> list[np.ndarray]:
+    return [blob[i : i + _CHUNK] for i in range(0, len(blob), _CHUNK)]
+
+
+def _params_at(body_bytes: int) -> int:
+    """Where the blob begins: at a page, so that it can be mapped."""
+    return -(-(_HEAD.size + body_bytes) // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+
+
+def _write(handle: int, artifact: Artifact, code: ObjectCode, origin: Origin) -> None:
+    objects = [code.root, *(content for _, content in code.groups)]
+    program = {
+        field.name: getattr(artifact, field.name)
+        for field in dataclasses.fields(Artifact)
+        if field.name in ("inputs", "outputs", "kernels", "steps", "arena_bytes", "target")
+    }
+    meta = {
+        "source": origin.source,
+        "files": dict(origin.files),
+        "program": program,
+        "functions": list(artifact.functions),
+        "groups": [list(names) for names, _ in code.groups],
+        "objects": [len(content) for content in objects],
+        "params": {"bytes": artifact.params.nbytes, "crc32": _each(zlib.crc32, _chunks(artifact.params))},
+    }
+    text = json.dumps(meta, default=dataclasses.asdict, separators=(",", ":")).encode()
+    body = b"".join([text, *objects])
+    _write_all(handle, _HEAD.pack(_MAGIC, hashlib.sha256(body).digest(), len(body), len(text)) + body, 0)
+    _write_all(handle, artifact.params, _params_at(len(body)))
+
+
+def _write_all(handle: int, content: Any, at: int) -> None:
+    with memoryview(content).cast("B") as view:
+        done = 0
+        while done < len(view):
+            done += os.pwrite(handle, view[done : done + _CHUNK], at + done)  # far faster than all at once
+
+
+def _body(handle: int) -> tuple[dict[str, Any], bytes, int]:
+    """Metadata, object code and where the blob begins. Raises ValueError where the file does not check."""
+    magic, checksum, body_bytes, text_bytes = _HEAD.unpack(os.pread(handle, _HEAD.size, 0))
+    if magic != _MAGIC or body_bytes > os.fstat(handle).st_size:
+        raise ValueError("not a program")
+    body = os.pread(handle, body_bytes, _HEAD.size)
+    if hashlib.sha256(body).digest() != checksum:
+        raise ValueError("a damaged program")
+    return json.loads(body[:text_bytes]), body[text_bytes:], _params_at(body_bytes)
+
+
+def _read(handle: int, digest_of: Callable[[str], str | None]) -> Artifact | None:
+    meta, code, params_at = _body(handle)
+    for name, wanted in meta["files"].items():
+        try:
+            if digest_of(name) != wanted:
+                return None
+        except OSError:
+            return None
+    params = _map(handle, params_at, meta["params"]["bytes"])
+    if _each(zlib.crc32, _chunks(params)) != meta["params"]["crc32"]:
+        raise ValueError("damaged parameters")
+    contents, at = [], 0
+    for size in meta["objects"]:
+        contents.append(code[at : at + size])
+        at += size
+    groups = tuple((tuple(names), content) for names, content in zip(meta["groups"], contents[1:], strict=True))
+    program = Program(ObjectCode(contents[0], groups))
+    functions = dict(zip(meta["functions"], program.entries(len(meta["functions"])), strict=True))
+    return Artifact(functions=functions, keep_alive=program, params=params, **_fields(meta["program"]))
+
+
+def _map(handle: int, offset: int, size: int) -> np.ndarray:
+    mapped = mmap.mmap(handle, size, mmap.MAP_SHARED, mmap.PROT_READ, offset=offset)
+    return np.frombuffer(mapped, np.uint8)
+
+
+def _fields(program: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "inputs": _specs(program["inputs"]),
+        "outputs": _specs(program["outputs"]),
+        "kernels": tuple(_kernel(k) for k in program["kernels"]),
+        "steps": tuple(Step(s["kernel"], _references(s["inputs"]), _references(s["outputs"])) for s in program["steps"]),
+        "arena_bytes": program["arena_bytes"],
+        "target": program["target"],
+    }
+
+
+def _specs(rows: Sequence[dict[str, Any]]) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(r["name"], tuple(r["shape"]), r["dtype"]) for r in rows)
+
+
+def _references(rows: Sequence[dict[str, Any]]) -> tuple[BufferRef, ...]:
+    return tuple(BufferRef(r["space"], r["index"], r["offset"], _specs([r["spec"]])[0]) for r in rows)
+
+
+def _kernel(row: dict[str, Any]) -> KernelInfo:
+    inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
+    return KernelInfo(row["name"], inputs, outputs, tuple(row["ops"]), tuple(row["sources"]), row["flops"], row["bytes"])
+
+
+# ---- files -------------------------------------------------------------------------------------------------------------------------
+
+
+def _entry(path: Path) -> Entry | None:
+    try:
+        status = path.stat()
+        with path.open("rb") as file:
+            _, _, _, text_bytes = _HEAD.unpack(file.read(_HEAD.size))
+            source = str(json.loads(file.read(text_bytes))["source"])
+    except OSError:
+        return None
+    except (ValueError, KeyError, TypeError, struct.error):
+        return Entry(path, status.st_size, 0.0, "damaged")
+    return Entry(path, status.st_size, status.st_mtime, source)
+
+
+def _modified(path: Path, default: float) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return default
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # a folder that may not be written: the entry stays, and is not used
+
+
+def _size(text: str) -> int:
+    if not text:
+        return DEFAULT_LIMIT
+    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper(), 0)
+    number = text[:-1] if unit else text
+    if not number.isdigit():
+        raise ValueError(f"RELAYC_CACHE_SIZE: expected bytes such as 500000, 500M or 10G, found {text!r}")
+    return int(number) << unit

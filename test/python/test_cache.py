@@ -1,0 +1,290 @@
+"""The on-disk cache: what it finds, what it refuses, and what happens to damaged, concurrent, old and too many programs."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx_models import weighted
+
+import relayc
+from relayc.pipelines import PassContext, reuse
+from relayc.pipelines.instruments import PassTimingInstrument
+from relayc.runtime import objects
+from relayc.runtime.cache import Cache, file_digest
+from relayc.tools import cli
+
+pytestmark = pytest.mark.skipif(not objects.can_load(), reason="objects are loaded on Linux on x86-64 only")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of a cache that is on."""
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(reuse, "_sources_are_loaded", lambda: True)  # also while someone edits them
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def model(tmp_path):
+    """y = x w with w of 64 x 64, as a file."""
+    path = tmp_path / "model.onnx"
+    onnx.save(weighted()[0], path)
+    return path
+
+
+X = np.random.default_rng(1).standard_normal((1, 64), np.float32)
+
+
+def from_cache(module):
+    return list(module.stats) == ["cache"]
+
+
+def programs(folder):
+    return sorted(folder.glob("*.relayc"))
+
+
+def rewrite_later(path, content):
+    """Writes a file and moves its times to where they show that it was left alone since."""
+    path.write_bytes(content)
+    past = time.time() - 100
+    os.utime(path, (past, past))
+
+
+def test_second_compilation_comes_from_the_cache_and_is_the_same_program(folder, model):
+    first, second = relayc.compile(str(model)), relayc.compile(str(model))
+    assert not from_cache(first) and from_cache(second)
+    np.testing.assert_array_equal(first["main"](X), second["main"](X))
+    for name in ("inputs", "outputs", "kernels", "step_kernels", "target"):
+        assert getattr(first, name) == getattr(second, name)
+    assert first.function_names() == second.function_names()
+
+
+def test_kernels_of_a_program_from_the_cache_can_be_profiled(folder, model):
+    relayc.compile(model)
+    assert [row.kernel.name for row in relayc.compile(model).profile({"x": X}).rows]
+
+
+def test_errors_of_a_program_from_the_cache_name_the_argument(folder, model):
+    relayc.compile(model)
+    with pytest.raises(ValueError, match=r"main: argument 0 'x': expected float32\[1, 64\]"):
+        relayc.compile(model)["main"](X[:, :3])
+
+
+def test_a_hit_imports_neither_mlir_nor_onnx(folder, model):
+    relayc.compile(model)
+    code = f"""
+    import sys
+    import relayc
+    from relayc.pipelines import reuse
+    reuse._sources_are_loaded = lambda: True
+    module = relayc.compile({str(model)!r})
+    assert list(module.stats) == ["cache"], module.stats
+    print([name for name in ("torch_mlir", "onnx") if name in sys.modules])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_weights_are_mapped_from_the_file(folder, model):
+    relayc.compile(model)
+    module = relayc.compile(model)
+    with open("/proc/self/maps") as maps:
+        assert str(programs(folder)[0]) in maps.read()
+    assert from_cache(module)
+
+
+def test_bytes_and_messages_are_found_again_too(folder, model):
+    message = weighted()[0]
+    for given in (message.SerializeToString(), message):
+        assert not from_cache(relayc.compile(given))
+        assert from_cache(relayc.compile(given))
+        for path in programs(folder):
+            path.unlink()
+
+
+def test_an_ir_module_is_kept_only_on_request(folder):
+    modules = [relayc.from_onnx(weighted()[0]) for _ in range(4)]
+    relayc.compile(modules[0])
+    assert not programs(folder)
+    assert not from_cache(relayc.compile(modules[1], cache=True))
+    assert from_cache(relayc.compile(modules[2], cache=True))
+    modules[3].params = {key: array + 1 for key, array in modules[3].params.items()}
+    assert not from_cache(relayc.compile(modules[3], cache=True))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"opt_level": 1},
+        {"target": relayc.Target("cpu", num_threads=3)},
+        {"target": relayc.Target("cpu", features="-avx512f,-avx2")},
+    ],
+    ids=["level", "threads", "features"],
+)
+def test_other_options_make_another_program(folder, model, changed):
+    relayc.compile(model)
+    assert not from_cache(relayc.compile(model, **changed))
+    assert from_cache(relayc.compile(model)) and len(programs(folder)) == 2
+
+
+def test_passes_that_are_left_out_make_another_program(folder, model):
+    relayc.compile(model)
+    with PassContext(disabled_pass=["FoldScaleAxis"]):
+        assert not from_cache(relayc.compile(model))
+        assert from_cache(relayc.compile(model))
+    assert len(programs(folder)) == 2
+
+
+def test_what_is_observed_is_compiled(folder, model, tmp_path):
+    relayc.compile(model)
+    assert "te" in relayc.compile(model, keep_ir=True).ir
+    assert not from_cache(relayc.compile(model, dump_ir=tmp_path / "ir"))
+    with PassContext(instruments=[PassTimingInstrument()]):
+        assert not from_cache(relayc.compile(model))
+
+
+@pytest.mark.parametrize("how", ["environment", "argument"])
+def test_the_cache_can_be_turned_off(folder, model, monkeypatch, how):
+    if how == "environment":
+        monkeypatch.setenv("RELAYC_CACHE", "0")
+    relayc.compile(model, cache=False if how == "argument" else None)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("where", ["magic", "metadata", "code", "parameters", "end", "everything"])
+def test_a_damaged_program_is_compiled_anew(folder, model, where):
+    wanted = relayc.compile(model)["main"](X)
+    (path,) = programs(folder)
+    content = bytearray(path.read_bytes())
+    body = int.from_bytes(content[48:56], "little")
+    at = {"magic": 3, "metadata": 90, "code": 64 + body - 2000, "parameters": len(content) - 100}.get(where)
+    if at is not None:
+        content[at] ^= 0xFF
+    path.write_bytes({"end": content[:-1000], "everything": b""}.get(where, content))
+    again = relayc.compile(model)
+    assert not from_cache(again)
+    np.testing.assert_array_equal(again["main"](X), wanted)
+    assert from_cache(relayc.compile(model))
+
+
+def test_writers_at_the_same_time_leave_one_whole_program(folder, model):
+    code = f"""
+    import relayc, numpy
+    from relayc.pipelines import reuse
+    reuse._sources_are_loaded = lambda: True
+    module = relayc.compile({str(model)!r})
+    print(float(module["main"](numpy.ones((1, 64), "float32")).sum()))
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    started = [
+        subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(4)
+    ]
+    printed = {process.communicate()[0] for process in started}
+    assert len(printed) == 1 and all(process.returncode == 0 for process in started)
+    assert len(programs(folder)) == 1 and not list(folder.glob("*.tmp"))
+    assert from_cache(relayc.compile(model))
+
+
+def test_another_version_of_the_compiler_makes_another_program(folder, model, monkeypatch):
+    relayc.compile(model)
+    monkeypatch.setattr(reuse, "_source_digest", lambda: "another")
+    assert not from_cache(relayc.compile(model))
+    assert len(programs(folder)) == 2
+
+
+def test_nothing_is_kept_while_the_compiler_is_edited(folder, model, monkeypatch):
+    monkeypatch.setattr(reuse, "_sources_are_loaded", lambda: False)
+    relayc.compile(model)
+    assert not folder.exists()
+
+
+def test_a_changed_model_of_the_same_size_is_noticed(folder, model):
+    rewrite_later(model, model.read_bytes())
+    first = relayc.compile(model)["main"](X)
+    assert from_cache(relayc.compile(model))  # the digest was noted by now
+    changed, w = weighted()
+    changed.graph.initializer[0].raw_data = (2 * w).tobytes()
+    rewrite_later(model, changed.SerializeToString())
+    again = relayc.compile(model)
+    assert not from_cache(again)
+    np.testing.assert_allclose(again["main"](X), 2 * first, rtol=1e-6)
+
+
+def test_changed_external_data_is_noticed(folder, model, tmp_path):
+    onnx.save(weighted()[0], model, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    first = relayc.compile(model)["main"](X)
+    assert from_cache(relayc.compile(model))
+    data = tmp_path / "weights.bin"
+    data.write_bytes((2 * np.frombuffer(data.read_bytes(), np.float32)).tobytes())
+    again = relayc.compile(model)
+    assert not from_cache(again)
+    np.testing.assert_allclose(again["main"](X), 2 * first, rtol=1e-6)
+
+
+def test_programs_not_used_for_longest_go_first(folder):
+    models = [weighted(size)[0].SerializeToString() for size in (60, 61, 62)]
+    for age, content in zip((300, 200, 100), models, strict=True):
+        relayc.compile(content)
+        (newest,) = [p for p in programs(folder) if p.stat().st_mtime > time.time() - 50]
+        os.utime(newest, (time.time() - age, time.time() - age))
+    assert from_cache(relayc.compile(models[0]))  # now the last used
+    total = sum(p.stat().st_size for p in programs(folder))
+    Cache(folder, limit=total - 1).evict()
+    assert [from_cache(relayc.compile(m, cache=None)) for m in (models[0], models[2])] == [True, True]
+    assert len(programs(folder)) == 2
+
+
+def test_a_program_larger_than_the_limit_is_not_kept(folder, model, monkeypatch):
+    monkeypatch.setenv("RELAYC_CACHE_SIZE", "10K")
+    relayc.compile(model)
+    assert not programs(folder)
+
+
+def test_a_wrong_limit_is_an_error(folder, model, monkeypatch):
+    monkeypatch.setenv("RELAYC_CACHE_SIZE", "much")
+    with pytest.raises(ValueError, match="RELAYC_CACHE_SIZE: expected bytes such as 500000, 500M or 10G, found 'much'"):
+        relayc.compile(model)
+
+
+def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(model, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert not from_cache(relayc.compile(model))
+
+
+def test_a_file_has_the_digest_of_its_contents(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    content = os.urandom((16 << 20) + 5)  # two pieces
+    first.write_bytes(content)
+    shutil.copy(first, second)
+    assert file_digest(first) == file_digest(second)
+    second.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert file_digest(first) != file_digest(second)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", os.urandom(1000), b"\x7fELF\x02\x01\x01" + bytes(200)])
+def test_what_is_no_object_file_is_refused(content):
+    with pytest.raises(objects.LoadError):
+        objects.Program(objects.ObjectCode(content, ()))
+
+
+def test_the_command_shows_and_clears(folder, model, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    relayc.compile(model)
+    assert cli.main(["cache"]) == 0
+    shown = capsys.readouterr().out
+    assert str(model) in shown and programs(folder)[0].stem[:12] in shown and "1 in all" in shown
+    assert cli.main(["cache", "clear"]) == 0
+    assert "removed 1 program from" in " ".join(capsys.readouterr().out.split())
+    assert not programs(folder)
+    assert cli.main(["cache", "show"]) == 0
+    assert "0 in all" in capsys.readouterr().out

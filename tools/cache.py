@@ -1,0 +1,35 @@
+"""`relayc cache`: what the on-disk cache holds, and emptying it."""
+
+import argparse
+import time
+
+from rich.console import Console
+
+from relayc.runtime.cache import Cache, default_folder
+from relayc.tools.tables import NUMBER, make_table, scaled
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds the command to those of the command line."""
+    about = "Show the programs in the on-disk cache, last used first, or remove them all."
+    parser = commands.add_parser("cache", help="show or clear the cache of compiled programs", description=about)
+    parser.add_argument("what", nargs="?", choices=("show", "clear"), default="show", help="default: show")
+    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(action=run)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc cache show` and `relayc cache clear`; both also work where RELAYC_CACHE turns the cache off."""
+    cache = Cache.default() or Cache(default_folder())
+    if arguments.what == "clear":
+        count = cache.clear()
+        console.print(f"removed {count} program{'s' * (count != 1)} from {cache.folder}", markup=False)
+        return
+    entries = cache.entries()
+    table = make_table(f"{cache.folder}", program={}, model={"overflow": "fold"}, **{"last used": {"no_wrap": True}, "bytes": NUMBER})
+    for entry in entries:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        table.add_row(entry.path.stem[:12], entry.source, used, scaled(entry.num_bytes))
+    table.add_section()
+    table.add_row(f"{len(entries)} in all", "", f"limit {scaled(cache.limit)}", scaled(sum(e.num_bytes for e in entries)))
+    console.print(table)

@@ -75,7 +75,7 @@ def _relayc(job: Job) -> Loaded:
 
     set_num_threads(job.threads)
     options: dict[str, Any] = {} if job.precision == "f32" else {"precision": job.precision}
-    module = compile_(job.model, target=Target("cpu", num_threads=job.threads), shapes=job.shapes or None, **options)
+    module = compile_(job.model, target=Target("cpu", num_threads=job.threads), shapes=job.shapes or None, cache=False, **options)
     arguments = [job.inputs[name] for name in module.input_names]
     main = module["main"]
 

@@ -124,6 +124,14 @@ def batch_norm(op: Op, data: Value, gamma: Value, beta: Value, mean: Value, var:
     return [normalized, *(parallel(result_type(op, i), [v], lambda x: x) for i, v in ((1, mean), (2, var)))]
 
 
+def _root_power(x: Value, exponent: float, dtype: str) -> Value:
+    """x**exponent for x >= 0; by square roots for 1/2 and 3/4 (which networks use), several times as fast as in general."""
+    if exponent not in (0.5, 0.75):
+        return math.PowFOp(x, scalar.constant(exponent, dtype)).result
+    root = math.SqrtOp(x).result
+    return root if exponent == 0.5 else _multiply(root, math.SqrtOp(root).result)
+
+
 @compute("nn_lrn")
 def lrn(op: Op, data: Value) -> Value:
     """Squares summed in a window along the axis, then data / (bias + alpha / size * sum)^beta."""
@@ -147,7 +155,7 @@ def lrn(op: Op, data: Value) -> Value:
 
     def body(x: Value, s: Value) -> Value:
         base = _add(scalar.constant(op.bias, wide), _multiply(s, scalar.constant(op.alpha / op.size, wide)))
-        power = math.PowFOp(base, scalar.constant(op.beta, wide)).result
+        power = _root_power(base, op.beta, wide)
         return scalar.convert(arith.DivFOp(scalar.convert(x, type_.dtype, wide), power).result, wide, type_.dtype)
 
     return parallel(type_, [data, squares], body, [identity(rank)] * 2)

@@ -56,6 +56,7 @@ def graph_pipeline() -> Sequential:
         simplify_expr,  # transposes that a reshape stood before
         combine_parallel_dense,
         combine_parallel_conv2d,
+        fold_constant,
         alter_op_layout,
         winograd,
         canonicalize_ops,

@@ -54,8 +54,10 @@ class Contraction:
       a, b: the operands: A along rows, B along columns.
       variables: loop variable of each loop of the contraction.
       batch, rows, columns: parallel loops, outermost first; each of rows and columns groups loops that collapse to one (the last variable
-        of a group stands for it). There is one group of columns, or two where the output is blocked by channels: blocks, and within a block.
+        of a group stands for it). There is one group of columns, or two where the output is blocked by channels: blocks, and within one.
       reduction: reduction loops; those in `checked` first, as paddings bound them.
+      merged: for each dimension of the result the dimension of the contraction whose index it takes, None for 0; None where the indices
+        of the result are computed by a reshape.
     """
 
     node: Node
@@ -68,6 +70,7 @@ class Contraction:
     columns: list[tuple[list[Var], int]]
     reduction: list[Var]
     checked: set[Var]
+    merged: list[int | None] | None = None
 
     @property
     def structured(self) -> Structured:
@@ -109,8 +112,13 @@ class Contraction:
         return linearize(self.output_point(), self.node.shape)
 
     def root_point(self, point: Sequence[Index]) -> list[Index]:
-        """Indices of the kernel's result for those of the contraction. Raises NotStructured where they are not linear."""
-        return reshape(point, self.node.shape, self.root.shape, split_exactly)
+        """Indices of the kernel's result for those of the contraction. Raises NotStructured where they are not linear.
+
+        Where the result splits a dimension of the contraction in several that nothing tells apart, the last of them stands for all.
+        """
+        if self.merged is None:
+            return reshape(point, self.node.shape, self.root.shape, split_exactly)
+        return [Index() if d is None else point[d] for d in self.merged]
 
 
 def match(kernel: Kernel) -> list[Contraction]:
@@ -216,7 +224,12 @@ def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]])
                 if low < 0 or high >= extent:
                     checks.append((index, extent))
         else:
-            indices = reshape(indices, node.shape, source.shape, split_exactly)
+            try:
+                indices = reshape(indices, node.shape, source.shape, split_exactly)
+            except NotStructured:
+                if source.kind != "arg":
+                    raise
+                break  # memory in the same order under another shape is read as well through the view
         node = source
     return Operand(node, indices, checks, casts)
 
@@ -246,6 +259,7 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     accesses = Accesses(offsets=[(a.node, a.offset), (b.node, b.offset)], bounds=list(a.checks))
     result = Contraction(node, root, a, b, variables, batch, [], [], reduction, set())
     store = result.output_offset()
+    result.merged = _merged_dims(node, root)
     epilogue = Analysis([node])
     epilogue.visit(root, result.root_point(result.output_point()))
     accesses.offsets += epilogue.found.offsets
@@ -257,6 +271,31 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     result.checked = {v for index, _ in a.checks for v in index.terms if v in reduction}
     result.reduction = [v for v in reduction if v in result.checked] + [v for v in reduction if v not in result.checked]
     return result
+
+
+def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
+    """See Contraction.merged: found where each dimension of the contraction is one or several whole dimensions of the result that all of
+    the result's reads walk as one."""
+    variables = [Var(0, e - 1) for e in root.shape]
+    analysis = Analysis([node])
+    analysis.visit(root, [Index.of(v) for v in variables])
+    store = linearize([Index.of(v) for v in variables], root.shape)
+    result: list[int | None] = [None] * len(root.shape)
+    d = 0
+    for position, extent in enumerate(node.shape):
+        members, size = [], 1
+        while d < len(root.shape) and (size < extent or root.shape[d] == 1):
+            if root.shape[d] > 1:
+                members.append(d)
+            size *= root.shape[d]
+            d += 1
+        if size != extent:
+            return None
+        if members and len(collapse([variables[m] for m in members], [root.shape[m] for m in members], analysis.found, [store])) != 1:
+            return None
+        if members:
+            result[members[-1]] = position
+    return result if d == len(root.shape) else None
 
 
 def _is_one_axis(columns: list[tuple[list[Var], int]], offset: Index) -> bool:

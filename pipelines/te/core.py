@@ -158,7 +158,11 @@ def extract(source: Value, indices: Sequence[Value]) -> Value:
 
 
 def reduce(
-    data: Value, axes: Sequence[int], out: TensorType, init: float | int, combine: Callable[[Value, Value], Value],
+    data: Value,
+    axes: Sequence[int],
+    out: TensorType,
+    init: float | int,
+    combine: Callable[[Value, Value], Value],
     element: Callable[[Value], Value] | None = None,
 ) -> Value:
     """Reduces `data` over `axes` into `out` (without these axes) from `init`: acc = combine(element(x), acc).
@@ -197,5 +201,3 @@ def reshape(data: Value, shape: Sequence[int]) -> Value:
 
 def index_constant(value: int) -> Value:
     return arith.ConstantOp(ir.IndexType.get(), value).result
-
-

@@ -44,7 +44,8 @@ def operator_table() -> str:
     onnx, relay = onnx_by_family(), relay_by_family()
     num_onnx, num_relay = sum(map(len, onnx.values())), sum(map(len, relay.values()))
     lines = [f"| family | {num_onnx} ONNX operators | {num_relay} Relay operators |", "|---|---|---|"]
-    for family in (_family(module.__name__) for module in FAMILIES):
+    families = dict.fromkeys([*(_family(module.__name__) for module in FAMILIES), *relay])
+    for family in families:
         lines.append(f"| {family} | {', '.join(onnx[family])} | {', '.join(relay[family])} |")
     return "\n".join(lines) + "\n"
 

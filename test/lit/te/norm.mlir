@@ -156,7 +156,7 @@ func.func @main(%x: tensor<2x3x5xf32>) -> tensor<2x3x5xf32> {
 
 // -----
 
-// A window of squares along the channels.
+// A window of squares along the channels; the power 3/4 is a product of roots.
 // CHECK: #map = affine_map<(d0, d1, d2, d3) -> (d0, d1 + d3, d2)>
 // CHECK: #map1 = affine_map<(d0, d1, d2, d3) -> (d3)>
 // CHECK: #map2 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
@@ -169,9 +169,21 @@ func.func @main(%x: tensor<2x3x5xf32>) -> tensor<2x3x5xf32> {
 // CHECK: linalg.generic {indexing_maps = [#map3, #map3, #map3], iterator_types = ["parallel", "parallel", "parallel"]} ins({{.*}} : tensor<1x6x3xf32>, tensor<1x6x3xf32>) outs({{.*}} : tensor<1x6x3xf32>)
 // CHECK: arith.mulf {{.*}} : f32
 // CHECK: arith.addf {{.*}} : f32
-// CHECK: math.powf {{.*}} : f32
-// CHECK: arith.divf {{.*}} : f32
+// CHECK: [[ROOT:%.*]] = math.sqrt {{.*}} : f32
+// CHECK: [[FOURTH:%.*]] = math.sqrt [[ROOT]] : f32
+// CHECK: [[POWER:%.*]] = arith.mulf [[ROOT]], [[FOURTH]] : f32
+// CHECK: arith.divf {{.*}}, [[POWER]] : f32
 func.func @main(%x: tensor<1x6x3xf32>) -> tensor<1x6x3xf32> {
   %0 = "relay.nn_lrn"(%x) {size = 4 : i64} : (tensor<1x6x3xf32>) -> tensor<1x6x3xf32>
+  return %0 : tensor<1x6x3xf32>
+}
+
+// -----
+
+// Another exponent than networks use takes a power.
+// CHECK: func.func private @fused_lrn(
+// CHECK: math.powf {{.*}} : f32
+func.func @main(%x: tensor<1x6x3xf32>) -> tensor<1x6x3xf32> {
+  %0 = "relay.nn_lrn"(%x) {size = 4 : i64, beta = 0.6} : (tensor<1x6x3xf32>) -> tensor<1x6x3xf32>
   return %0 : tensor<1x6x3xf32>
 }

@@ -13,6 +13,7 @@ from relayc.pipelines.schedule.tir import TirModule, lower_to_tir
 from relayc.pipelines.target import Target
 from relayc.pipelines.te.core import te_type
 from relayc.runtime.artifact import aligned_empty
+from relayc.runtime.threads import apply_num_threads, num_threads, set_num_threads
 
 Kernel = tuple[Callable[..., Sequence[ir.Value]], Sequence[np.ndarray]]
 """What builds the te operations of a kernel from its arguments and gives the results, and the arrays to call it with."""
@@ -66,6 +67,17 @@ class Program:
             self.engine = jit(self.tir.module, target)
         self.arrays = [np.ascontiguousarray(a) for _, arrays in kernels for a in arrays]
         self.arena, self.params = aligned_empty(self.tir.arena_bytes), aligned_empty(self.tir.params_bytes)
+
+    def run_with_threads(self, count: int) -> list[np.ndarray]:
+        """What `run` gives with a number of threads."""
+        before = num_threads()
+        try:
+            set_num_threads(count)
+            apply_num_threads()
+            return self.run()
+        finally:
+            set_num_threads(before)
+            apply_num_threads()
 
     def run(self) -> list[np.ndarray]:
         """The results of all kernels, in order; memory outside them is checked to be left alone."""

@@ -408,14 +408,14 @@ def test_the_position_of_the_largest_element():
     check([(body, (x,), x.argmax(1))])
 
 
-def test_runs_give_the_same_bits():
+def test_runs_give_the_same_bits_with_any_number_of_threads():
     x = values((300, 1000))
 
     def body(v: ir.Value) -> list[ir.Value]:
         return [normalized(v, 1), reduce(v, [0, 1], f32(), 0.0, add), reduce(v, [0], f32(1000), 0.0, add)]
 
     program = Program((body, (x,)))
-    first = program.run()
-    for _ in range(3):
-        for a, b in zip(first, program.run(), strict=True):
+    first = program.run_with_threads(1)
+    for threads in (2, 1, 2, 3):
+        for a, b in zip(first, program.run_with_threads(threads), strict=True):
             np.testing.assert_array_equal(a, b)

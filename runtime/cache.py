@@ -92,10 +92,12 @@ class Cache:
     # ---- reading
 
     def load(self, key: str, folder: Path | None = None) -> Artifact | None:
-        """The program of a key, ready to run; None where there is none, or none for the external data now found in `folder`."""
+        """The program of a key, ready to run; None where there is none of this user, or none for the external data found in `folder`."""
         path = self._path(key)
         try:
             with path.open("rb") as file:
+                if os.fstat(file.fileno()).st_uid not in (0, os.getuid()):
+                    return None  # code is run only if it is ours
                 artifact = _read(file.fileno(), lambda name: self.file_digest(folder / name) if folder is not None else None)
             if artifact is not None:
                 os.utime(path)  # when it was last used
@@ -147,7 +149,7 @@ class Cache:
     def _try_to_write(self, path: Path, write: Callable[[int], None], num_bytes: int = 0) -> bool:
         """Makes a file of what `write` writes to a file descriptor, all at once; False where that cannot be."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
             if shutil.disk_usage(self.folder).free < 2 * num_bytes:
                 return False
             handle, name = tempfile.mkstemp(".tmp", path.stem[:16] + "-", self.folder)

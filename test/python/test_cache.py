@@ -261,6 +261,14 @@ def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(model, tmp_path, m
     assert not from_cache(relayc.compile(model))
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_programs_of_other_users_are_not_run(folder, model):
+    relayc.compile(model)
+    os.chown(programs(folder)[0], 12345, -1)
+    assert not from_cache(relayc.compile(model))
+    assert from_cache(relayc.compile(model))
+
+
 def test_a_file_has_the_digest_of_its_contents(tmp_path):
     first, second = tmp_path / "a", tmp_path / "b"
     content = os.urandom((16 << 20) + 5)  # two pieces

@@ -128,6 +128,28 @@ func.func private @centered(%a: tensor<4x64xf32>) -> tensor<4x64xf32> {
   return %c : tensor<4x64xf32>
 }
 
+// A window of 49 elements whose lanes lie apart is a loop: unrolled, it would be 49 times 8 loads for each vector.
+// CHECK-LABEL: func.func private @strided_window
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK-COUNT-8: memref.load
+// CHECK: return
+#strided_in = affine_map<(d0, d1, d2) -> (d1, d2, d0)>
+#strided_out = affine_map<(d0, d1, d2) -> (d0)>
+func.func private @strided_window(%a: tensor<7x7x64xf32>, %b: tensor<64x7x7xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#strided_in, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, #strided_out], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%a, %b : tensor<7x7x64xf32>, tensor<64x7x7xf32>) outs(%f : tensor<64xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %p = arith.addf %x, %y : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
 // A reduction of what another reduction of the same rows does not give: left to the fallback.
 // CHECK-LABEL: func.func private @nested
 // CHECK: scf.for

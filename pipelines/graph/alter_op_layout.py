@@ -70,9 +70,12 @@ class _Layouts:
         """Whether a convolution gains more from blocks than transforms of its data and result cost, about a cycle an element.
 
         Direct in NCHW it takes at least outputs * depth / 16 cycles; in blocks, and more so by Winograd's method, well under two thirds.
+        A 1x1 convolution is as fast in NCHW, where its lanes run along the pixels.
         """
         data, weight, out = TensorType.of(op.data), TensorType.of(op.weight), TensorType.of(op.operation.results[0])
         depth = weight.num_elements // weight.shape[0]  # type: ignore[operator]
+        if weight.shape[2:] == (1, 1):
+            return False
         return data.shape[1] % self.size == 0 and out.num_elements * depth / 48 > data.num_elements + out.num_elements  # type: ignore[operator]
 
     def _spreads(self, op: Op, name: str) -> bool:

@@ -30,7 +30,7 @@ lit: $(INSTALLED)
 
 # The test processes share the cores: OpenMP threads that wait give theirs up at once.
 pytest: $(INSTALLED)
-	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS)
+	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
 $(INSTALLED): pyproject.toml

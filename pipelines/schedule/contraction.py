@@ -81,10 +81,6 @@ class Contraction:
         return prod(extent for _, extent in self.columns)
 
     @property
-    def row_extent(self) -> int:
-        return prod(extent for _, extent in self.rows)
-
-    @property
     def column(self) -> Var:
         """The variable that lanes run along."""
         return self.columns[-1][0][-1]

@@ -34,7 +34,7 @@ class Parameter:
     def write(self, blob: np.ndarray) -> None:
         """Packs the parameter into its place in the blob."""
         assert self.array is not None
-        source = as_bits(np.ascontiguousarray(self.array)).reshape(self.shape)
+        source = as_bits(self.array).reshape(self.shape)  # a transposed array stays a view
         out = blob[self.offset : self.offset + self.size].view(source.dtype)
         if self.packing is None:
             out.reshape(self.shape)[...] = source

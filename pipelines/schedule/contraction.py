@@ -304,10 +304,10 @@ def _is_one_axis(columns: list[tuple[list[Var], int]], offset: Index) -> bool:
 
 def pack(contraction: Contraction, array: np.ndarray, out: np.ndarray) -> None:
     """B of a parameter in blocks of columns: writes [batch..., block, reduction..., width] to `out`, zeros after the last column."""
-    offset = contraction.b.offset
+    indices = contraction.b.indices
     variables = [*contraction.batch, contraction.column, *contraction.reduction]
     extents = [*(v.high + 1 for v in contraction.batch), contraction.column_extent, *(v.high + 1 for v in contraction.reduction)]
-    data = np.ascontiguousarray(array).reshape(-1)
-    strides = [offset.coefficient(v) * data.itemsize for v in variables]
-    view = np.lib.stride_tricks.as_strided(data[offset.const :], extents, strides, writeable=False)
+    strides = [sum(i.coefficient(v) * stride for i, stride in zip(indices, array.strides, strict=True)) for v in variables]
+    first = array[tuple(slice(i.const, None) for i in indices)]
+    view = np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
     fill_blocks(view, len(contraction.batch), out)

@@ -24,7 +24,7 @@ class Packing:
       name: names the layout; equal names of equal parameters share the packed array.
       shape: shape after packing; the element type stays.
       pack: takes the parameter in its te shape and writes it to an array of `shape`, whose memory holds anything. Both are unsigned
-        integers as wide as the elements. Called in several threads at once.
+        integers as wide as the elements; the parameter may be strided. Called in several threads at once.
     """
 
     name: str

@@ -30,11 +30,11 @@ POINTS = DATA.shape[0] ** 2
 def transform_weights(weight: np.ndarray) -> np.ndarray:
     """Weights [O, I, 3, 3] as those of the grouped 1x1 convolution: [36 * O, I, 1, 1], a group for each point."""
     channels, per_group = weight.shape[:2]
-    both = np.kron(WEIGHT, WEIGHT)
-    points = np.empty((POINTS, channels, per_group), weight.dtype)
-    for start in range(0, channels, 32):  # a piece that stays in the cache, as it is transformed in f64
-        piece = weight[start : start + 32].reshape(-1, 9).astype(np.float64)
-        points[:, start : start + 32] = (both @ piece.T).reshape(POINTS, -1, per_group)
+    both, filters = np.kron(WEIGHT, WEIGHT), weight.reshape(-1, 9)
+    points = np.empty((POINTS, len(filters)), weight.dtype)
+    # In pieces that stay in the cache as f64, and too small for BLAS to wake its threads.
+    for start in range(0, len(filters), 800):
+        points[:, start : start + 800] = both @ filters[start : start + 800].astype(np.float64).T
     return points.reshape(POINTS * channels, per_group, 1, 1)
 
 

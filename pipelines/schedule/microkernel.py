@@ -435,7 +435,6 @@ class _Emission:
             group = [emit.broadcast(v, lanes) for v in values[first : first + lanes]]
             columns = emit.transpose(group + [group[-1]] * (lanes - len(group)))
             for k, column in enumerate(columns):
-                at = 0
                 for begin, width in _columns(len(group), lanes):
                     part = column
                     if width < lanes:
@@ -444,7 +443,6 @@ class _Emission:
                         part = emit.create("vector.shuffle", [type_], [column, column], mask)
                     offset = base + k * stride + first + begin
                     emit.create("vector.store", [], [part, self.output, emit.materialize(offset)])
-                    at += width
 
     def output_point(self, point: dict[Var, Index], start: int, lane: Var) -> list[Index]:
         c = self.c

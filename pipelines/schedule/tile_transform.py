@@ -179,13 +179,10 @@ class _Emission:
             for j in range(size):
                 at = {**point, self.t.i: Index(i), self.t.j: Index(j)}
                 loops = [at.get(d, Index()) for d in range(len(self.structured.extents))]
-                value = self.evaluator.at(data, [affine_index(e, loops, self._divide) for e in amap.results])
+                value = self.evaluator.at(data, [affine_index(e, loops, split_exactly) for e in amap.results])
                 row.append(emit.broadcast(value, self.width) if self.width > 1 else value)
             rows.append(row)
         return rows
-
-    def _divide(self, index: Index, divisor: int) -> tuple[Index, Index]:
-        return split_exactly(index, divisor)
 
     def _transform(self, data: list[list[Value]]) -> list[list[Value]]:
         """P d P^T."""

@@ -68,12 +68,15 @@ class Evaluator:
     # ---- memory
 
     def load(self, node: Node, offset: Index) -> Value:
-        """The element(s) of a buffer at a flat offset."""
+        """The element(s) of a node's buffer at a flat offset."""
         key = ("load", id(node), offset.key)
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
-        buffer, element = self.buffers[node], node.element
+        return self.load_from(self.buffers[node], node.element, offset)
+
+    def load_from(self, buffer: Value, element: ir.Type, offset: Index) -> Value:
+        """The element(s) of a flat buffer at an offset."""
         stride = offset.coefficient(self.lane)
         if offset.has_vector():
             return self._gather(buffer, element, offset)

@@ -392,14 +392,8 @@ class _Emission:
                 value = self.evaluator.at(c.b.node, self.substitute(c.b.indices, at))
             else:
                 step = linearize([point.get(v, Index()) for v in c.reduction], [v.high + 1 for v in c.reduction])
-                buffers = self.evaluator.buffers
-                saved = buffers.get(c.b.node)
-                buffers[c.b.node] = self.packed
-                value = self.evaluator.load(c.b.node, self.panel_start + step * self.tile.width + start + along)
-                if saved is None:
-                    del buffers[c.b.node]
-                else:
-                    buffers[c.b.node] = saved
+                offset = self.panel_start + step * self.tile.width + start + along
+                value = self.evaluator.load_from(self.packed, c.b.node.element, offset)
             return self.cast(value, c.b.casts)
 
     def cast(self, value: Value, casts: Sequence[tuple[str, ir.Type]]) -> Value:

@@ -89,11 +89,12 @@ class _Emission:
         self.width = min(target.vector_bytes * 8 // found.node.element.width, structured.extents[self.lane_dim])
         if self.lane_dim in (found.a, found.b) or structured.extents[self.lane_dim] % self.width:
             raise NotStructured("lanes that do not divide the innermost dimension")
+        self.whole = self._whole_shape()
         self.crop = self._crop()
 
     def _crop(self) -> dict[int, tuple[int, int]]:
         """For each row loop of the matrix that the crop cuts: (loop over its tiles, extent that is kept)."""
-        whole, kept = self._views()
+        whole, kept = self.whole, self.t.root.shape
         if whole is None:
             return {}
         found = {}
@@ -109,8 +110,8 @@ class _Emission:
                 found[self.dims[place + 1]] = (self.dims[place], want)
         return found
 
-    def _views(self) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-        """Shapes before and after the crop between the transform and the result; None where there is no crop."""
+    def _whole_shape(self) -> tuple[int, ...] | None:
+        """Shape before the crop between the transform and the result; None where there is no crop."""
         pending, whole = [self.t.root], None
         while pending:
             node = pending.pop()
@@ -120,7 +121,7 @@ class _Emission:
                 whole = node.inputs[0].shape
             if node is not self.t.node:
                 pending += node.structured.inputs if node.kind == "generic" else node.inputs
-        return whole, self.t.root.shape
+        return whole
 
     def emit(self) -> None:
         """Parallel loops over all but the last tile loop, which is inside, as are the lanes."""
@@ -256,5 +257,4 @@ class _Emission:
         return emit.create("arith.cmpi", [ir.IntegerType.get_signless(1)], [emit.materialize(position), emit.index_constant(extent)], below)
 
     def _root_point(self, indices: list[Index]) -> list[Index]:
-        whole, kept = self._views()
-        return reshape(indices, self.t.node.shape, whole or kept, split_exactly)
+        return reshape(indices, self.t.node.shape, self.whole or self.t.root.shape, split_exactly)

@@ -133,7 +133,10 @@ def match(kernel: Kernel) -> list[Contraction]:
     variables = [
         Var(0, e - 1, name=f"{kind[0]}{i}") for i, (e, kind) in enumerate(zip(structured.extents, structured.iterators, strict=True))
     ]
-    point = [Index() if v.high == 0 else Index.of(v) for v in variables]
+    # Of loops of one step those of the reduction stay: a padding may be all that they read.
+    point = [
+        Index() if v.high == 0 and kind == "parallel" else Index.of(v) for v, kind in zip(variables, structured.iterators, strict=True)
+    ]
     try:
         operands = [
             _operand(source, [affine_index(e, point, split_exactly) for e in amap.results], cast)
@@ -243,9 +246,13 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
         return None
     structured = node.structured
     parallel = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "parallel" and v.high > 0]
-    reduction = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction" and v.high > 0]
+    reduction = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction"]
+    checked = {v for index, _ in a.checks for v in index.terms if v in reduction}
+    if any(checked.isdisjoint(index.terms) for index, _ in a.checks):
+        return None  # rows that are padding as a whole
+    reduction = [v for v in reduction if v.high > 0 or v in checked]
     in_a, in_b = a.variables, b.variables
-    if any(v not in in_a or v not in in_b for v in reduction):
+    if any(v not in in_a or v not in in_b for v in reduction if v.high > 0):
         return None
     batch = [v for v in parallel if (v in in_a) == (v in in_b)]
     rows = [v for v in parallel if v in in_a and v not in in_b]
@@ -264,8 +271,8 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     result.columns = collapse(columns, [v.high + 1 for v in columns], accesses, [store])
     if not _is_one_axis(result.columns, b.offset):
         return None
-    result.checked = {v for index, _ in a.checks for v in index.terms if v in reduction}
-    result.reduction = [v for v in reduction if v in result.checked] + [v for v in reduction if v not in result.checked]
+    result.checked = checked
+    result.reduction = [v for v in reduction if v in checked] + [v for v in reduction if v not in checked]
     return result
 
 

@@ -77,7 +77,7 @@ def build(
         with mod.context, ir.Location.unknown():
             add_packed_entries(mod.module, signatures)
             engine = jit(mod.module, target)
-            addresses = entry_addresses(engine, signatures)
+            addresses = entry_addresses(engine, signatures, target.is_host)
         times.mark("codegen")
         params = blob.result()
         times.mark("params")
@@ -93,6 +93,8 @@ def build(
         ir=texts,
         stats=times.seconds,
         target=str(target),
+        lacking=target.lacking,
+        code=engine.object_code,
     )
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache as memoize
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,10 +32,12 @@ class Slot:
     """The place of a program in the cache.
 
     Attributes:
+      target: what the program is for.
       path: the model's file, None for one that is not a file; `status` says in which state the key was made from.
     """
 
     cache: Cache
+    target: Target
     key: str
     source: str
     path: Path | None
@@ -43,20 +45,20 @@ class Slot:
 
     def load(self) -> Artifact | None:
         """The program, None where it has not been kept."""
-        return self.cache.load(self.key, self.path.parent if self.path is not None else None)
+        lacking = self.target.lacking
+        found = self.cache.load(self.key, self.path.parent if self.path is not None else None, runs_here=not lacking)
+        return None if found is None else replace(found, lacking=lacking)
 
     def store(self, artifact: Artifact) -> None:
         """Keeps a program that was just compiled, unless its model or the compiler has changed on disk in the meantime."""
-        from relayc.pipelines.codegen.engine import Engine
-
-        assert isinstance(artifact.keep_alive, Engine)
+        assert artifact.code is not None
         try:
             files = self._external_digests()
             unchanged = self.path is None or _status(self.path) == self.status
         except (OSError, ValueError):
             return
         if unchanged and _sources_are_loaded():
-            self.cache.store(self.key, artifact, artifact.keep_alive.object_code(), Origin(self.source, files))
+            self.cache.store(self.key, artifact, artifact.code(), Origin(self.source, files))
 
     def _external_digests(self) -> dict[str, str]:
         if self.path is None:
@@ -95,7 +97,7 @@ def find_slot(
         "packages": {name: _version(name) for name in _PACKAGES},
     }
     key = digest([json.dumps(facts, sort_keys=True).encode()])
-    return Slot(cache, key, str(path.resolve()) if path is not None else type(model).__name__, path, status)
+    return Slot(cache, target, key, str(path.resolve()) if path is not None else type(model).__name__, path, status)
 
 
 def _status(path: Path) -> tuple[int, int]:

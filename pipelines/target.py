@@ -10,22 +10,63 @@ from pathlib import Path
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
-# Flags as Linux spells them, in the spelling of LLVM where the two differ.
-_LLVM_NAMES = {
-    "pni": "sse3",
-    "sse4_1": "sse4.1",
-    "sse4_2": "sse4.2",
-    "abm": "lzcnt",
-    "avx512_vnni": "avx512vnni",
-    "avx512_bf16": "avx512bf16",
+# What each feature brings along: the features of x86-64 that code is generated for, in LLVM's spelling (its X86.td).
+_IMPLIES: dict[str, tuple[str, ...]] = {
+    "sse": (),
+    "sse2": ("sse",),
+    "sse3": ("sse2",),
+    "ssse3": ("sse3",),
+    "sse4.1": ("ssse3",),
+    "sse4.2": ("sse4.1",),
+    "aes": ("sse2",),
+    "pclmul": ("sse2",),
+    "gfni": ("sse2",),
+    "popcnt": (),
+    "lzcnt": (),
+    "bmi": (),
+    "bmi2": (),
+    "movbe": (),
+    "avx": ("sse4.2",),
+    "f16c": ("avx",),
+    "fma": ("avx",),
+    "avx2": ("avx",),
+    "vaes": ("avx2", "aes"),
+    "vpclmulqdq": ("avx", "pclmul"),
+    "avxvnni": ("avx2",),
+    "avxvnniint8": ("avx2",),
+    "avxneconvert": ("avx2",),
+    "avxifma": ("avx2",),
+    "avx512f": ("avx2", "f16c", "fma"),
+    "avx512cd": ("avx512f",),
+    "avx512dq": ("avx512f",),
+    "avx512bw": ("avx512f",),
+    "avx512vl": ("avx512f",),
+    "avx512ifma": ("avx512f",),
+    "avx512vnni": ("avx512f",),
+    "avx512vpopcntdq": ("avx512f",),
+    "avx512vbmi": ("avx512bw",),
+    "avx512vbmi2": ("avx512bw",),
+    "avx512bitalg": ("avx512bw",),
+    "avx512bf16": ("avx512bw",),
+    "avx512fp16": ("avx512bw",),
+    "amx-tile": (),
+    "amx-int8": ("amx-tile",),
+    "amx-bf16": ("amx-tile",),
+    "amx-fp16": ("amx-tile",),
+    "amx-complex": ("amx-tile",),
 }
-_LLVM_NAMES |= {"avx512_fp16": "avx512fp16", "avx_vnni": "avxvnni", "amx_tile": "amx-tile", "amx_int8": "amx-int8", "amx_bf16": "amx-bf16"}
 
-# What `mcpu` levels of the x86-64 psABI contain (System V ABI, AMD64 supplement, "micro-architecture levels").
-_V2 = ("sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
-_V3 = (*_V2, "avx", "avx2", "fma", "f16c", "lzcnt", "bmi1", "bmi2", "movbe")
+# Flags as Linux spells them, where LLVM's spelling differs by more than underscores.
+_LLVM_NAMES = {"pni": "sse3", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "abm": "lzcnt", "bmi1": "bmi", "pclmulqdq": "pclmul"}
+
+# What `mcpu` levels contain: those of the x86-64 psABI (System V ABI, AMD64 supplement, "micro-architecture levels"), and a server CPU of
+# 2023 with tiles of bf16 and int8, by the name that LLVM and GCC give it.
+_V2 = ("sse4.2", "popcnt")
+_V3 = (*_V2, "avx2", "fma", "f16c", "lzcnt", "bmi", "bmi2", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_LEVELS = {"x86-64": ("sse", "sse2"), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+_WIDE = ("avx512ifma", "avx512vnni", "avx512vpopcntdq", "avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512bf16", "avx512fp16")
+_SERVER = (*_V4, *_WIDE, "avxvnni", "gfni", "vaes", "vpclmulqdq", "amx-tile", "amx-int8", "amx-bf16")
+_LEVELS = {"x86-64": ("sse2",), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "sapphirerapids": _SERVER}
 
 
 @dataclass(frozen=True, init=False)
@@ -34,13 +75,16 @@ class Target:
 
     Args:
         kind: "cpu", optionally with options as in "cpu -mcpu=x86-64-v3 -num-threads=2"; another Target is copied.
-        mcpu: "native" (the default) for the flags of this machine, or a level "x86-64", "x86-64-v2", "-v3", "-v4".
-        features: flags in LLVM's spelling with "+" or "-", as "+avx2,-avx512f" or a list, applied on top of `mcpu`.
+        mcpu: "native" (the default) for the flags of this machine, a level "x86-64", "x86-64-v2", "-v3", "-v4" of the x86-64 psABI, or
+            "sapphirerapids", which is v4 with AVX512-BF16, AVX512-FP16, VNNI and AMX.
+        features: flags in LLVM's spelling with "+" or "-", as "+avx2,-avx512f" or a list, applied in order on top of `mcpu`. As in LLVM, a
+            feature comes with those that it needs and goes with those that need it.
         num_threads: threads that schedules plan for; by default as many as this process may use.
 
     Raises:
-        ValueError: an unknown kind, level, option or feature syntax.
+        ValueError: an unknown kind, level, option or feature.
 
+    A target may be one that this machine cannot run (`lacking`): a program compiled for it can be looked at and kept, but not called.
     Features come from the CPU's flags, never from a CPU name: under a hypervisor the name is often wrong.
     """
 
@@ -79,12 +123,17 @@ class Target:
 
     @property
     def has_fma(self) -> bool:
-        return self.has("fma") or self.has("avx512f")
+        return self.has("fma")
 
     @property
     def has_f16c(self) -> bool:
         """Whether there are instructions that convert between f16 and f32."""
-        return self.has("f16c") or self.has("avx512f")
+        return self.has("f16c")
+
+    @property
+    def has_bf16(self) -> bool:
+        """Whether there are instructions that multiply bf16 and add in f32: those of AMX or of AVX-512."""
+        return self.has("amx-bf16") or self.has("avx512bf16")
 
     @property
     def vector_bytes(self) -> int:
@@ -110,12 +159,28 @@ class Target:
         return _cache_bytes(2, 512 * 1024)
 
     @property
+    def lacking(self) -> tuple[str, ...]:
+        """Features of the target that this machine does not have; with any, its code does not run here."""
+        return tuple(sorted(self.features - host_features()))
+
+    @property
     def is_host(self) -> bool:
         """Whether this machine has every feature of the target, so that its code runs here."""
-        return self.features <= host_features()
+        return not self.lacking
+
+    @property
+    def changes(self) -> tuple[str, ...] | None:
+        """Every known feature with "+" or "-", as LLVM takes them; None for this machine as it is."""
+        if self.mcpu == "native" and self.features == host_features():
+            return None
+        lacking = [f"-{f}" for f in _IMPLIES if f not in self.features]
+        return (*lacking, *(f"+{f}" for f in _IMPLIES if f in self.features))
 
     def __str__(self) -> str:
-        return f"{self.kind} -mcpu={self.mcpu} -num-threads={self.num_threads}"
+        level = _level(self.mcpu)
+        changes = [f"+{f}" for f in sorted(self.features - level)] + [f"-{f}" for f in sorted(level - self.features)]
+        features = f" -mattr={','.join(changes)}" if changes else ""
+        return f"{self.kind} -mcpu={self.mcpu}{features} -num-threads={self.num_threads}"
 
 
 def usable_cpus() -> int:
@@ -125,7 +190,7 @@ def usable_cpus() -> int:
 
 @cache
 def host_features() -> frozenset[str]:
-    """Features of this machine's CPU in LLVM's spelling; the x86-64 baseline where the system does not list flags."""
+    """Known features of this machine's CPU in LLVM's spelling; the x86-64 baseline where the system does not list flags."""
     flags: list[str] = []
     if _CPUINFO.exists():
         for line in _CPUINFO.read_text().splitlines():
@@ -133,7 +198,9 @@ def host_features() -> frozenset[str]:
             if key.strip() in ("flags", "Features"):
                 flags = value.split()
                 break
-    return frozenset(_LLVM_NAMES.get(flag, flag) for flag in flags) or frozenset(_LEVELS["x86-64"])
+    names = {_LLVM_NAMES.get(flag, flag.replace("_", "-" if flag.startswith("amx") else "")) for flag in flags}
+    # A system may take a feature away from programs and leave what needs it in the list.
+    return frozenset(f for f in names & _IMPLIES.keys() if _with_needs(f) <= names) or _level("x86-64")
 
 
 @cache
@@ -176,16 +243,21 @@ def _level(mcpu: str) -> frozenset[str]:
         return host_features()
     if mcpu not in _LEVELS:
         raise ValueError(f"target: expected mcpu native, {', '.join(_LEVELS)}, found {mcpu}")
-    return frozenset(_LEVELS[mcpu])
+    return frozenset().union(*map(_with_needs, _LEVELS[mcpu]))
+
+
+def _with_needs(feature: str) -> frozenset[str]:
+    """A feature and all that it implies."""
+    return frozenset({feature}).union(*map(_with_needs, _IMPLIES[feature]))
 
 
 def _apply(known: frozenset[str], changes: str | Iterable[str] | None) -> frozenset[str]:
-    """`known` with "+f" added and "-f" removed."""
-    if changes is None:
-        return known
-    found = set(known)
-    for change in changes.split(",") if isinstance(changes, str) else changes:
-        if change[:1] not in ("+", "-") or len(change) < 2:
+    """`known` with "+f" added and "-f" removed, in order."""
+    for change in changes.split(",") if isinstance(changes, str) else changes or ():
+        sign, feature = change[:1], change[1:]
+        if sign not in ("+", "-") or not feature:
             raise ValueError(f"target: expected features as +NAME or -NAME, found {change!r}")
-        found = found | {change[1:]} if change[0] == "+" else found - {change[1:]}
-    return frozenset(found)
+        if feature not in _IMPLIES:
+            raise ValueError(f"target: expected features out of {', '.join(_IMPLIES)}, found {feature}")
+        known = known | _with_needs(feature) if sign == "+" else frozenset(f for f in known if feature not in _with_needs(f))
+    return known

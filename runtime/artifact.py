@@ -5,12 +5,14 @@ calls the kernels and on which buffers.
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import ml_dtypes
 import numpy as np
+
+from relayc.runtime.objects import ObjectCode
 
 PACKED_PREFIX = "__tvm_ffi_"
 """Prefix of the symbol of a packed function, as tvm-ffi expects it of a shared library."""
@@ -106,6 +108,8 @@ class Artifact:
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
+      lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
+      code: gives the machine code as object files; None for a program from the cache.
     """
 
     functions: Mapping[str, int]
@@ -119,6 +123,8 @@ class Artifact:
     ir: Mapping[str, str] = field(default_factory=dict)
     stats: Mapping[str, float] = field(default_factory=dict)
     target: str = "cpu"
+    lacking: tuple[str, ...] = ()
+    code: Callable[[], ObjectCode] | None = None
 
 
 def aligned_empty(num_bytes: int) -> np.ndarray:

@@ -91,14 +91,17 @@ class Cache:
 
     # ---- reading
 
-    def load(self, key: str, folder: Path | None = None) -> Artifact | None:
-        """The program of a key, ready to run; None where there is none of this user, or none for the external data found in `folder`."""
+    def load(self, key: str, folder: Path | None = None, runs_here: bool = True) -> Artifact | None:
+        """The program of a key, ready to run; None where there is none of this user, or none for the external data found in `folder`.
+
+        A program that does not run here is read without its code: its functions have the address 0.
+        """
         path = self._path(key)
         try:
             with path.open("rb") as file:
                 if os.fstat(file.fileno()).st_uid not in (0, os.getuid()):
                     return None  # code is run only if it is ours
-                artifact = _read(file.fileno(), lambda name: self.file_digest(folder / name) if folder is not None else None)
+                artifact = _read(file.fileno(), lambda name: self.file_digest(folder / name) if folder is not None else None, runs_here)
             if artifact is not None:
                 os.utime(path)  # when it was last used
             return artifact
@@ -279,7 +282,7 @@ def _body(handle: int) -> tuple[dict[str, Any], bytes, int]:
     return json.loads(body[:text_bytes]), body[text_bytes:], _params_at(body_bytes)
 
 
-def _read(handle: int, digest_of: Callable[[str], str | None]) -> Artifact | None:
+def _read(handle: int, digest_of: Callable[[str], str | None], runs_here: bool) -> Artifact | None:
     meta, code, params_at = _body(handle)
     for name, wanted in meta["files"].items():
         try:
@@ -290,6 +293,8 @@ def _read(handle: int, digest_of: Callable[[str], str | None]) -> Artifact | Non
     params = _map(handle, params_at, meta["params"]["bytes"])
     if _each(zlib.crc32, _chunks(params)) != meta["params"]["crc32"]:
         raise ValueError("damaged parameters")
+    if not runs_here:
+        return Artifact(functions=dict.fromkeys(meta["functions"], 0), keep_alive=None, params=params, **_fields(meta["program"]))
     contents, at = [], 0
     for size in meta["objects"]:
         contents.append(code[at : at + size])

@@ -9,6 +9,7 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import Artifact, BufferRef, TensorSpec, aligned_array, aligned_empty, numpy_dtype
+from relayc.runtime.disassembly import disassemble
 from relayc.runtime.profile import Profile, make_profile
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import apply_num_threads
@@ -174,6 +175,8 @@ class Module:
       ir: text of the stages that were kept ("relay", "te", "tir", "llvm").
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
+      lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
+        the program can be looked at, and kept in the cache for machines that have them.
     """
 
     def __init__(self, artifact: Artifact) -> None:
@@ -185,16 +188,40 @@ class Module:
         self.ir: Mapping[str, str] = _Texts(artifact.ir)
         self.stats = dict(artifact.stats)
         self.target = artifact.target
+        self.lacking = artifact.lacking
         self._infos = {kernel.name: kernel for kernel in artifact.kernels}
         self.step_kernels = tuple(self._infos[step.kernel] for step in artifact.steps)
         self._functions = {name: self._make_function(name, address) for name, address in artifact.functions.items()}
 
     def _make_function(self, name: str, address: int) -> Function:
-        packed = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._artifact.keep_alive)
-        packed.release_gil = True
+        if self.lacking:
+            packed = tvm_ffi.convert(self._refuse)
+        else:
+            packed = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._artifact.keep_alive)
+            packed.release_gil = True
         if name == "main":
             return Function(name, packed, self.inputs, self.outputs, self._arenas)
         return Function(name, packed, self._infos[name].inputs, self._infos[name].outputs, None)
+
+    def _refuse(self, *_: object) -> None:
+        raise RuntimeError(f"the program is for target {self.target}: this machine lacks {', '.join(self.lacking)}")
+
+    def assembly(self, function: str | None = None) -> str:
+        """The machine code as text, in AT&T syntax.
+
+        Args:
+          function: `main` or a kernel, with the bodies of its parallel loops; by default everything.
+
+        Raises:
+          KeyError: there is no such function.
+          ValueError: the program comes from the cache, which has no text of it.
+          ModuleNotFoundError: the disassembler is not installed.
+        """
+        if function is not None:
+            self.get_function(function)
+        if self._artifact.code is None:
+            raise ValueError("the program comes from the cache: compile with cache=False to see its assembly")
+        return disassemble(self._artifact.code(), function)
 
     @property
     def input_names(self) -> tuple[str, ...]:

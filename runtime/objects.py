@@ -11,7 +11,7 @@ import mmap
 import platform
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from relayc.runtime.threads import openmp_library
@@ -26,6 +26,7 @@ _RELOCATABLE, _X86_64 = 1, 62
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8
 _ALLOC, _EXECUTE = 2, 4
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
+_FUNCTION = 2
 _R_64, _R_PC64 = 1, 24
 _PROT_READ, _PROT_EXECUTE = 1, 4
 _MASK = (1 << 64) - 1
@@ -88,6 +89,8 @@ def _find(name: str) -> int:
 
 @dataclass
 class _Section:
+    name: int
+    """Where its name is in the section of section names."""
     kind: int
     flags: int
     offset: int
@@ -137,20 +140,17 @@ class _Image:
         return code_bytes, at
 
     def _symbols(self, content: bytes, table: _Section, find: Callable[[str], int]) -> list[int]:
-        names = self._sections[table.link]
         values = []
         self._names: dict[str, int] = {}
-        for at in range(table.offset, table.offset + table.size, 24):
-            name_at, info, _, index, value, _ = struct.unpack_from("<IBBHQQ", content, at)
-            start = names.offset + name_at
-            name = content[start : content.index(b"\0", start)].decode()
-            if index == _UNDEFINED:
-                value = find(name) if name else 0
-            elif index != _ABSOLUTE:
-                place = self._sections[index].place if index < len(self._sections) else -1
+        for symbol in _read_symbols(content, self._sections, table):
+            value = symbol.value
+            if symbol.section == _UNDEFINED:
+                value = find(symbol.name) if symbol.name else 0
+            elif symbol.section != _ABSOLUTE:
+                place = self._sections[symbol.section].place if symbol.section < len(self._sections) else -1
                 value = self._base + place + value if place >= 0 else 0
-                if info >> 4:  # not local
-                    self._names[name] = value
+                if not symbol.is_local:
+                    self._names[symbol.name] = value
             values.append(value)
         return values
 
@@ -176,6 +176,69 @@ class _Image:
         return list((ctypes.c_size_t * count).from_address(table))
 
 
+@dataclass(frozen=True)
+class _Symbol:
+    name: str
+    section: int
+    value: int
+    size: int
+    is_local: bool
+    is_function: bool
+
+
+class ParsedObject:
+    """What is in an object file, for people to read."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._sections = content, _sections(content)
+        tables = [s for s in self._sections if s.kind == _SYMTAB]
+        self._symbols = [symbol for table in tables for symbol in _read_symbols(content, self._sections, table)]
+
+    def undefined(self) -> list[str]:
+        """Names that others must define."""
+        return [s.name for s in self._symbols if s.section == _UNDEFINED and s.name]
+
+    def functions(self) -> Iterator[tuple[str, bytes, list[tuple[int, str]]]]:
+        """Name, code and references (byte in the code, symbol) of each function, in the order of the file."""
+        for symbol in sorted((s for s in self._symbols if s.is_function and s.section), key=lambda s: (s.section, s.value)):
+            start = self._sections[symbol.section].offset + symbol.value
+            end = symbol.value + symbol.size
+            references = [(at - symbol.value, name) for at, name in self._references(symbol.section) if symbol.value <= at < end]
+            yield symbol.name, self._content[start : start + symbol.size], references
+
+    def _references(self, index: int) -> Iterator[tuple[int, str]]:
+        for section in self._sections:
+            if section.kind == _RELA and section.info == index:
+                for at in range(section.offset, section.offset + section.size, 24):
+                    offset, info, addend = struct.unpack_from("<QQq", self._content, at)
+                    symbol = self._symbols[info >> 32]
+                    name = symbol.name or self._section_name(symbol.section)
+                    yield offset, f"{name}+{addend:#x}" if addend else name
+
+    def _section_name(self, index: int) -> str:
+        names = self._sections[struct.unpack_from("<H", self._content, 62)[0]]
+        return _text(self._content, names.offset + self._sections[index].name)
+
+
+def read_object(content: bytes) -> ParsedObject:
+    """Parses an object file; raises LoadError where it is not one of x86-64, or is damaged."""
+    try:
+        return ParsedObject(content)
+    except (struct.error, IndexError, ValueError) as error:
+        raise error if isinstance(error, LoadError) else LoadError(f"a damaged object file ({error})") from error
+
+
+def _text(content: bytes, start: int) -> str:
+    return content[start : content.index(b"\0", start)].decode()
+
+
+def _read_symbols(content: bytes, sections: Sequence[_Section], table: _Section) -> Iterator[_Symbol]:
+    names = sections[table.link]
+    for at in range(table.offset, table.offset + table.size, 24):
+        name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", content, at)
+        yield _Symbol(_text(content, names.offset + name), section, value, size, info >> 4 == 0, info & 15 == _FUNCTION)
+
+
 def _sections(content: bytes) -> list[_Section]:
     kind, machine = struct.unpack_from("<HH", content, 16)
     if content[: len(_MAGIC)] != _MAGIC or (kind, machine) != (_RELOCATABLE, _X86_64):
@@ -184,8 +247,8 @@ def _sections(content: bytes) -> list[_Section]:
     size, count = struct.unpack_from("<HH", content, 58)
     found = []
     for i in range(count):
-        _, type_, flags, _, offset, length, link, info, alignment, _ = struct.unpack_from("<IIQQQQIIQQ", content, start + i * size)
-        found.append(_Section(type_, flags, offset, length, link, info, max(alignment, 1)))
+        name, type_, flags, _, offset, length, link, info, alignment, _ = struct.unpack_from("<IIQQQQIIQQ", content, start + i * size)
+        found.append(_Section(name, type_, flags, offset, length, link, info, max(alignment, 1)))
     return found
 
 

@@ -1,7 +1,7 @@
 """The command `relayc`.
 
     relayc run MODEL       compiles an ONNX model and runs it
-    relayc inspect MODEL   shows its kernels: operators, FLOPs, bytes, time
+    relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), or its IR or machine code
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc cache           shows the compiled programs that are kept on disk; relayc cache clear removes them
 
@@ -28,7 +28,7 @@ from relayc.runtime import Module, set_num_threads
 from relayc.tools import cache, opt
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
 from relayc.tools.reference import ATOL, RTOL, compare, run_onnxruntime
-from relayc.tools.tables import profile_table, stage_table
+from relayc.tools.tables import kernel_table, profile_table, stage_table
 
 
 class CommandError(Exception):
@@ -65,13 +65,13 @@ def compile_with_progress(model: Any, **options: Any) -> Module:
         return compile_(model, progress=progress, **options)
 
 
-def compile_model(arguments: argparse.Namespace) -> Module:
-    """Compiles the model of a command with its options."""
+def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
+    """Compiles the model of a command with its options, of which `changes` replace some."""
     if arguments.threads is not None:
         set_num_threads(arguments.threads)
     shapes = dict(arguments.shape)
     options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
-    return compile_with_progress(arguments.model, shapes=shapes, **options)
+    return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, **{**options, **changes})
 
 
 def _inputs(module: Module, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -84,6 +84,8 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc run`: compiles, runs, and as asked for saves, checks, times and profiles."""
     module = compile_model(arguments)
     inputs = _inputs(module, arguments)
+    if module.lacking:
+        raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
     outputs = module.run(inputs)
     console.print(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s")
     for spec in module.outputs:
@@ -121,14 +123,27 @@ def _check(model: Path, inputs: dict[str, np.ndarray], outputs: dict[str, np.nda
 
 def inspect(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc inspect`: compiles and shows what the model became."""
+    if arguments.stage is not None:
+        print(_stage_text(arguments), end="")
+        return
     module = compile_model(arguments)
-    profile = module.profile(_inputs(module, arguments))
+    profile = None if module.lacking else module.profile(_inputs(module, arguments))
     for kind, specs in (("input", module.inputs), ("output", module.outputs)):
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
     console.print(stage_table(module.stats))
-    console.print(profile_table(profile))
-    console.print(f"{profile.seconds * 1e3:.3f} ms in kernels, {profile.latency * 1e3:.3f} ms a call")
+    console.print(kernel_table(module.step_kernels) if profile is None else profile_table(profile))
+    if profile is None:
+        console.print(f"not run: this machine lacks {', '.join(module.lacking)}")
+    else:
+        console.print(f"{profile.seconds * 1e3:.3f} ms in kernels, {profile.latency * 1e3:.3f} ms a call")
+
+
+def _stage_text(arguments: argparse.Namespace) -> str:
+    """The program at the stage that `--stage` names: IR, or the instructions that LLVM made of it."""
+    if arguments.stage == "asm":
+        return compile_model(arguments, cache=False).assembly()
+    return compile_model(arguments, keep_ir=True).ir[arguments.stage]
 
 
 def _count(text: str) -> int:
@@ -143,6 +158,8 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of random inputs (default 0)")
     shape_help = "shape of an input with symbolic dimensions; may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
+    target = "CPU to compile for, such as 'cpu -mcpu=x86-64-v3 -mattr=-fma' (default cpu: this one)"
+    parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
     parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="optimisation level (default 3)")
     parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
     parser.add_argument("--no-cache", action="store_true", help="compile, and keep nothing in the on-disk cache")
@@ -165,6 +182,8 @@ def make_parser() -> argparse.ArgumentParser:
     about = "Compile an ONNX model and show its kernels: operators, FLOPs, bytes, time."
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
     _add_model_options(inspector)
+    stages = "print the program at a stage instead: its IR, or with asm the machine code"
+    inspector.add_argument("--stage", choices=("relay", "te", "tir", "llvm", "asm"), help=stages)
     inspector.set_defaults(action=inspect)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)
@@ -182,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("relayc: interrupted", file=sys.stderr)
         return 130
-    except (CommandError, OSError, TypeError, ValueError, ir.MLIRError) as error:
+    except (CommandError, ModuleNotFoundError, OSError, TypeError, ValueError, ir.MLIRError) as error:
         if arguments.verbose:
             traceback.print_exc()
         print(f"relayc: error: {' '.join(str(error).split())}", file=sys.stderr)

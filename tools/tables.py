@@ -1,12 +1,12 @@
 """What the commands print: tables of stages and kernels."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
-from relayc.runtime import Profile
+from relayc.runtime import KernelInfo, Profile
 
 NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 """Options of a column of numbers."""
@@ -35,6 +35,14 @@ def stage_table(stats: Mapping[str, float]) -> Table:
         table.add_row(stage, f"{seconds:.2f}")
     table.add_section()
     table.add_row("total", f"{sum(stats.values()):.2f}")
+    return table
+
+
+def kernel_table(kernels: Sequence[KernelInfo]) -> Table:
+    """One line per kernel call in execution order, with what it is made of."""
+    table = make_table("kernels", kernel={"overflow": "fold"}, operators={"overflow": "fold"}, FLOP=NUMBER, bytes=NUMBER)
+    for kernel in kernels:
+        table.add_row(kernel.name, " ".join(kernel.ops), scaled(kernel.flops), scaled(kernel.bytes))
     return table
 
 

@@ -1,6 +1,7 @@
 """tir to llvm and to machine code for CPUs: the pass pipeline, and the JIT."""
 
 import ctypes
+import json
 from collections.abc import Sequence
 from ctypes.util import find_library
 from functools import cache
@@ -12,7 +13,8 @@ from relayc.dialects.mlir import ir, memref, passmanager
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
 from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
-from relayc.pipelines.codegen.half import bf16_to_bits, extend_in_steps, has_bf16
+from relayc.pipelines.codegen.half import emulated_floats, extend_in_steps, floats_to_bits
+from relayc.pipelines.codegen.legalize import expand_for
 from relayc.pipelines.target import Target
 
 MAX_VECTOR_BYTES = 4096
@@ -50,18 +52,21 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
     for a vector type too large to generate code for, MLIRError for what has no lowering.
     """
     with module.context, module.operation.location:
-        _check_vectors(module)
-        carries_bf16 = has_bf16(module)
+        types = _result_types(module)
+        if any(map(_is_too_large, types)):
+            _refuse_vectors(module)
+        emulated = emulated_floats(module, types, target)
         _run(module, "canonicalize", "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
-        if carries_bf16:
-            extend_in_steps(module)
+        if emulated:
+            extend_in_steps(module, emulated)
         expand_math(module)
+        expand_for(module, target)
         copies_to_linalg(module.operation)
         _run(module, *_TO_OPENMP)
         _stack_per_thread(module)
         _run(module, *_TO_LLVM)
-        if carries_bf16:
-            bf16_to_bits(module)
+        if emulated:
+            floats_to_bits(module, emulated)
         module.operation.verify()
 
 
@@ -86,8 +91,24 @@ def _stack_per_thread(module: ir.Module) -> None:
             op.operation.move_before(region.regions[0].blocks[0].operations[0])
 
 
-def _check_vectors(module: ir.Module) -> None:
-    """Raises CodegenError that names function and location where a vector type is larger than MAX_VECTOR_BYTES."""
+def _result_types(module: ir.Module) -> set[ir.Type]:
+    """The types of everything that is computed in a module."""
+    types: set[ir.Type] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        types.update(result.type for result in op.results)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return types
+
+
+def _is_too_large(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.VectorType) and prod(type_.shape) * element_bytes(type_.element_type) > MAX_VECTOR_BYTES
+
+
+def _refuse_vectors(module: ir.Module) -> None:
+    """Raises CodegenError that names function and location of the first vector larger than MAX_VECTOR_BYTES."""
     function, refused = "", ""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -95,27 +116,38 @@ def _check_vectors(module: ir.Module) -> None:
         if op.name == "func.func":
             function = ir.StringAttr(op.attributes["sym_name"]).value
         for result in op.results:
-            type_ = result.type
-            if isinstance(type_, ir.VectorType) and prod(type_.shape) * element_bytes(type_.element_type) > MAX_VECTOR_BYTES:
-                refused = f"@{function} at {op.location}: expected vectors of at most {MAX_VECTOR_BYTES} bytes, found {type_}"
+            if _is_too_large(result.type):
+                refused = f"@{function} at {op.location}: expected vectors of at most {MAX_VECTOR_BYTES} bytes, found {result.type}"
                 return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    if refused:
-        raise CodegenError(refused)
+    raise CodegenError(refused)
+
+
+def _set_target(module: ir.Module, target: Target) -> None:
+    """Makes LLVM generate every function for the target; it would for this machine otherwise."""
+    changes = target.changes
+    if changes is None:
+        return
+    with module.context:
+        attributes = {"target_features": ir.Attribute.parse(f"#llvm.target_features<[{', '.join(map(json.dumps, changes))}]>")}
+        if target.mcpu != "native":
+            attributes |= {"target_cpu": ir.StringAttr.get("x86-64"), "tune_cpu": ir.StringAttr.get(target.mcpu)}
+        for op in module.body.operations:
+            if op.operation.name == "llvm.func" and len(op.regions[0].blocks):
+                for name, attribute in attributes.items():
+                    op.attributes[name] = attribute
 
 
 def jit(module: ir.Module, target: Target, libraries: Sequence[str] = ()) -> Engine:
-    """Compiles a module in the LLVM dialect for this machine.
+    """Compiles a module in the LLVM dialect for a target. What this machine cannot run is compiled but not linked.
 
     `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process. Raises
-    CodegenError where the target has features that this machine lacks.
+    CodegenError where LLVM refuses the module.
     """
-    if not target.is_host:
-        lacking = ", ".join(sorted(target.features - Target().features))
-        raise CodegenError(f"target {target}: expected features of this machine, found also {lacking}")
-    return compile_module(module, [*_runtime_libraries(), *libraries])
+    _set_target(module, target)
+    return compile_module(module, [*_runtime_libraries(), *libraries], runs_here=target.is_host)
 
 
 @cache

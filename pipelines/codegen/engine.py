@@ -238,8 +238,12 @@ def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
     return {name for name, op in found.items() if "constant" not in op.attributes or len(op.regions[0].blocks)}
 
 
-def compile_module(module: ir.Module, libraries: Sequence[str]) -> Engine:
-    """Compiles a module in the LLVM and OpenMP dialects for this machine, and links it to shared libraries given by their paths.
+def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool = True) -> Engine:
+    """Compiles a module in the LLVM and OpenMP dialects, for this machine unless its functions have attributes of another target, and
+    links it to shared libraries given by their paths.
+
+    Args:
+      runs_here: whether this machine can run the code; else the groups are not linked, and nothing of it is called.
 
     Raises CodegenError where LLVM refuses it. A symbol that nothing defines shows up in `Engine.raw_lookup`.
     """
@@ -261,7 +265,7 @@ def compile_module(module: ir.Module, libraries: Sequence[str]) -> Engine:
             engine, lookup = future.result()
             if not lookup:
                 raise CodegenError(f"the kernels {', '.join(names)} could not be linked: see the missing symbols on stderr")
-            for name, address in zip(names, _table(lookup, len(names)), strict=True):
+            for name, address in zip(names, _table(lookup, len(names)) if runs_here else [lookup] * len(names), strict=True):
                 main.register(name, address)
             engines.append((names, engine))
     return Engine(main, engines)

@@ -1,11 +1,12 @@
-"""bf16 carried as its bits.
+"""16-bit floats carried as their bits.
 
 Once arithmetic on bf16 is expanded to integer and f32 operations, bf16 values are only moved about: loaded, stored, selected, shuffled.
 LLVM's x86 backend does some of these moves in f32 where the CPU has no bf16 instructions, and calls `__truncsfbf2` of compiler-rt to get
-back, which no library at hand has. So the moves are made on i16, which has the same bytes.
+back, which no library at hand has. So the moves are made on i16, which has the same bytes. The same holds of f16 on CPUs without F16C.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -13,26 +14,29 @@ from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.module import dense_array
 from relayc.dialects.relay.types import numpy_dtype
 from relayc.pipelines.codegen.bufferize import walk
+from relayc.pipelines.target import Target
 
 Bits = Callable[[ir.Type], ir.Type | None]
 
+_DTYPES = {"bf16": "bfloat16", "f16": "float16"}
 
-def has_bf16(module: ir.Module) -> bool:
-    """Whether a function of a tir module has an argument with bf16 elements (where all bf16 comes from)."""
-    bf16 = ir.BF16Type.get(module.context)
+
+def emulated_floats(module: ir.Module, types: Iterable[ir.Type], target: Target) -> list[ir.Type]:
+    """The 16-bit float types in a tir module that the target cannot move or convert; `types` are those of its operations' results."""
+    with module.context:
+        wanted = [ir.BF16Type.get(), *([] if target.has_f16c else [ir.F16Type.get()])]
+    found = {_element(t) for t in types}
     for function in module.body.operations:
         if "function_type" in function.attributes:
-            inputs = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
-            if any(isinstance(t, ir.MemRefType) and t.element_type == bf16 for t in inputs):
-                return True
-    return False
+            found |= {_element(t) for t in ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs}
+    return [type_ for type_ in wanted if type_ in found]
 
 
-def extend_in_steps(module: ir.Module) -> None:
-    """Turns extensions of bf16 to f64 into two, of which arith-expand knows the first: to f32, and from there."""
+def extend_in_steps(module: ir.Module, elements: Sequence[ir.Type]) -> None:
+    """Turns extensions of these types to f64 into two, of which the first has an expansion: to f32, and from there."""
     for op in walk(module.operation, arith.ExtFOp):
         source, target = op.in_.type, op.out.type
-        if _element(source) != ir.BF16Type.get() or _element(target) != ir.F64Type.get():
+        if _element(source) not in elements or _element(target) != ir.F64Type.get():
             continue
         f32 = ir.F32Type.get()
         step = ir.VectorType.get(source.shape, f32) if isinstance(source, ir.VectorType) else f32
@@ -41,19 +45,20 @@ def extend_in_steps(module: ir.Module) -> None:
 
 
 def _element(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+    return type_.element_type if isinstance(type_, ir.ShapedType) else type_
 
 
-def bf16_to_bits(module: ir.Module) -> None:
-    """Turns every bf16 in a module of the LLVM dialect, which must have no arithmetic on it, into i16."""
+def floats_to_bits(module: ir.Module, elements: Sequence[ir.Type]) -> None:
+    """Turns every float of these 16-bit types in a module of the LLVM dialect, which must have no arithmetic on it, into an i16."""
+    name = re.compile(rf"\b({'|'.join(map(str, elements))})\b")
     types: dict[ir.Type, ir.Type | None] = {}
     casts: list[ir.Operation] = []
 
     def bits(type_: ir.Type) -> ir.Type | None:
-        """The type with i16 in place of bf16; None where there is none in it."""
+        """The type with i16 in place of the floats; None where there is none in it."""
         if type_ not in types:
-            text = str(type_)
-            types[type_] = ir.Type.parse(text.replace("bf16", "i16")) if "bf16" in text else None
+            text, count = name.subn("i16", re.sub(r"(\d+)x", r"\1 x ", str(type_)))
+            types[type_] = ir.Type.parse(text) if count else None
         return types[type_]
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -76,12 +81,12 @@ def bf16_to_bits(module: ir.Module) -> None:
 
 
 def _of_bits(attribute: ir.Attribute, bits: Bits) -> ir.Attribute | None:
-    """A type or constant attribute with i16 in place of bf16; None where there is none in it."""
+    """A type or constant attribute with i16 in place of the floats; None where there is none in it."""
     if isinstance(attribute, ir.TypeAttr):
         type_ = bits(attribute.value)
         return None if type_ is None else ir.TypeAttr.get(type_)
     if isinstance(attribute, ir.FloatAttr) and (type_ := bits(attribute.type)) is not None:
-        return ir.IntegerAttr.get(type_, int(np.array(attribute.value, numpy_dtype("bfloat16")).view(np.int16)))
+        return ir.IntegerAttr.get(type_, int(np.array(attribute.value, numpy_dtype(_DTYPES[str(attribute.type)])).view(np.int16)))
     if isinstance(attribute, ir.DenseFPElementsAttr) and (type_ := bits(attribute.type)) is not None:
         # The elements of a vector are read as those of a tensor.
         elements = dense_array(ir.DenseElementsAttr(ir.Attribute.parse(str(attribute).replace(": vector<", ": tensor<"))))

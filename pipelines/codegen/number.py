@@ -65,6 +65,9 @@ class Bits:
     def __and__(self, other: "Bits | int") -> "Bits":
         return self._apply(arith.andi, other)
 
+    def __or__(self, other: "Bits | int") -> "Bits":
+        return self._apply(arith.ori, other)
+
     def __xor__(self, other: "Bits | int") -> "Bits":
         return self._apply(arith.xori, other)
 
@@ -77,6 +80,14 @@ class Bits:
 
     def is_nonzero(self) -> ir.Value:
         return arith.cmpi(arith.CmpIPredicate.ne, self.value, constant(self.value.type, 0))
+
+    def at_least(self, low: int) -> ir.Value:
+        """i1: whether the unsigned number that the bits stand for is `low` or more."""
+        return arith.cmpi(arith.CmpIPredicate.uge, self.value, constant(self.value.type, low))
+
+    def widen(self, width: int) -> "Bits":
+        """As `width` bits, zeros in front."""
+        return Bits(arith.extui(like(self.value.type, ir.IntegerType.get_signless(width)), self.value))
 
     def narrow(self, width: int) -> "Bits":
         """The low `width` bits."""

@@ -423,12 +423,13 @@ def _entries_text(signatures: Mapping[str, Sequence[TensorSpec]]) -> str:
     return "\n".join(parts)
 
 
-def entry_addresses(engine: Linked, names: Iterable[str]) -> dict[str, int]:
-    """Address of the packed entry of each function, for `tvm_ffi.Function.__from_extern_c__`.
+def entry_addresses(engine: Linked, names: Iterable[str], runs_here: bool = True) -> dict[str, int]:
+    """Address of the packed entry of each function, for `tvm_ffi.Function.__from_extern_c__`; 0 where the code does not run here.
 
     Args:
       engine: made of a module that `add_packed_entries` was applied to.
       names: keys of the `signatures` given to it, in the same order.
+      runs_here: whether this machine can run the code.
 
     Raises:
       RuntimeError: the code could not be linked; the engine has written to stderr which symbols it missed.
@@ -437,6 +438,8 @@ def entry_addresses(engine: Linked, names: Iterable[str]) -> dict[str, int]:
     lookup = engine.raw_lookup(ENTRIES_SYMBOL)
     if not lookup:
         raise RuntimeError("the compiled module could not be linked: see the names of missing symbols on stderr")
+    if not runs_here:
+        return dict.fromkeys(names, 0)
     table = ctypes.c_void_p()
     # The engine wraps a function as void(void**), where the last pointer is that of the result.
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(table))

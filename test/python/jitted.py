@@ -11,14 +11,15 @@ from relayc.pipelines.codegen.engine import Engine
 from relayc.pipelines.target import Target
 
 
-def compile_text(text: str, bufferize: bool = False) -> Engine:
-    """Compiles tir text (te text with `bufferize`) for this machine."""
+def compile_text(text: str, bufferize: bool = False, mcpu: str = "native") -> Engine:
+    """Compiles tir text (te text with `bufferize`) for this machine, or for a level that it has."""
+    target = Target("cpu", mcpu=mcpu)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         if bufferize:
             bufferize_kernel(module)
-        lower_to_llvm(module, Target())
-        return jit(module, Target())
+        lower_to_llvm(module, target)
+        return jit(module, target)
 
 
 def call(engine: Engine, name: str, *arrays: np.ndarray) -> None:

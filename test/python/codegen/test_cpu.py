@@ -9,6 +9,7 @@ from relayc.pipelines.codegen import engine as engine_module
 from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
 from relayc.pipelines.codegen.engine import CodegenError
 from relayc.pipelines.target import Target
+from relayc.runtime.objects import read_object
 
 KERNEL = """
 func.func @{name}(%a: memref<4x64xf32>, %o: memref<4x64xf32>) {{
@@ -113,14 +114,44 @@ def test_runaway_vectors_are_refused():
         compile_text(text)
 
 
-def test_target_beyond_this_machine_is_lowered_but_not_run():
-    target = Target("cpu", mcpu="x86-64", features="+imaginary")
+def test_target_beyond_this_machine_is_compiled_but_not_run():
+    target = Target("cpu", mcpu="sapphirerapids")
+    if target.is_host:
+        pytest.skip("this machine is one")
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8))
+        module = ir.Module.parse(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 16, 16))
         lower_to_llvm(module, target)
-        assert "llvm.func @k" in str(module)
-        with pytest.raises(CodegenError, match="imaginary"):
-            jit(module, target)
+        functions = read_object(jit(module, target).object_code().root).functions()
+    assert "k" in [name for name, _, _ in functions]
+
+
+FUSED = """
+%c = arith.constant dense<1.0> : TYPE
+%a = vector.fma %x0, %x0, %c : TYPE
+%y = math.fma %a, %x0, %c : TYPE"""
+
+
+@pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v2", "x86-64-v3"])
+def test_fused_multiply_adds_need_no_library(mcpu):
+    engine = compile_text(elementwise("k", FUSED, "f32", 8, 64), mcpu=mcpu)
+    assert "fmaf" not in read_object(engine.object_code().root).undefined()
+    x, y = np.random.default_rng(0).standard_normal(64, np.float32), np.empty(64, np.float32)
+    call(engine, "k", x, y)
+    # Three roundings of numbers up to about 30.
+    np.testing.assert_allclose(y, (x.astype(np.float64) ** 2 + 1) * x + 1, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("lanes", [0, 8])
+@pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3"])
+def test_f16_converts_exactly_with_and_without_instructions(mcpu, lanes):
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    text = [elementwise("twice", "%y = arith.addf %x0, %x0 : TYPE", "f16", lanes, every.size)]
+    text += [elementwise("root", "%y = math.sqrt %x0 : TYPE", "f16", lanes, every.size)]
+    engine, y = compile_text("\n".join(text), mcpu=mcpu), np.empty_like(every)
+    with np.errstate(all="ignore"):
+        for name, expected in (("twice", every + every), ("root", np.sqrt(every))):
+            call(engine, name, every, y)
+            np.testing.assert_array_equal(y, expected)
 
 
 def test_missing_function_has_no_address():

@@ -70,11 +70,16 @@ def check(got, expected, limit):
     np.testing.assert_array_equal(got[others], rounded[others])
 
 
-@pytest.fixture(scope="module", params=[("f32", 0), ("f32", 1), ("f32", 4), ("f32", 8), ("f32", 16), ("f64", 0), ("f64", 4)], ids=str)
+FORMS = [("f32", 0), ("f32", 1), ("f32", 4), ("f32", 8), ("f32", 16), ("f64", 0), ("f64", 4)]
+# The limits hold without fused multiply-add too.
+FORMS = [*((*form, "native") for form in FORMS), ("f32", 8, "x86-64"), ("f64", 4, "x86-64")]
+
+
+@pytest.fixture(scope="module", params=FORMS, ids=str)
 def compiled(request):
-    element, lanes = request.param
+    element, lanes, mcpu = request.param
     text = [elementwise(f"k_{name}", f"%y = math.{name} %x0 : TYPE", element, lanes, SIZE) for name in FUNCTIONS]
-    return compile_text("\n".join(text)), element
+    return compile_text("\n".join(text), mcpu=mcpu), element
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -77,6 +77,20 @@ def test_inspect_shows_each_kernel_with_its_operators(model, capsys):
         assert text in out
 
 
+@pytest.mark.parametrize(("stage", "shown"), [("relay", "relay.abs"), ("tir", "scf.for"), ("llvm", "llvm.func"), ("asm", "ret")])
+def test_inspect_prints_a_stage(model, capsys, stage, shown):
+    code, out, _ = run(capsys, "inspect", model, "--shape", "x=2,3", "--stage", stage)
+    assert code == 0 and shown in out
+
+
+def test_a_program_for_another_machine_is_inspected_but_not_run(model, capsys):
+    target = "cpu -mcpu=sapphirerapids -mattr=+avxneconvert,+amx-complex"  # no CPU has both
+    code, out, _ = run(capsys, "inspect", model, "--shape", "x=2,3", "--target", target)
+    assert code == 0 and "sum" in out and "not run: this machine lacks" in out
+    code, _, err = run(capsys, "run", model, "--shape", "x=2,3", "--target", target)
+    assert code == 1 and "has features that this machine lacks" in err
+
+
 def test_ir_is_dumped_by_stage(model, tmp_path, capsys):
     assert run(capsys, "run", model, "--shape", "x=4,3", "--dump-ir", str(tmp_path / "ir"))[0] == 0
     assert {"relay", "te", "tir", "llvm"} <= {folder.name for folder in (tmp_path / "ir").iterdir()}

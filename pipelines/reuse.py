@@ -91,7 +91,7 @@ def find_slot(
     facts = {
         "model": content,
         "shapes": extents,
-        "target": [target.kind, target.mcpu, sorted(target.features), target.num_threads],
+        "target": [target.kind, target.mcpu, sorted(target.features), target.num_threads, target.l1_bytes, target.l2_bytes],
         "settings": settings,
         "sources": _source_digest(),
         "packages": {name: _version(name) for name in _PACKAGES},

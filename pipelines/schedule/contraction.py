@@ -7,7 +7,7 @@ NCHW, B is either the weights (lanes along output channels; works for any stride
 image itself (lanes along pixels).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -95,6 +95,10 @@ class Contraction:
     @property
     def depth(self) -> int:
         return prod(v.high + 1 for v in self.reduction)
+
+    def step(self, point: Mapping[Var, Index]) -> Index:
+        """The number of a reduction step in the order of `reduction`."""
+        return linearize([point.get(v, Index()) for v in self.reduction], [v.high + 1 for v in self.reduction])
 
     def store_stride(self, var: Var) -> int:
         """Elements between outputs that are neighbours along `var`."""

@@ -1,300 +1,59 @@
-"""The schedule of contractions: tiles of the output held in registers across the reduction loops.
+"""The innermost code of contractions: a tile of the output held in registers across the reduction loops.
 
 A tile is a few rows by a few vectors of columns; its accumulators are loop-carried values of the reduction loops. Each step loads the
-vectors of B and, for each row, broadcasts one element of A. Parameters come packed in blocks of columns, so that B is read in order; other
-operands are read in place where their columns are contiguous, and else packed into scratch memory by the kernel itself. After the
-reduction the epilogue is evaluated on the accumulators, and the tile is stored once.
+vectors of B and, for each row, broadcasts one element of A. After the reduction the epilogue is evaluated on the accumulators, and the
+tile is stored once. What lies around the tiles is the business of `nest`.
 
 Paddings cost nothing: outer reduction loops get bounds that depend on the row, and at the ends of a row tiles leave out what lies outside.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Sequence
 
-from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction, match, pack
+from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.graph import Kernel, NotStructured
+from relayc.pipelines.schedule.graph import NotStructured
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.strategy import STRATEGIES, Packing, Scheduled, begin_function, flat, is_param
-from relayc.pipelines.target import Target
+from relayc.pipelines.schedule.tile import Tile
 
 Value = ir.Value
 Accumulators = dict[tuple[int, int], Value]  # by (row, column vector)
+Point = dict[Var, Index]
+Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
 
-PARALLEL_GRAIN = 1 << 17
-"""Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""
-PARALLEL_TASKS = 8
-"""Iterations that the parallel loop should have at least, so that threads get equal shares."""
-
-
-_COLUMN = Var(0, 0, name="column")
-"""Key of the first column of the block in a point."""
+COLUMN = Var(0, 0, name="column")
+"""Key of the first column of a panel in a point."""
 
 
-@dataclass(frozen=True)
-class Tile:
-    """Tunable numbers: rows and vectors of columns of a tile, lanes of a vector."""
+class Microkernel:
+    """Emits tiles of a contraction.
 
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def width(self) -> int:
-        """Columns of a tile."""
-        return self.vectors * self.lanes
-
-
-def default_tile(contraction: Contraction, target: Target) -> Tile:
-    """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
-
-    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle, r + v loads at two a cycle, and, as each accumulator
-    waits for its own last value, four cycles at least. It holds the accumulators, the vectors of B and one broadcast element.
+    Attributes:
+      output: flat buffer of the kernel's result.
+      panel: where B is read from: a buffer that holds the columns of a panel step by step, `tile.width` a step, and its first element in
+        it; None where B is read in place.
+      packed_rows: a buffer that holds A tile by tile, the rows of a tile side by side for each step; None where A is read in place.
+      steps: bounds of reduction loops that do not run over their whole extent.
     """
-    lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
-    registers = target.num_vector_registers
-    extent = contraction.rows[-1][1] if contraction.rows else 1
-    vectors_needed = -(-contraction.column_extent // lanes)
 
-    def cycles(rows: int, vectors: int) -> float:
-        return max(rows * vectors / 2, (rows + vectors) / 2, 4)
+    def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: Value) -> None:
+        self.c, self.tile, self.evaluator, self.output = contraction, tile, evaluator, output
+        self.panel: tuple[Value, Index] | None = None
+        self.packed_rows: Value | None = None
+        self.steps: dict[Var, tuple[Value, Value]] = {}
 
-    def cost(rows: int, vectors: int) -> float:
-        count = -(-extent // rows)
-        base, larger = divmod(extent, count)
-        blocks, left = divmod(vectors_needed, vectors)
-        return sum(
-            tiles * times * cycles(r, v)
-            for tiles, r in ((larger, base + 1), (count - larger, base))
-            for times, v in ((blocks, vectors), (1, left))
-            if tiles and times and v
-        )
+    def tile_code(self, var: Var | None, start: Index, size: int, columns: Columns, point: Point, edge: bool = False) -> None:
+        """One tile from `start` along the row variable: accumulators, reduction, epilogue and store.
 
-    candidates = [
-        (rows, vectors)
-        for vectors in range(1, min(vectors_needed, 8) + 1)
-        for rows in range(1, min(extent, (registers - 1 - vectors) // vectors) + 1)
-    ]
-    # Among equals the narrower: its panel of B is smaller.
-    rows, vectors = min(candidates, key=lambda c: (round(cost(*c), 3), c[1]))
-    return Tile(rows, vectors, lanes)
-
-
-def _is_contiguous(contraction: Contraction) -> bool:
-    return len(contraction.columns) == 1 and contraction.b.offset.coefficient(contraction.column) == 1
-
-
-def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> float:
-    """Share of lanes and rows that do useful work in these roles, lower where B would have to be packed at run time."""
-    tile = default_tile(contraction, target)
-    columns = contraction.column_extent
-    lanes = columns / (-(-columns // tile.lanes) * tile.lanes) if columns >= tile.lanes else columns / tile.lanes / 2
-    if contraction.b.node.kind == "arg" and is_param(kernel, contraction.b.node.position):
-        ready = 1.0
-    else:
-        ready = 1.0 if _is_contiguous(contraction) else 0.6
-    contiguous = 1.0 if contraction.store_stride(contraction.column) == 1 else 0.9
-    return lanes * ready * contiguous
-
-
-def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
-    """Schedules a kernel whose result is a contraction with an elementwise epilogue; None for any other."""
-    found = match(kernel)
-    if not found:
-        return None
-    contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
-    if contraction.column_extent < 2 or contraction.node.element.width < 16:
-        return None
-    return _Emission(kernel, contraction, default_tile(contraction, target)).emit()
-
-
-STRATEGIES.append(schedule_contraction)
-
-
-class _Emission:
-    """Emits one contraction kernel."""
-
-    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile) -> None:
-        self.kernel, self.c, self.tile = kernel, contraction, tile
-        self.blocks = -(-contraction.column_extent // tile.width)
-        b = contraction.b
-        self.packs_param = b.node.kind == "arg" and is_param(kernel, b.node.position)
-        self.in_place = not self.packs_param and b.node.kind == "arg" and _is_contiguous(contraction)
-        self.panel = contraction.depth * tile.width
-        self.element_bytes = b.node.element.width // 8
-
-    def emit(self) -> Scheduled:
-        c = self.c
-        packings = {}
-        workspace = 0
-        batches = prod(v.high + 1 for v in c.batch)
-        if self.packs_param:
-            width = self.tile.width
-            shape = (*(v.high + 1 for v in c.batch), self.blocks, *(v.high + 1 for v in c.reduction), width)
-            name = f"columns{width}:{c.b.offset.const}:" + ",".join(
-                f"{c.b.offset.coefficient(v)}*{v.high + 1}" for v in (*c.batch, c.column, *c.reduction)
-            )
-            packings[c.b.node.position] = Packing(name, shape, lambda array, out: pack(c, array, out))
-        elif not self.in_place:
-            workspace = batches * self.blocks * self.panel * self.element_bytes
-        function, arguments = begin_function(self.kernel, packings, workspace)
-        with ir.InsertionPoint(function.entry_block):
-            count = len(self.kernel.args)
-            self.evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(self.kernel.args, arguments[:count], strict=True)})
-            self.output = flat(arguments[count])
-            if self.packs_param:
-                self.packed = flat(arguments[c.b.node.position])
-            elif workspace:
-                type_ = ir.MemRefType.get([workspace // self.element_bytes], c.b.node.element)
-                self.packed = emit.create("memref.view", [type_], [arguments[-1], emit.index_constant(0)])
-            self.nest()
-            func.ReturnOp([])
-        return Scheduled(function, packings, workspace)
-
-    # ---- outer loops
-
-    def nest(self) -> None:
-        """Parallel loops over batch, column blocks and, where these are few, rows; then the tiles of each."""
-        c = self.c
-        loops: list[tuple[list[Var], int]] = [([v], v.high + 1) for v in c.batch]
-        block = Var(0, self.blocks - 1, name="block")
-        loops.append(([block], self.blocks))
-        tasks = prod(extent for _, extent in loops)
-        rows = list(c.rows)
-        may_split = self.packs_param or self.in_place  # else each task packs the block of columns it works on
-        while may_split and tasks < PARALLEL_TASKS and len(rows) > 1:
-            loops.append(rows.pop(0))
-            tasks *= loops[-1][1]
-        serial = prod(v.high + 1 for v in c.variables) < PARALLEL_GRAIN
-
-        def inside(point: dict[Var, Index]) -> None:
-            self.block_code(block, point, rows)
-
-        live = [(members, extent) for members, extent in loops if extent > 1]
-        self.loops(live, {m: Index() for members, _ in loops for m in members}, inside, parallel=not serial and bool(live))
-
-    def loops(self, loops: list, point: dict[Var, Index], body: Callable[[dict], None], parallel: bool = False) -> None:
-        """Loops over groups (members, extent), outermost first, in one parallel loop or nested ones."""
-        if parallel:
-            variables = [Var(0, extent - 1, name="p") for _, extent in loops]
-
-            def inside() -> None:
-                inner = dict(point)
-                for (members, _), var in zip(loops, variables, strict=True):
-                    inner[members[-1]] = Index.of(var)
-                with self.evaluator.scope():
-                    body(inner)
-
-            emit.parallel_loop([extent for _, extent in loops], variables, inside)
-        elif loops:
-            (members, extent), *rest = loops
-            var = Var(0, extent - 1, name="s")
-            with emit.for_loop(0, extent, 1, var), self.evaluator.scope():
-                self.loops(rest, {**point, members[-1]: Index.of(var)}, body)
-        else:
-            body(point)
-
-    def block_code(self, block: Var, point: dict[Var, Index], rows: list) -> None:
-        """The code of one block of columns: full blocks and the shorter last one are told apart once."""
-        full = self.c.column_extent // self.tile.width
-        left = self.c.column_extent % self.tile.width
-        at = point.get(block, Index())
-        if not left:
-            self.columns_code(at, _columns(self.tile.width, self.tile.lanes), point, rows)
-        elif not full:
-            self.columns_code(Index(), _columns(left, self.tile.lanes), point, rows)
-        else:
-            predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 6)}  # ult
-            flag = emit.create("arith.cmpi", [ir.IntegerType.get_signless(1)], [emit.materialize(at), emit.index_constant(full)], predicate)
-            branch = scf.IfOp(flag, has_else=True)
-            whole = Index.of(Var(0, full - 1, emit.materialize(at)))
-            for region, code in (
-                (branch.then_block, lambda: self.columns_code(whole, _columns(self.tile.width, self.tile.lanes), point, rows)),
-                (branch.else_block, lambda: self.columns_code(Index(full), _columns(left, self.tile.lanes), point, rows)),
-            ):
-                with ir.InsertionPoint(region), self.evaluator.scope():
-                    code()
-                    scf.YieldOp([])
-
-    def columns_code(self, block: Index, columns: list[tuple[int, int]], point: dict[Var, Index], rows: list) -> None:
-        point = {**point, _COLUMN: block * self.tile.width}
-        self.panel_start = self.panel_offset(block, point)
-        if not self.packs_param and not self.in_place:
-            self.pack_panel(columns, point)
-        *outer, last = rows or [([], 1)]
-        self.loops([g for g in outer if g[1] > 1], point, lambda inner: self.row_code(last, columns, inner))
-
-    def panel_offset(self, block: Index, point: dict[Var, Index]) -> Index:
-        """Offset of a packed block of columns."""
-        offset = Index()
-        for v in self.c.batch:
-            offset = offset * (v.high + 1) + point.get(v, Index())
-        return (offset * self.blocks + block) * self.panel
-
-    def pack_panel(self, columns: list[tuple[int, int]], point: dict[Var, Index]) -> None:
-        """Copies a block of columns of B into scratch memory in the order in which the tiles read it."""
-        width = self.tile.width
-
-        def inside(inner: dict[Var, Index]) -> None:
-            step = linearize([inner.get(v, Index()) for v in self.c.reduction], [v.high + 1 for v in self.c.reduction])
-            for start, lanes in columns:
-                with self.evaluator.lanes(lanes) as lane:
-                    column = inner[_COLUMN] + start + (Index.of(lane) if lanes > 1 else Index())
-                    value = self.evaluator.at(self.c.b.node, self.substitute(self.c.b.indices, {**inner, **self.c.column_point(column)}))
-                    at = self.panel_start + step * width + start + (Index.of(lane) if lanes > 1 else Index())
-                    self.evaluator.store(value, self.packed, at)
-
-        self.loops([([v], v.high + 1) for v in self.c.reduction], point, inside)
-
-    # ---- rows
-
-    def row_code(self, last: tuple[list[Var], int], columns: list[tuple[int, int]], point: dict[Var, Index]) -> None:
-        """The tiles of the innermost row loop: equal ones in loops, those that a padding touches one by one."""
-        members, extent = last
-        var = members[-1] if members else None
-        tiles = _split(extent, self.tile.rows)
-        start = 0
-        position = 0
-        while position < len(tiles):
-            size = tiles[position]
-            count = 0
-            while (
-                position + count < len(tiles) and tiles[position + count] == size and self.inside_padding(var, start + count * size, size)
-            ):
-                count += 1
-            if count > 1:
-                loop = Var(start, start + (count - 1) * size, step=size if start % size == 0 else 1, name="t")
-                with emit.for_loop(start, start + count * size, size, loop), self.evaluator.scope():
-                    self.tile_code(var, Index.of(loop), size, columns, point, edge=False)
-            else:
-                count = 1
-                with self.evaluator.scope():
-                    self.tile_code(var, Index(start), size, columns, point, edge=not self.inside_padding(var, start, size))
-            position += count
-            start += count * size
-
-    def inside_padding(self, var: Var | None, start: int, size: int) -> bool:
-        """Whether no index that moves along the row loop leaves its dimension in rows [start, start + size)."""
-        for index, extent in self.c.a.checks:
-            c = index.coefficient(var) if var is not None else 0
-            if c:
-                low, high = (index + Index(start * c, {var: -c})).bounds()  # type: ignore[dict-item]
-                reach = (size - 1) * c
-                if low + min(reach, 0) < 0 or high + max(reach, 0) >= extent:
-                    return False
-        return True
-
-    def tile_code(self, var, start: Index, size: int, columns: list[tuple[int, int]], point: dict[Var, Index], edge: bool) -> None:
-        """One tile: accumulators, reduction, epilogue and store."""
-        points = [{**point, **({var: start + r} if var is not None else {})} for r in range(size)]
+        `edge` says that a padding bounds the rows of this tile.
+        """
+        points = rows_from(var, start, size, point)
         accumulators = self.initial(points, columns)
         accumulators = self.reduce(list(self.c.reduction), points, columns, accumulators, var if edge else None)
         self.finish(points, columns, accumulators, var)
 
-    def initial(self, points: Sequence[dict], columns: list[tuple[int, int]]) -> Accumulators:
+    def initial(self, points: Sequence[dict], columns: Columns) -> Accumulators:
         init = self.c.structured.inits[0]
         result = {}
         for j, (start, lanes) in enumerate(columns):
@@ -312,8 +71,7 @@ class _Emission:
         checks = [(index, extent) for index, extent in self.c.a.checks if index.coefficient(var)]
         if edge is not None and any(index.coefficient(edge) for index, _ in checks):
             return self.unrolled(var, rest, checks, points, columns, accumulators, edge)
-        low: Value | int = 0
-        high: Value | int = var.high + 1
+        low, high = self.steps.get(var, (0, var.high + 1))
         for index, extent in checks:
             if not self.is_inside(index, extent, points[0], edge):
                 low, high = self.bounds(index, extent, var, points[0])
@@ -325,7 +83,7 @@ class _Emission:
             emit.yield_values([found[k] for k in keys])
         return dict(zip(keys, op.results, strict=True))
 
-    def is_inside(self, index: Index, extent: int, point: dict[Var, Index], edge: Var | None) -> bool:
+    def is_inside(self, index: Index, extent: int, point: Point, edge: Var | None) -> bool:
         """Whether a checked index stays within its dimension at this row, for every step of the loop it depends on."""
         known = self.substitute([index], point, keep_unknown=True)[0]
         low, high = known.bounds()
@@ -335,7 +93,7 @@ class _Emission:
         # Interior tiles were chosen so that checks along the innermost row loop hold.
         return bool(self.c.rows) and var is self.c.rows[-1][0][-1]
 
-    def bounds(self, index: Index, extent: int, var: Var, point: dict[Var, Index]) -> tuple[Value, Value]:
+    def bounds(self, index: Index, extent: int, var: Var, point: Point) -> tuple[Value, Value]:
         """First and one-past-last step of `var` for which 0 <= index < extent."""
         c = index.coefficient(var)
         rest = self.substitute([index - Index(0, {var: c})], point)[0]
@@ -376,24 +134,32 @@ class _Emission:
         result = {}
         with self.evaluator.scope():
             vectors = [self.load_b(points[0], start, lanes) for start, lanes in columns]
-            for i, point in enumerate(points):
-                scalar = self.cast(self.evaluator.at(c.a.node, self.substitute(c.a.indices, point)), c.a.casts)
+            for i in range(len(points)):
+                scalar = self.cast(self.load_a(points, i), c.a.casts)
                 for j, (_, lanes) in enumerate(columns):
                     factor = emit.broadcast(scalar, lanes) if lanes > 1 else scalar
                     result[i, j] = _multiply_add(factor, vectors[j], accumulators[i, j])
         return result
 
-    def load_b(self, point: dict[Var, Index], start: int, lanes: int) -> Value:
+    def load_a(self, points: Sequence[Point], row: int) -> Value:
+        """The element of A for a row of a tile, which takes its rows as `points` say."""
+        c = self.c
+        if self.packed_rows is None:
+            return self.evaluator.at(c.a.node, self.substitute(c.a.indices, points[row]))
+        offset = row_offset(c, points[0]) + c.step(points[0]) * len(points) + row
+        return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)
+
+    def load_b(self, point: Point, start: int, lanes: int) -> Value:
+        """A vector of B: `lanes` columns from column `start` of the panel."""
         c = self.c
         with self.evaluator.lanes(lanes) as lane:
             along = Index.of(lane) if lanes > 1 else Index()
-            if self.in_place:
-                at = {**point, **c.column_point(point[_COLUMN] + start + along)}
+            if self.panel is None:
+                at = {**point, **c.column_point(point[COLUMN] + start + along)}
                 value = self.evaluator.at(c.b.node, self.substitute(c.b.indices, at))
             else:
-                step = linearize([point.get(v, Index()) for v in c.reduction], [v.high + 1 for v in c.reduction])
-                offset = self.panel_start + step * self.tile.width + start + along
-                value = self.evaluator.load_from(self.packed, c.b.node.element, offset)
+                buffer, first = self.panel
+                value = self.evaluator.load_from(buffer, c.b.node.element, first + c.step(point) * self.tile.width + start + along)
             return self.cast(value, c.b.casts)
 
     def cast(self, value: Value, casts: Sequence[tuple[str, ir.Type]]) -> Value:
@@ -418,33 +184,18 @@ class _Emission:
                     values.append(self.evaluator.at(c.root, c.root_point(at)))
                     offsets.append(offset)
                 if lanes > 1 and stride != 1 and row_stride == 1 and len(points) > 1:
-                    self.store_transposed(values, offsets[0] - Index(0, {lane: stride}), stride, lanes)
+                    store_across(values, self.output, offsets[0] - Index(0, {lane: stride}), stride, lanes)
                 else:
                     for value, offset in zip(values, offsets, strict=True):
                         self.evaluator.store(value, self.output, offset)
 
-    def store_transposed(self, values: Sequence[Value], base: Index, stride: int, lanes: int) -> None:
-        """Stores rows of lanes so that each lane's values, neighbours in memory along the rows, go out as vectors."""
-        for first in range(0, len(values), lanes):
-            group = [emit.broadcast(v, lanes) for v in values[first : first + lanes]]
-            columns = emit.transpose(group + [group[-1]] * (lanes - len(group)))
-            for k, column in enumerate(columns):
-                for begin, width in _columns(len(group), lanes):
-                    part = column
-                    if width < lanes:
-                        type_ = emit.vector_of(width, column.type.element_type)
-                        mask = {"mask": ir.DenseI64ArrayAttr.get(list(range(begin, begin + width)))}
-                        part = emit.create("vector.shuffle", [type_], [column, column], mask)
-                    offset = base + k * stride + first + begin
-                    emit.create("vector.store", [], [part, self.output, emit.materialize(offset)])
-
-    def output_point(self, point: dict[Var, Index], start: int, lane: Var) -> list[Index]:
+    def output_point(self, point: Point, start: int, lane: Var) -> list[Index]:
         c = self.c
-        at = {**point, **c.column_point(point[_COLUMN] + start + (Index.of(lane) if self.evaluator.width > 1 else Index()))}
+        at = {**point, **c.column_point(point[COLUMN] + start + (Index.of(lane) if self.evaluator.width > 1 else Index()))}
         dims = c.structured.output_dims(c.node.position)
         return [Index() if d is None else at.get(c.variables[d], Index()) for d in dims]
 
-    def substitute(self, indices: Sequence[Index], point: dict[Var, Index], keep_unknown: bool = False) -> list[Index]:
+    def substitute(self, indices: Sequence[Index], point: Point, keep_unknown: bool = False) -> list[Index]:
         """Index expressions over the contraction's variables at a point; variables without an index there are 0 (or stay)."""
         result = []
         for index in indices:
@@ -455,7 +206,7 @@ class _Emission:
         return result
 
 
-def _columns(count: int, lanes: int) -> list[tuple[int, int]]:
+def column_vectors(count: int, lanes: int) -> Columns:
     """(start, lanes) of the vectors that cover `count` columns: whole ones, then halves of halves."""
     found, start = [], 0
     while start < count:
@@ -466,11 +217,18 @@ def _columns(count: int, lanes: int) -> list[tuple[int, int]]:
     return found
 
 
-def _split(extent: int, size: int) -> list[int]:
-    """`extent` as the fewest tiles of at most `size` rows, of sizes that differ by one at most."""
-    count = -(-extent // size)
-    base, extra = divmod(extent, count)
-    return [base + 1] * extra + [base] * (count - extra)
+def rows_from(var: Var | None, start: Index, size: int, point: Point) -> list[Point]:
+    """Points of `size` rows from `start` along a row variable."""
+    return [{**point, **({var: start + r} if var is not None else {})} for r in range(size)]
+
+
+def row_offset(contraction: Contraction, point: Point) -> Index:
+    """Where the tile that starts at a row begins in a packed A: all rows before it have come whole."""
+    offset = Index()
+    for v in contraction.batch:
+        offset = offset * (v.high + 1) + point.get(v, Index())
+    members, extent = contraction.rows[-1]
+    return (offset * extent + point[members[-1]]) * contraction.depth
 
 
 def _multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
@@ -479,3 +237,19 @@ def _multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
     if not isinstance(element, ir.FloatType):
         return emit.create("arith.addi", [type_], [emit.create("arith.muli", [type_], [a, b]), accumulator])
     return emit.create("vector.fma" if emit.is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
+
+
+def store_across(rows: Sequence[Value], buffer: Value, base: Index, stride: int, lanes: int) -> None:
+    """Stores vectors so that the values of a lane, `stride` elements after those of the lane before, are neighbours in memory."""
+    for first in range(0, len(rows), lanes):
+        group = [emit.broadcast(v, lanes) for v in rows[first : first + lanes]]
+        columns = emit.transpose(group + [group[-1]] * (lanes - len(group)))
+        for k, column in enumerate(columns):
+            for begin, width in column_vectors(len(group), lanes):
+                part = column
+                if width < lanes:
+                    type_ = emit.vector_of(width, column.type.element_type)
+                    mask = {"mask": ir.DenseI64ArrayAttr.get(list(range(begin, begin + width)))}
+                    part = emit.create("vector.shuffle", [type_], [column, column], mask)
+                offset = base + k * stride + first + begin
+                emit.create("vector.store", [], [part, buffer, emit.materialize(offset)])

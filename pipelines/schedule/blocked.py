@@ -1,0 +1,387 @@
+"""The loops around the tiles of a contraction without paddings: matrix products, and convolutions that are one.
+
+The order of the loops is that of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008): chunks of a panel of B
+stay in the first-level cache while the tiles of a block of rows go by, and the rows of the block in the second-level cache while the
+panels of a group do. Where the reduction has several chunks, the sums of a task wait in scratch memory between them.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.schedule import emit
+from relayc.pipelines.schedule.contraction import Contraction
+from relayc.pipelines.schedule.graph import Kernel
+from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.schedule.microkernel import Accumulators, Columns, Point, column_vectors, row_offset, rows_from, store_across
+from relayc.pipelines.schedule.nest import Nest
+from relayc.pipelines.schedule.strategy import Packing, flat, is_param
+from relayc.pipelines.schedule.tile import Blocks, Tile, segments
+from relayc.pipelines.target import Target
+
+Value = ir.Value
+
+CACHE_LINE = 64
+PAGE = 4096
+"""Rows of A at a distance that is a multiple of this share a few sets of the cache, so A is packed."""
+FEWEST_PANELS = 8
+"""Panels of B below which a packed row of A would be read too few times to be worth packing at run time."""
+
+
+def packs_rows(kernel: Kernel, contraction: Contraction, tile: Tile) -> bool:
+    """Whether A is copied tile by tile before it is used: where its rows are computed, not contiguous, or badly placed in the cache."""
+    c = contraction
+    if len(c.rows) != 1 or c.rows[-1][1] < 2 or c.a.checks or c.a.node.element.width < 16:
+        return False
+    members, _ = c.rows[0]
+    step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(members[-1])
+    if c.a.node.kind == "arg" and step == 1 and row * c.a.node.element.width // 8 % PAGE and row:
+        return False
+    is_parameter = c.a.node.kind == "arg" and is_param(kernel, c.a.node.position)
+    return is_parameter or -(-c.column_extent // tile.width) >= FEWEST_PANELS
+
+
+class BlockedNest(Nest):
+    """Tasks are blocks of rows times groups of panels."""
+
+    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile, blocks: Blocks, reads_in_place: bool, target: Target) -> None:
+        super().__init__(kernel, contraction, tile)
+        c = contraction
+        self.blocks, self.reads_in_place = blocks, reads_in_place
+        self.extent = c.rows[-1][1] if c.rows else 1
+        self.row_var = c.rows[-1][0][-1] if c.rows else None
+        self.row_blocks = -(-self.extent // blocks.rows)
+        self.groups = -(-self.panels // blocks.panels)
+        self.runs = segments(self.extent, tile.rows, blocks.rows)
+        outer = c.reduction[0].high + 1
+        self.chunks = -(-outer // blocks.chunk)
+        self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
+        item = c.b.node.element.width // 8
+        self.prefetches = (
+            self.packs_param and self.panels * self.panel_size * item > target.l2_bytes and min(self.extent, blocks.rows) > tile.rows
+        )
+        self.packs_rows = packs_rows(kernel, c, tile)
+        if self.packs_rows:
+            node = c.a.node
+            if node.kind == "arg" and is_param(kernel, node.position):
+                self.packings[node.position] = self._rows_packing()
+            else:
+                batches = prod(v.high + 1 for v in c.batch)
+                self.workspace_bytes = batches * self.extent * c.depth * node.element.width // 8
+
+    def _rows_packing(self) -> Packing:
+        c = self.c
+        assert self.row_var is not None
+        variables = [*c.batch, self.row_var, *c.reduction]
+        extents = [*(v.high + 1 for v in c.batch), self.extent, *(v.high + 1 for v in c.reduction)]
+        indices, runs, batch = c.a.indices, self.runs, len(c.batch)
+        steps = ",".join(f"{c.a.offset.coefficient(v)}*{e}" for v, e in zip(variables, extents, strict=True))
+        name = f"rows{runs}:{c.a.offset.const}:{steps}"
+
+        def pack(array: np.ndarray, out: np.ndarray) -> None:
+            strides = [sum(i.coefficient(v) * stride for i, stride in zip(indices, array.strides, strict=True)) for v in variables]
+            first = array[tuple(slice(i.const, None) for i in indices)]
+            source = np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
+            for at in np.ndindex(*extents[:batch]):
+                rows, target = source[at], out[at].reshape(-1)
+                for start, count, size in runs:
+                    tiles = rows[start : start + count * size].reshape(count, size, -1)
+                    depth = tiles.shape[-1]
+                    target[start * depth : (start + count * size) * depth].reshape(count, depth, size)[...] = tiles.transpose(0, 2, 1)
+
+        return Packing(name, tuple(extents), pack)
+
+    # ---- loops
+
+    def body(self, arguments: Sequence[Value]) -> None:
+        c = self.c
+        if self.packs_rows:
+            if self.workspace_bytes:
+                type_ = ir.MemRefType.get([self.workspace_bytes * 8 // c.a.node.element.width], c.a.node.element)
+                rows = emit.create("memref.view", [type_], [arguments[-1], emit.index_constant(0)])
+                self.pack_rows(rows)
+            else:
+                rows = flat(arguments[c.a.node.position])
+            self.micro.packed_rows = rows
+        group, block = Var(0, self.groups - 1, name="group"), Var(0, self.row_blocks - 1, name="block")
+        loops = [([v], v.high + 1) for v in c.batch] + [([group], self.groups), ([block], self.row_blocks)]
+        outer = [(members, extent) for members, extent in c.rows[:-1] if extent > 1]
+        loops += outer
+
+        def task(point: Point) -> None:
+            code = self.summed_in_memory if self.chunks > 1 else self.summed_in_registers
+            code(point[group], point[block], point)
+
+        self.tasks(loops, task, self.allocate)
+
+    def allocate(self) -> None:
+        """Scratch memory of a thread: a chunk of a panel where B is packed here, and the sums of a task."""
+        c = self.c
+        if not self.packs_param and not self.reads_in_place:
+            self.panel_scratch = self.scratch(self.blocks.panels * self.chunk_size, c.b.node.element)
+        if self.chunks > 1:
+            self.sums_pitch = self.blocks.panels * self.tile.width
+            rows = min(self.blocks.rows, self.extent)
+            self.sums = self.scratch(rows * self.sums_pitch, c.node.element)
+
+    def group_panels(self, group: Index, code: Callable[[Index], None]) -> None:
+        """A loop over the panels of a group."""
+        count = self.blocks.panels
+        first = group * count
+        if count == 1:
+            code(first)
+            return
+        last = self.groups * count == self.panels
+        end = first + count if last else at_most(first + count, self.panels)
+        var = Var(0, self.panels - 1, name="panel")
+        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
+            code(Index.of(var))
+
+    def block_rows(self, block: Index) -> tuple[Index, Index]:
+        """First and one-past-last row of a block."""
+        first = block * self.blocks.rows
+        if self.row_blocks == 1:
+            return first, Index(self.extent)
+        return first, at_most(first + self.blocks.rows, self.extent)
+
+    def tiles(self, block: Index, code: Callable[[Index, int], None]) -> None:
+        """Emits `code(first row, rows)` for the tiles of a block."""
+        first, end = self.block_rows(block)
+        for start, count, size in self.runs:
+            stop = start + count * size
+            if self.row_blocks == 1:
+                low, high = Index(start), Index(stop)
+                if count == 1:
+                    with self.evaluator.scope():
+                        code(low, size)
+                    continue
+            else:
+                low = at_least(first, start) if start else first
+                high = at_most(end, stop)
+            var = Var(start, stop - size, step=size if start % size == 0 else 1, name="t")
+            with emit.for_loop(emit.materialize(low), emit.materialize(high), size, var), self.evaluator.scope():
+                code(Index.of(var), size)
+
+    # ---- the reduction in one go
+
+    def summed_in_registers(self, group: Index, block: Index, point: Point) -> None:
+        """Panel by panel all tiles of the block, each finished at once."""
+
+        self.pack_group(group, point, Index(), {})
+
+        def panel_code(panel: Index, columns: Columns, inner: Point) -> None:
+            self.enter_panel(group, panel, inner, Index())
+            ahead = self.panel_start(panel + 1, inner)
+
+            def tile(start: Index, size: int) -> None:
+                self.prefetch(ahead, start - block * self.blocks.rows, size, self.panel_size)
+                self.micro.tile_code(self.row_var, start, size, columns, inner)
+
+            self.tiles(block, tile)
+
+        self.group_panels(group, lambda panel: self.panel_code(panel, point, panel_code))
+
+    def pack_group(self, group: Index, point: Point, step: Index, steps: dict[Var, tuple[Value, Value]]) -> None:
+        """Packs the panels of a group from reduction step `step` on, where that is not done at compile time: side by side, as what lies
+        in memory one after the other belongs to the same step."""
+        if self.packs_param or self.reads_in_place:
+            return
+
+        def one(inner: Point) -> None:
+            def panel_code(panel: Index, columns: Columns, at: Point) -> None:
+                self.pack_columns(
+                    columns, at, self.panel_scratch, self._scratch_start(group, panel, step) + self.c.step(inner) * self.tile.width
+                )
+
+            self.group_panels(group, lambda panel: self.panel_code(panel, inner, panel_code))
+
+        self.each_step(point, one, steps)
+
+    def _scratch_start(self, group: Index, panel: Index, step: Index) -> Index:
+        """Where step 0 of a panel would be in scratch memory that begins with `step`."""
+        return (panel - group * self.blocks.panels) * self.chunk_size - step * self.tile.width
+
+    def enter_panel(self, group: Index, panel: Index, point: Point, step: Index) -> None:
+        """Makes a panel the one that tiles read, from reduction step `step` on."""
+        if self.packs_param:
+            self.micro.panel = self.packed, self.panel_start(panel, point)
+        elif not self.reads_in_place:
+            self.micro.panel = self.panel_scratch, self._scratch_start(group, panel, step)
+
+    def prefetch(self, ahead: Index, row: Index, rows: int, size: int) -> None:
+        """Asks for the part of the `size` elements at `ahead` in the packed B that falls to the tile at a row of the block.
+
+        A panel is read from memory once while all rows go by, so only the first tile would wait for it.
+        """
+        if not self.prefetches:
+            return
+        line = CACHE_LINE * 8 // self.c.b.node.element.width
+        share = -(-size // min(self.blocks.rows, self.extent))
+        integer = ir.IntegerType.get_signless(32)
+        attributes = {
+            "isWrite": ir.BoolAttr.get(False),
+            "localityHint": ir.IntegerAttr.get(integer, 2),
+            "isDataCache": ir.BoolAttr.get(True),
+        }
+        var = Var(0, share * rows, name="line")
+        with emit.for_loop(0, share * rows, line, var):
+            at = at_most(ahead + row * share + var, self.packed.type.shape[0] - 1)
+            emit.create("memref.prefetch", [], [self.packed, emit.materialize(at)], attributes)
+
+    # ---- the reduction in chunks
+
+    def summed_in_memory(self, group: Index, block: Index, point: Point) -> None:
+        """Chunk by chunk the tiles of all panels of the group; then the epilogue, row by row."""
+        whole = column_vectors(self.tile.width, self.tile.lanes)
+        first, end = self.block_rows(block)
+
+        def sums_at(row: Index, panel: Index) -> Index:
+            return (row - first) * self.sums_pitch + (panel - group * self.blocks.panels) * self.tile.width
+
+        def clear(panel: Index, columns: Columns, inner: Point) -> None:
+            for points, row in self.each_row(first, end, inner):
+                self.keep(self.micro.initial(points, columns), columns, sums_at(row, panel))
+
+        self.group_panels(group, lambda panel: self.panel_code(panel, point, clear))
+        self.each_chunk(group, block, point, whole, sums_at)
+
+        def finish(panel: Index, columns: Columns, inner: Point) -> None:
+            if self.stores_across_rows:
+                self.tiles(
+                    block, lambda start, size: self.finish(rows_from(self.row_var, start, size, inner), columns, sums_at(start, panel))
+                )
+                return
+            for points, row in self.each_row(first, end, inner):
+                self.finish(points, columns, sums_at(row, panel))
+
+        self.group_panels(group, lambda panel: self.panel_code(panel, point, finish))
+
+    def each_chunk(self, group: Index, block: Index, point: Point, whole: Columns, sums_at: Callable[[Index, Index], Index]) -> None:
+        """Adds every chunk of the reduction to the sums."""
+        var = self.c.reduction[0]
+        inner_steps = self.c.depth // (var.high + 1)
+        chunk = Var(0, (self.chunks - 1) * self.blocks.chunk, step=self.blocks.chunk, name="chunk")
+        first, _ = self.block_rows(block)
+        with emit.for_loop(0, var.high + 1, self.blocks.chunk, chunk), self.evaluator.scope():
+            low = Index.of(chunk)
+            end = low + self.blocks.chunk if (var.high + 1) % self.blocks.chunk == 0 else at_most(low + self.blocks.chunk, var.high + 1)
+            steps = {var: (emit.materialize(low), emit.materialize(end))}
+
+            self.pack_group(group, point, low * inner_steps, steps)
+
+            def panel_code(panel: Index) -> None:
+                self.enter_panel(group, panel, point, low * inner_steps)
+                ahead = self.panel_start(panel + 1, point) + low * (inner_steps * self.tile.width)
+
+                def tile(start: Index, size: int) -> None:
+                    self.prefetch(ahead, start - first, size, self.chunk_size)
+                    points = rows_from(self.row_var, start, size, point)
+                    place = sums_at(start, panel)
+                    self.micro.steps = steps
+                    sums = self.micro.reduce(list(self.c.reduction), points, whole, self.kept(size, whole, place), None)
+                    self.micro.steps = {}
+                    self.keep(sums, whole, place)
+
+                self.tiles(block, tile)
+
+            self.group_panels(group, panel_code)
+
+    @property
+    def stores_across_rows(self) -> bool:
+        """Whether neighbours in memory are neighbours along the rows, so that several rows are stored together."""
+        c = self.c
+        return self.row_var is not None and c.store_stride(c.column) != 1 and c.store_stride(self.row_var) == 1
+
+    def each_row(self, first: Index, end: Index, point: Point):
+        """Within a loop over rows: their points and indices."""
+        row = Var(0, self.extent - 1, name="row")
+        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, row), self.evaluator.scope():
+            yield rows_from(self.row_var, Index.of(row), 1, point), Index.of(row)
+
+    def finish(self, points: Sequence[Point], columns: Columns, place: Index) -> None:
+        self.micro.finish(points, columns, self.kept(len(points), columns, place), self.row_var)
+
+    def kept(self, rows: int, columns: Columns, place: Index) -> Accumulators:
+        """The sums of a tile from scratch memory."""
+        found = {}
+        for j, (start, lanes) in enumerate(columns):
+            with self.evaluator.lanes(lanes) as lane:
+                for i in range(rows):
+                    at = place + i * self.sums_pitch + start + (Index.of(lane) if lanes > 1 else Index())
+                    found[i, j] = self.evaluator.load_from(self.sums, self.c.node.element, at)
+        return found
+
+    def keep(self, sums: Accumulators, columns: Columns, place: Index) -> None:
+        """The sums of a tile to scratch memory."""
+        for (i, j), value in sums.items():
+            start, lanes = columns[j]
+            with self.evaluator.lanes(lanes) as lane:
+                at = place + i * self.sums_pitch + start + (Index.of(lane) if lanes > 1 else Index())
+                self.evaluator.store(value, self.sums, at)
+
+    # ---- packing A
+
+    def pack_rows(self, out: Value) -> None:
+        """Copies A tile by tile, in the order in which they read it; contiguous rows by transposing blocks in registers."""
+        c = self.c
+        for start, count, size in self.runs:
+            tile = Var(0, count - 1, name="tile")
+            loops = [([v], v.high + 1) for v in c.batch] + [([tile], count)]
+
+            def one(point: Point, tile: Var = tile, start: int = start, size: int = size) -> None:
+                row = point[tile] * size + start
+                self._pack_tile(rows_from(self.row_var, row, size, point), out)
+
+            self.tasks(loops, one)
+
+    def _pack_tile(self, points: list[Point], out: Value) -> None:
+        c, lanes = self.c, self.tile.lanes
+        *outer, last = c.reduction
+        base = row_offset(c, points[0])
+        whole = (last.high + 1) // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
+
+        def read(point: Point, at: Index) -> Value:
+            return self.evaluator.at(c.a.node, self.micro.substitute(c.a.indices, {**point, last: at}))
+
+        def steps(inner: list[Point]) -> None:
+            if whole:
+                var = Var(0, whole - lanes, step=lanes, name="k")
+                with emit.for_loop(0, whole, lanes, var), self.evaluator.lanes(lanes) as lane:
+                    rows = [read(p, Index.of(var) + Index.of(lane)) for p in inner]
+                    place = base + c.step({**inner[0], last: Index.of(var)}) * len(inner)
+                    store_across(rows, out, place, len(inner), lanes)
+            if whole <= last.high:
+                var = Var(whole, last.high, name="k")
+                with emit.for_loop(whole, last.high + 1, 1, var), self.evaluator.scope():
+                    for i, p in enumerate(inner):
+                        place = base + c.step({**p, last: Index.of(var)}) * len(inner) + i
+                        self.evaluator.store(read(p, Index.of(var)), out, place)
+
+        def nest(rest: Sequence[Var], inner: list[Point]) -> None:
+            if not rest:
+                steps(inner)
+                return
+            var = Var(0, rest[0].high, name=rest[0].name)
+            with emit.for_loop(0, var.high + 1, 1, var), self.evaluator.scope():
+                nest(rest[1:], [{**p, rest[0]: Index.of(var)} for p in inner])
+
+        nest(outer, points)
+
+
+def at_most(index: Index, limit: int) -> Index:
+    """The smaller of an index and a number."""
+    return _bounded(index, limit, "arith.minsi") if index.bounds()[1] > limit else index
+
+
+def at_least(index: Index, limit: int) -> Index:
+    """The larger of an index and a number."""
+    return _bounded(index, limit, "arith.maxsi") if index.bounds()[0] < limit else index
+
+
+def _bounded(index: Index, limit: int, name: str) -> Index:
+    low, high = index.bounds()
+    value = emit.create(name, [ir.IndexType.get()], [emit.materialize(index), emit.index_constant(limit)])
+    bounds = (min(low, limit), limit) if name == "arith.minsi" else (limit, max(high, limit))
+    return Index.of(Var(*bounds, value, name="bound"))

@@ -1,0 +1,62 @@
+"""Which operand of a contraction takes which role, and which loops it gets."""
+
+from dataclasses import replace
+
+from relayc.pipelines.schedule.blocked import BlockedNest
+from relayc.pipelines.schedule.contraction import Contraction, match
+from relayc.pipelines.schedule.graph import Kernel
+from relayc.pipelines.schedule.nest import takes_packed
+from relayc.pipelines.schedule.padded import PaddedNest
+from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled
+from relayc.pipelines.schedule.tile import FEWEST_TILES, Tile, default_blocks, default_tile, panel_fits
+from relayc.pipelines.target import Target
+
+NEAR = 1024
+"""Bytes between steps of the reduction in B up to which panels are read in place however often: they share pages, and the cache's sets
+evenly enough."""
+
+
+def _is_contiguous(contraction: Contraction) -> bool:
+    return len(contraction.columns) == 1 and contraction.b.offset.coefficient(contraction.column) == 1
+
+
+def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> float:
+    """Share of lanes and rows that do useful work in these roles, lower where B would have to be packed at run time."""
+    tile = default_tile(contraction, target)
+    columns = contraction.column_extent
+    lanes = columns / (-(-columns // tile.lanes) * tile.lanes) if columns >= tile.lanes else columns / tile.lanes / 2
+    ready = 1.0 if takes_packed(kernel, contraction) or _is_contiguous(contraction) else 0.6
+    contiguous = 1.0 if contraction.store_stride(contraction.column) == 1 else 0.9
+    return lanes * ready * contiguous
+
+
+def _reads_in_place(kernel: Kernel, contraction: Contraction, tile: Tile, target: Target) -> bool:
+    """Whether tiles read B where it lies: contiguous, and read by few tiles, or a small panel with its steps near each other."""
+    c = contraction
+    if takes_packed(kernel, c) or c.b.node.kind != "arg" or not _is_contiguous(c):
+        return False
+    tiles = -(-(c.rows[-1][1] if c.rows else 1) // tile.rows)
+    distance = abs(c.b.offset.coefficient(c.reduction[-1])) * c.b.node.element.width // 8
+    return tiles < FEWEST_TILES or bool(c.a.checks) or (distance <= NEAR and panel_fits(c, tile, target))
+
+
+def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
+    """Schedules a kernel whose result is a contraction with an elementwise epilogue; None for any other."""
+    found = match(kernel)
+    if not found:
+        return None
+    contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
+    if contraction.column_extent < 2 or contraction.node.element.width < 16:
+        return None
+    tile = default_tile(contraction, target)
+    in_place = _reads_in_place(kernel, contraction, tile, target)
+    if contraction.a.checks:
+        return PaddedNest(kernel, contraction, tile, in_place).emit()
+    if contraction.rows:
+        extent = contraction.rows[-1][1]
+        tile = replace(tile, rows=-(-extent // -(-extent // tile.rows)))
+    blocks = default_blocks(contraction, tile, target, packs=not in_place and not takes_packed(kernel, contraction))
+    return BlockedNest(kernel, contraction, tile, blocks, in_place, target).emit()
+
+
+STRATEGIES.append(schedule_contraction)

@@ -32,6 +32,7 @@ __all__ = [
     "bufferization",
     "c_api",
     "c_handle",
+    "c_library",
     "cf",
     "ext",
     "func",
@@ -70,12 +71,18 @@ def register_operation(dialect: type, operation: type) -> None:
 
 
 @cache
-def c_api() -> ctypes.CDLL:
-    """MLIR's C functions, which ctypes calls without holding the interpreter lock."""
+def c_library() -> str:
+    """Path of the library of MLIR's C API, which holds all of MLIR and LLVM."""
     found = [path for folder in _mlir_libs.__path__ for path in Path(folder).glob("*AggregateCAPI*")]
     if len(found) != 1:
         raise ImportError(f"expected one library of MLIR's C API in {list(_mlir_libs.__path__)}, found {len(found)}")
-    return ctypes.CDLL(str(found[0]))
+    return str(found[0])
+
+
+@cache
+def c_api() -> ctypes.CDLL:
+    """MLIR's C functions, which ctypes calls without holding the interpreter lock."""
+    return ctypes.CDLL(c_library())
 
 
 def c_handle(module: ir.Module) -> int:

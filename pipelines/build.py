@@ -9,6 +9,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.codegen.cpu import jit
+from relayc.pipelines.codegen.engine import Engine
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
@@ -18,6 +19,7 @@ from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.tir import TirModule
 from relayc.pipelines.target import Target, usable_cpus
 from relayc.runtime.artifact import Artifact, TensorSpec
+from relayc.runtime.objects import ObjectCode, Program, can_load
 
 
 class StageTimes(PassInstrument):
@@ -44,7 +46,7 @@ def build(
     stop_after: str | None,
     progress: Any,
 ) -> Artifact | IRModule:
-    """Compiles a model; the arguments are those of `relayc.compile`. The artifact is kept alive by its Engine."""
+    """Compiles a model; the arguments are those of `relayc.compile`."""
     times = StageTimes()
     mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
     times.mark("import")
@@ -76,14 +78,13 @@ def build(
         signatures = _signatures(program)
         with mod.context, ir.Location.unknown():
             add_packed_entries(mod.module, signatures)
-            engine = jit(mod.module, target)
-            addresses = entry_addresses(engine, signatures, target.is_host)
+            code, functions, owner = _load(jit(mod.module, target), list(signatures), target.is_host)
         times.mark("codegen")
         params = blob.result()
         times.mark("params")
     return Artifact(
-        functions=addresses,
-        keep_alive=engine,
+        functions=functions,
+        keep_alive=owner,
         inputs=program.inputs,
         outputs=program.outputs,
         kernels=program.kernels,
@@ -94,8 +95,24 @@ def build(
         stats=times.seconds,
         target=str(target),
         lacking=target.lacking,
-        code=engine.object_code,
+        code=code,
     )
+
+
+def _load(engine: Engine, names: Sequence[str], runs_here: bool) -> tuple[ObjectCode | None, Mapping[str, int], object]:
+    """The machine code, the address of the packed entry of each function, and who owns the code in memory.
+
+    The engine holds a good deal of LLVM's memory, so it is left behind where its code can do without. Raises RuntimeError where the code
+    cannot be linked.
+    """
+    addresses = entry_addresses(engine, names, runs_here)
+    if not can_load():
+        return None, addresses, engine
+    code = engine.object_code()
+    if not runs_here:
+        return code, addresses, None
+    loaded = Program(code)
+    return code, dict(zip(names, loaded.entries(len(names)), strict=True)), loaded
 
 
 def _import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None, progress: Any) -> IRModule:

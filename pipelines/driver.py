@@ -92,10 +92,12 @@ def compile(
         if artifact is not None:
             return Module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}))
     from relayc.pipelines.build import build
+    from relayc.pipelines.footprint import release_memory
 
     built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress)
     if not isinstance(built, Artifact):
         return built
     if slot is not None:
-        slot.store(built)
+        built = slot.keep(built)
+    release_memory()
     return Module(built)

@@ -49,16 +49,20 @@ class Slot:
         found = self.cache.load(self.key, self.path.parent if self.path is not None else None, runs_here=not lacking)
         return None if found is None else replace(found, lacking=lacking)
 
-    def store(self, artifact: Artifact) -> None:
-        """Keeps a program that was just compiled, unless its model or the compiler has changed on disk in the meantime."""
-        assert artifact.code is not None
+    def keep(self, artifact: Artifact) -> Artifact:
+        """Keeps a program that was just compiled, unless its model or the compiler has changed on disk in the meantime.
+
+        Gives the program to run: that of the cache, whose parameters are mapped from its file, where it was kept.
+        """
         try:
             files = self._external_digests()
             unchanged = self.path is None or _status(self.path) == self.status
         except (OSError, ValueError):
-            return
-        if unchanged and _sources_are_loaded():
-            self.cache.store(self.key, artifact, artifact.code(), Origin(self.source, files))
+            return artifact
+        if not unchanged or not _sources_are_loaded() or not self.cache.store(self.key, artifact, Origin(self.source, files)):
+            return artifact
+        kept = self.load()
+        return artifact if kept is None else replace(kept, stats=artifact.stats)
 
     def _external_digests(self) -> dict[str, str]:
         if self.path is None:

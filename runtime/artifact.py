@@ -5,7 +5,7 @@ calls the kernels and on which buffers.
 """
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -109,7 +109,7 @@ class Artifact:
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
-      code: gives the machine code as object files; None for a program from the cache.
+      code: the machine code as object files; None where `functions` are not made of them (runtime.objects.can_load).
     """
 
     functions: Mapping[str, int]
@@ -124,7 +124,7 @@ class Artifact:
     stats: Mapping[str, float] = field(default_factory=dict)
     target: str = "cpu"
     lacking: tuple[str, ...] = ()
-    code: Callable[[], ObjectCode] | None = None
+    code: ObjectCode | None = None
 
 
 def aligned_empty(num_bytes: int) -> np.ndarray:

@@ -94,7 +94,7 @@ class Cache:
     def load(self, key: str, folder: Path | None = None, runs_here: bool = True) -> Artifact | None:
         """The program of a key, ready to run; None where there is none of this user, or none for the external data found in `folder`.
 
-        A program that does not run here is read without its code: its functions have the address 0.
+        The functions of a program that does not run here have the address 0.
         """
         path = self._path(key)
         try:
@@ -140,8 +140,12 @@ class Cache:
 
     # ---- writing
 
-    def store(self, key: str, artifact: Artifact, code: ObjectCode, origin: Origin) -> bool:
-        """Keeps a program. False where there is no room for it, or the file system refuses: the cache is never a reason to fail."""
+    def store(self, key: str, artifact: Artifact, origin: Origin) -> bool:
+        """Keeps a program. False where it has no object code, there is no room for it, or the file system refuses: the cache is never a
+        reason to fail."""
+        code = artifact.code
+        if code is None:
+            return False
         needed = artifact.params.nbytes + len(code.root) + sum(len(o) for _, o in code.groups)
         if needed > self.limit:
             return False
@@ -283,7 +287,7 @@ def _body(handle: int) -> tuple[dict[str, Any], bytes, int]:
 
 
 def _read(handle: int, digest_of: Callable[[str], str | None], runs_here: bool) -> Artifact | None:
-    meta, code, params_at = _body(handle)
+    meta, objects, params_at = _body(handle)
     for name, wanted in meta["files"].items():
         try:
             if digest_of(name) != wanted:
@@ -293,16 +297,16 @@ def _read(handle: int, digest_of: Callable[[str], str | None], runs_here: bool) 
     params = _map(handle, params_at, meta["params"]["bytes"])
     if _each(zlib.crc32, _chunks(params)) != meta["params"]["crc32"]:
         raise ValueError("damaged parameters")
-    if not runs_here:
-        return Artifact(functions=dict.fromkeys(meta["functions"], 0), keep_alive=None, params=params, **_fields(meta["program"]))
     contents, at = [], 0
     for size in meta["objects"]:
-        contents.append(code[at : at + size])
+        contents.append(objects[at : at + size])
         at += size
-    groups = tuple((tuple(names), content) for names, content in zip(meta["groups"], contents[1:], strict=True))
-    program = Program(ObjectCode(contents[0], groups))
-    functions = dict(zip(meta["functions"], program.entries(len(meta["functions"])), strict=True))
-    return Artifact(functions=functions, keep_alive=program, params=params, **_fields(meta["program"]))
+    code = ObjectCode(contents[0], tuple((tuple(names), content) for names, content in zip(meta["groups"], contents[1:], strict=True)))
+    functions, program = dict.fromkeys(meta["functions"], 0), None
+    if runs_here:
+        program = Program(code)
+        functions = dict(zip(functions, program.entries(len(functions)), strict=True))
+    return Artifact(functions=functions, keep_alive=program, params=params, code=code, **_fields(meta["program"]))
 
 
 def _map(handle: int, offset: int, size: int) -> np.ndarray:

@@ -214,14 +214,14 @@ class Module:
 
         Raises:
           KeyError: there is no such function.
-          ValueError: the program comes from the cache, which has no text of it.
+          ValueError: there are no object files of the program here.
           ModuleNotFoundError: the disassembler is not installed.
         """
         if function is not None:
             self.get_function(function)
         if self._artifact.code is None:
-            raise ValueError("the program comes from the cache: compile with cache=False to see its assembly")
-        return disassemble(self._artifact.code(), function)
+            raise ValueError("assembly: expected a program made of object files, as on Linux on x86-64, found another")
+        return disassemble(self._artifact.code, function)
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -74,8 +74,8 @@ def can_load() -> bool:
 
 @functools.cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
-    # What the process has, the C library's mathematical functions, OpenMP.
-    return ctypes.CDLL(None), ctypes.CDLL("libm.so.6"), ctypes.CDLL(openmp_library())
+    # OpenMP first, as other packages may have brought another one into the process.
+    return ctypes.CDLL(openmp_library()), ctypes.CDLL("libm.so.6"), ctypes.CDLL(None)
 
 
 def _find(name: str) -> int:

@@ -142,7 +142,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
 def _stage_text(arguments: argparse.Namespace) -> str:
     """The program at the stage that `--stage` names: IR, or the instructions that LLVM made of it."""
     if arguments.stage == "asm":
-        return compile_model(arguments, cache=False).assembly()
+        return compile_model(arguments).assembly()
     return compile_model(arguments, keep_ir=True).ir[arguments.stage]
 
 

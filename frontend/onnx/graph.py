@@ -69,17 +69,23 @@ class Importer:
 
     def run(self) -> IRModule:
         """Raises OnnxError."""
-        with make_context(), ir.Location.name(self.graph.name or "main"):
-            self.module = IRModule(ir.Module.create())
-            self.block = _function(self.module, [t.given for t in self.types.values()])
-            self.argument_names = list(self.types)
-            with ir.InsertionPoint(self.block), building(self.module):
-                self._enter_inputs()
-                self._enter_initializers()
-                self._convert_nodes(self.graph.node, self.scope, self.progress)
-                results = [self.scope[o.name].value for o in self.graph.output]
-                ir.Operation.create("func.return", operands=results)
-            self._finish_signature([v.type for v in results])
+        try:
+            with make_context(), ir.Location.name(self.graph.name or "main"):
+                return self._import()
+        finally:
+            self.scope.values.clear()  # they refer back to the importer: its arrays would stay until the next cyclic collection
+
+    def _import(self) -> IRModule:
+        self.module = IRModule(ir.Module.create())
+        self.block = _function(self.module, [t.given for t in self.types.values()])
+        self.argument_names = list(self.types)
+        with ir.InsertionPoint(self.block), building(self.module):
+            self._enter_inputs()
+            self._enter_initializers()
+            self._convert_nodes(self.graph.node, self.scope, self.progress)
+            results = [self.scope[o.name].value for o in self.graph.output]
+            ir.Operation.create("func.return", operands=results)
+        self._finish_signature([v.type for v in results])
         return self.module
 
     def _enter_inputs(self) -> None:

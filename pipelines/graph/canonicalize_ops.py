@@ -3,6 +3,8 @@
 Everything that keeps the elements in order becomes `reshape` (which costs nothing at run time), splits become slices, tuples and calls go.
 """
 
+from collections.abc import Mapping
+
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, RelayError, build, normalize_axis
 from relayc.dialects.relay.layout import layout
@@ -64,23 +66,23 @@ def _inline_calls(mod: IRModule) -> None:
     """Inlines calls of functions of the module, callees first. Raises RelayError for a recursive one."""
     by_name = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions(mod)}
     done: set[str] = set()
-
-    def inline_into(name: str, callers: tuple[str, ...]) -> None:
-        if name in done:
-            return
-        for block in list(graph_blocks(by_name[name])):
-            for op in list(block.operations):
-                if not isinstance(op, Call) or op.callee not in by_name:
-                    continue
-                if op.callee in (*callers, name):
-                    raise RelayError(f"relay.call at {op.source()}: expected a function that does not call itself, found @{op.callee}")
-                inline_into(op.callee, (*callers, name))
-                _inline(op, by_name[op.callee])
-        done.add(name)
-
     for name in by_name:
-        inline_into(name, ())
+        _inline_into(name, by_name, (), done)
     erase_uncalled(mod)
+
+
+def _inline_into(name: str, by_name: Mapping[str, ir.Operation], callers: tuple[str, ...], done: set[str]) -> None:
+    if name in done:
+        return
+    for block in list(graph_blocks(by_name[name])):
+        for op in list(block.operations):
+            if not isinstance(op, Call) or op.callee not in by_name:
+                continue
+            if op.callee in (*callers, name):
+                raise RelayError(f"relay.call at {op.source()}: expected a function that does not call itself, found @{op.callee}")
+            _inline_into(op.callee, by_name, (*callers, name), done)
+            _inline(op, by_name[op.callee])
+    done.add(name)
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------

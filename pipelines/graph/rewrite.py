@@ -227,20 +227,20 @@ class Rewriter:
     def _built(self, values: Sequence[ir.Value]) -> list[ir.OpView]:
         """The operations behind `values` that this sweep has not visited, producers first: those a rule has just built."""
         found: dict[ir.Operation, ir.OpView] = {}
-
-        def visit(value: ir.Value) -> None:
-            owner = value.owner
-            if isinstance(owner, ir.Block) or owner.operation in self._seen or owner.operation in found:
-                return
-            if owner.operation.block != self._block:  # around a branch
-                return
-            for operand in owner.operation.operands:
-                visit(operand)
-            found[owner.operation] = owner
-
         for value in values:
-            visit(value)
+            self._collect(value, found)
         return list(found.values())
+
+    def _collect(self, value: ir.Value, found: dict[ir.Operation, ir.OpView]) -> None:
+        # A method: a nested function that calls itself would be a cycle that keeps the whole module until it is collected.
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.operation in self._seen or owner.operation in found:
+            return
+        if owner.operation.block != self._block:  # around a branch
+            return
+        for operand in owner.operation.operands:
+            self._collect(operand, found)
+        found[owner.operation] = owner
 
 
 class Rules:

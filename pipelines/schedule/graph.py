@@ -91,20 +91,17 @@ class Kernel:
 
     def nodes(self) -> list[Node]:
         """Every node a result depends on, inputs before users."""
-        order: list[Node] = []
-        seen: set[int] = set()
-
-        def visit(node: Node) -> None:
-            if id(node) in seen:
-                return
-            seen.add(id(node))
-            for source in sources(node):
-                visit(source)
-            order.append(node)
-
+        order: dict[int, Node] = {}
         for result in self.results:
-            visit(result)
-        return order
+            _visit(result, order)
+        return list(order.values())
+
+
+def _visit(node: Node, order: dict[int, Node]) -> None:
+    if id(node) not in order:
+        for source in sources(node):
+            _visit(source, order)
+        order[id(node)] = node
 
 
 def sources(node: Node) -> Iterator[Node]:

@@ -7,6 +7,7 @@ that is how memory lies. Chains of elementwise operations, broadcasts, transpose
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
@@ -254,11 +255,11 @@ class _Nest:
                 emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
 
         def serial(rest: list[Var]) -> None:
-            if not rest:
+            with ExitStack() as nest:
+                for var in rest:
+                    nest.enter_context(emit.for_loop(0, var.high + 1, 1, var))
+                    nest.enter_context(self.evaluator.scope())
                 block()
-                return
-            with emit.for_loop(0, rest[0].high + 1, 1, rest[0]), self.evaluator.scope():
-                serial(rest[1:])
 
         if work < self.parameters.parallel_grain:
             serial([*loops, inner])

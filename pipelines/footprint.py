@@ -1,0 +1,64 @@
+"""What compiling leaves in memory, given back: a process that goes on to run a model needs neither the compiler's heap nor its code.
+
+Freed memory stays with the allocator, and pages of the compiler's library stay mapped, for as long as no one says that they are not
+needed: together more than most models. Both come back by themselves when the next model is compiled.
+"""
+
+import ctypes
+import mmap
+import struct
+import sys
+from functools import cache
+from pathlib import Path
+
+_HEADER_BYTES = 4096
+"""Of a library, in which its program headers are found: linkers put them first."""
+_PT_LOAD, _PF_W = 1, 2
+
+
+def release_memory() -> None:
+    """Gives back to the system what the process holds without using it; does nothing where the system has no such calls."""
+    if not sys.platform.startswith("linux"):
+        return
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):  # not in every C library
+        libc.malloc_trim(0)
+    for address, size in _constant_segments():
+        # No one writes to these pages: they are read from the file again when they are next needed.
+        libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+
+
+@cache
+def _constant_segments() -> list[tuple[int, int]]:
+    """Address and bytes of the segments of the compiler's library that nothing writes to, not even the dynamic linker: code, constants."""
+    from relayc.dialects.mlir import c_library
+
+    path = Path(c_library()).resolve()
+    base = _base_address(path)
+    return [] if base is None else [(base + offset, size) for offset, size in _read_only(path)]
+
+
+def _base_address(library: Path) -> int | None:
+    """Where a library is in memory; None where it is not found there."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        # START-END PERMISSIONS OFFSET DEVICE INODE PATH, as in proc_pid_maps(5)
+        fields = line.split(None, 5)
+        if len(fields) == 6 and fields[5] == str(library) and int(fields[2], 16) == 0:
+            return int(fields[0].split("-")[0], 16)
+    return None
+
+
+def _read_only(library: Path) -> list[tuple[int, int]]:
+    """Offset from the base address and bytes, in whole pages, of the segments that an ELF file wants loaded read-only (System V ABI,
+    "Program Header"). What is read-only only after relocation lies in writable ones."""
+    with library.open("rb") as file:
+        head = file.read(_HEADER_BYTES)
+    (start,) = struct.unpack_from("<Q", head, 32)
+    size, count = struct.unpack_from("<HH", head, 54)
+    found = []
+    for i in range(count):
+        kind, flags, _, address, _, _, memory_bytes, _ = struct.unpack_from("<IIQQQQQQ", head, start + i * size)
+        if kind == _PT_LOAD and not flags & _PF_W:
+            first, end = -(-address // mmap.PAGESIZE), (address + memory_bytes) // mmap.PAGESIZE
+            found.append((first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE))
+    return found

@@ -20,12 +20,13 @@ from rich.console import Console
 from relayc.bench.compilation import compilation_table, measure_compilation
 from relayc.bench.engines import ENGINES
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table
-from relayc.bench.machine import Peak, describe, load_average, measure_peak
+from relayc.bench.machine import describe, load_average, measure_peak
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.report import write_json
 from relayc.pipelines.target import usable_cpus
+from relayc.runtime import Peak
 from relayc.tools.cli import make_console
 from relayc.tools.inputs import parse_shape
 

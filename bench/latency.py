@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 
 from relayc.bench.engines import ENGINES
-from relayc.bench.machine import Peak
 from relayc.bench.measure import Progress, Result, Settings, measure_case
 from relayc.bench.models import Source, make_case
+from relayc.runtime import Peak
 from relayc.tools.tables import NUMBER, make_table
 
 MIB = 1 << 20

@@ -18,9 +18,9 @@ from rich.table import Table
 
 from relayc.bench.engines import ENGINES
 from relayc.bench.latency import ratio, ratio_text
-from relayc.bench.machine import Peak
 from relayc.bench.measure import Progress, Result, Settings, measure_case
 from relayc.bench.models import make_case
+from relayc.runtime import Peak
 from relayc.tools.tables import NUMBER, make_table
 
 

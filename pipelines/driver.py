@@ -13,6 +13,7 @@ from relayc.pipelines import reuse
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.module import Module
+from relayc.runtime.profile import Peak
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
@@ -90,7 +91,7 @@ def compile(
         start = time.perf_counter()
         artifact = slot.load()
         if artifact is not None:
-            return Module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}))
+            return Module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), _peak)
     from relayc.pipelines.build import build
     from relayc.pipelines.footprint import release_memory
 
@@ -100,4 +101,10 @@ def compile(
     if slot is not None:
         built = slot.keep(built)
     release_memory()
-    return Module(built)
+    return Module(built, _peak)
+
+
+def _peak(threads: int) -> Peak:
+    from relayc.pipelines.peak import quick_peak
+
+    return quick_peak(threads)

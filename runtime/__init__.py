@@ -2,7 +2,7 @@
 
 from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Step, TensorSpec
 from relayc.runtime.module import Function, Module
-from relayc.runtime.profile import Profile, ProfileRow
+from relayc.runtime.profile import Peak, Profile, ProfileRow, Total
 from relayc.runtime.registry import get_global_func, register_func
 from relayc.runtime.tensor import as_array, to_tensor
 from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
@@ -13,10 +13,12 @@ __all__ = [
     "Function",
     "KernelInfo",
     "Module",
+    "Peak",
     "Profile",
     "ProfileRow",
     "Step",
     "TensorSpec",
+    "Total",
     "as_array",
     "get_global_func",
     "num_threads",

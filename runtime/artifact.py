@@ -66,11 +66,16 @@ class BufferRef:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a kernel by `main`: its packed function takes the inputs, then the outputs."""
+    """One call of a kernel by `main`: its packed function takes the inputs, then the outputs.
+
+    Attributes:
+      sources: names of the ONNX nodes that the call stands for.
+    """
 
     kernel: str
     inputs: tuple[BufferRef, ...]
     outputs: tuple[BufferRef, ...]
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -319,7 +319,7 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
         "inputs": _specs(program["inputs"]),
         "outputs": _specs(program["outputs"]),
         "kernels": tuple(_kernel(k) for k in program["kernels"]),
-        "steps": tuple(Step(s["kernel"], _references(s["inputs"]), _references(s["outputs"])) for s in program["steps"]),
+        "steps": tuple(_step(s) for s in program["steps"]),
         "arena_bytes": program["arena_bytes"],
         "target": program["target"],
     }
@@ -327,6 +327,10 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
 
 def _specs(rows: Sequence[dict[str, Any]]) -> tuple[TensorSpec, ...]:
     return tuple(TensorSpec(r["name"], tuple(r["shape"]), r["dtype"]) for r in rows)
+
+
+def _step(row: dict[str, Any]) -> Step:
+    return Step(row["kernel"], _references(row["inputs"]), _references(row["outputs"]), tuple(row["sources"]))
 
 
 def _references(rows: Sequence[dict[str, Any]]) -> tuple[BufferRef, ...]:

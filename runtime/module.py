@@ -10,9 +10,9 @@ import tvm_ffi
 
 from relayc.runtime.artifact import Artifact, BufferRef, TensorSpec, aligned_array, aligned_empty, numpy_dtype
 from relayc.runtime.disassembly import disassemble
-from relayc.runtime.profile import Profile, make_profile
+from relayc.runtime.profile import Peak, Profile, make_profile
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
-from relayc.runtime.threads import apply_num_threads
+from relayc.runtime.threads import apply_num_threads, num_threads
 
 _PLAIN = 0x0101
 """numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
@@ -179,8 +179,13 @@ class Module:
         the program can be looked at, and kept in the cache for machines that have them.
     """
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, measure_peak: Callable[[int], Peak] | None = None) -> None:
+        """
+        Args:
+          measure_peak: gives what the machine can do with a number of threads; profiles call it when they are asked for shares of that.
+        """
         self._artifact = artifact
+        self._measure_peak = measure_peak
         self._arenas = ArenaPool(artifact.arena_bytes, artifact.params)
         self.inputs = artifact.inputs
         self.outputs = artifact.outputs
@@ -267,7 +272,15 @@ class Module:
 
         Args:
           inputs: of `main`, by name or in order.
+
+        Returns:
+          The times, which know what the machine can do at most: that is measured when it is asked for, in about a second.
+
+        Raises:
+          TypeError, ValueError: as a call of `main` does; `repeat` is less than 1.
         """
+        if repeat < 1:
+            raise ValueError(f"repeat: expected at least 1, found {repeat}")
         main = self._functions["main"]
         arrays = main.check(self._in_order(inputs))
         outputs = [aligned_array(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in self.outputs]
@@ -299,7 +312,9 @@ class Module:
             start = time.perf_counter()
             main(*arrays)
             whole.append(time.perf_counter() - start)
-        return make_profile(self.step_kernels, [statistics.median(seconds) for seconds in times], statistics.median(whole))
+        steps = [(kernel, step.sources) for kernel, step in zip(self.step_kernels, self._artifact.steps, strict=True)]
+        medians = [statistics.median(seconds) for seconds in times]
+        return make_profile(steps, medians, statistics.median(whole), num_threads(), self._measure_peak)
 
     def __repr__(self) -> str:
         return f"<relayc module: {self._functions['main']!r}, {len(self.kernels)} kernels, target {self.target}>"

@@ -10,6 +10,7 @@ Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a w
 
 import argparse
 import importlib.metadata
+import json
 import statistics
 import sys
 import time
@@ -24,11 +25,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from relayc.dialects.mlir import ir
-from relayc.runtime import Module, set_num_threads
+from relayc.runtime import Module, Profile, set_num_threads
+from relayc.runtime.profile import peak_text
 from relayc.tools import cache, opt
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
 from relayc.tools.reference import ATOL, RTOL, compare, run_onnxruntime
-from relayc.tools.tables import kernel_table, profile_table, stage_table
+from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table
 
 
 class CommandError(Exception):
@@ -94,11 +96,27 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         save_outputs(arguments.outputs, outputs)
     if arguments.repeat:
         _print_latency(module, inputs, arguments.repeat, console)
-    if arguments.profile:
-        console.print(stage_table(module.stats))
-        console.print(profile_table(module.profile(inputs)))
+    if arguments.profile or arguments.json is not None:
+        _print_profile(module, inputs, arguments, console)
     if arguments.check:
         _check(arguments.model, inputs, outputs, console)
+
+
+def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
+    profile = module.profile(inputs)
+    for table in (stage_table(module.stats), profile_table(profile), operators_table(profile)):
+        console.print(table, "", sep="\n")
+    if profile.peak is not None:
+        console.print(peak_text(profile.peak))
+    console.print(_sum_text(profile))
+    if arguments.json is not None:
+        data = {"model": str(arguments.model), "target": module.target, "stages": module.stats, **profile.as_data()}
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def _sum_text(profile: Profile) -> str:
+    return f"{profile.seconds * 1e3:.3f} ms in kernels, {profile.latency * 1e3:.3f} ms a call"
 
 
 def _print_latency(module: Module, inputs: dict[str, np.ndarray], repeat: int, console: Console) -> None:
@@ -127,16 +145,15 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
         print(_stage_text(arguments), end="")
         return
     module = compile_model(arguments)
-    profile = None if module.lacking else module.profile(_inputs(module, arguments))
     for kind, specs in (("input", module.inputs), ("output", module.outputs)):
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
-    console.print(stage_table(module.stats))
-    console.print(kernel_table(module.step_kernels) if profile is None else profile_table(profile))
+    profile = None if module.lacking else module.profile(_inputs(module, arguments))
+    console.print(stage_table(module.stats), "", kernel_table(module.step_kernels, profile), sep="\n")
     if profile is None:
         console.print(f"not run: this machine lacks {', '.join(module.lacking)}")
     else:
-        console.print(f"{profile.seconds * 1e3:.3f} ms in kernels, {profile.latency * 1e3:.3f} ms a call")
+        console.print(_sum_text(profile))
 
 
 def _stage_text(arguments: argparse.Namespace) -> str:
@@ -177,6 +194,7 @@ def make_parser() -> argparse.ArgumentParser:
     runner.add_argument("--outputs", type=Path, metavar="OUT.npz", help="save the outputs by name")
     runner.add_argument("--repeat", type=_count, metavar="N", help="run N more times and print the latency")
     runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
+    runner.add_argument("--json", type=Path, metavar="OUT.json", help="write the profile as JSON too; implies --profile")
     runner.add_argument("--check", action="store_true", help="compare the outputs with those of ONNX Runtime")
     runner.set_defaults(action=run)
     about = "Compile an ONNX model and show its kernels: operators, FLOPs, bytes, time."

@@ -1,12 +1,17 @@
 """What the commands print: tables of stages and kernels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
-from relayc.runtime import KernelInfo, Profile
+from relayc.runtime import KernelInfo, Profile, ProfileRow
+from relayc.runtime.profile import Work, share_texts
 
 NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 """Options of a column of numbers."""
@@ -14,7 +19,8 @@ NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 
 def make_table(title: str, **columns: dict[str, Any]) -> Table:
     """An empty table; `columns` are rich's options of each column by its heading."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    style: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "box": box.SIMPLE_HEAD}
+    table = Table(title=title, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), **style)
     for name, options in columns.items():
         table.add_column(name, **options)
     return table
@@ -38,51 +44,109 @@ def stage_table(stats: Mapping[str, float]) -> Table:
     return table
 
 
-def kernel_table(kernels: Sequence[KernelInfo]) -> Table:
-    """One line per kernel call in execution order, with what it is made of."""
-    table = make_table("kernels", kernel={"overflow": "fold"}, operators={"overflow": "fold"}, FLOP=NUMBER, bytes=NUMBER)
-    for kernel in kernels:
-        table.add_row(kernel.name, " ".join(kernel.ops), scaled(kernel.flops), scaled(kernel.bytes))
-    return table
+def kernel_table(kernels: Sequence[KernelInfo], profile: Profile | None = None) -> Table:
+    """One line per kernel call in execution order, with what it is made of and, with a profile of the calls, how long it took."""
+    times = {} if profile is None else {"us": NUMBER, "of total": NUMBER}
+    table = make_table("kernels", kernel={"overflow": "fold"}, operators={"overflow": "fold"}, FLOP=NUMBER, bytes=NUMBER, **times)
+    rows: Sequence[ProfileRow | None] = [None] * len(kernels) if profile is None else profile.rows
+    for kernel, row in zip(kernels, rows, strict=True):
+        taken = [] if row is None else [f"{row.seconds * 1e6:.1f}", f"{row.share:.1%}"]
+        table.add_row(kernel.name, " ".join(kernel.ops), scaled(kernel.flops), scaled(kernel.bytes), *taken)
+    table.add_section()
+    whole = [scaled(sum(k.flops for k in kernels)), scaled(sum(k.bytes for k in kernels))]
+    taken = [] if profile is None else [f"{profile.seconds * 1e6:.1f}", "100.0%" if kernels else ""]
+    table.add_row(f"{len(kernels)} calls", "", *whole, *taken)
+    return _whole_numbers(table)
+
+
+_RATES = {name: NUMBER for name in ("us", "of total", "GFLOP/s", "GB/s", "of f32", "of memory")}
+_BAR = 8
+"""Characters of a bar as long as the whole."""
+_MARKED = 3
 
 
 def profile_table(profile: Profile) -> Table:
-    """One line per kernel call in execution order, with what it is made of and how fast it ran."""
-    columns: dict[str, dict[str, Any]] = {
-        "kernel": {"overflow": "fold"},
-        "operators": {"overflow": "fold"},
-        "FLOP": NUMBER,
-        "bytes": NUMBER,
-        "us": NUMBER,
-        "GFLOP/s": NUMBER,
-        "GB/s": NUMBER,
-        "share": NUMBER,
-    }
-    table = make_table("kernels", **columns)
-    for row in profile.rows:
-        kernel = row.kernel
-        table.add_row(
-            kernel.name,
-            " ".join(kernel.ops),
-            scaled(kernel.flops),
-            scaled(kernel.bytes),
-            f"{row.seconds * 1e6:.1f}",
-            f"{row.gflops:.1f}",
-            f"{row.gbytes:.1f}",
-            f"{row.share:.1%}",
-        )
+    """One line per kernel call in execution order: the ONNX nodes it stands for, and how fast it ran next to what the machine can do.
+
+    The calls that lose most time against the peak are marked.
+    """
+    table = make_table(f"kernels on {profile.threads} threads, in execution order", kernel={}, nodes={}, **_RATES)
+    nodes = shortened([row.sources for row in profile.rows])
+    slow = set(_slowest(profile))
+    for i, (row, name) in enumerate(zip(profile.rows, nodes, strict=True)):
+        names = OneLine(row.kernel.name, 0.7), OneLine(name, 0)
+        table.add_row(*names, *_rates(row, row.share, profile), style="bold yellow" if i in slow else None)
     table.add_section()
-    flops = sum(row.kernel.flops for row in profile.rows)
-    num_bytes = sum(row.kernel.bytes for row in profile.rows)
-    seconds = max(profile.seconds, 1e-9)
-    table.add_row(
-        f"{len(profile.rows)} calls",
-        "",
-        scaled(flops),
-        scaled(num_bytes),
-        f"{seconds * 1e6:.1f}",
-        f"{flops / seconds / 1e9:.1f}",
-        f"{num_bytes / seconds / 1e9:.1f}",
-        "100.0%" if profile.rows else "",
-    )
+    total = profile.total()
+    table.add_row(f"{total.calls} calls", "", *_rates(total, total.share, profile))
+    return _whole_numbers(table)
+
+
+def operators_table(profile: Profile) -> Table:
+    """One line for all calls of kernels that are made of the same operators, those that take longest first."""
+    table = make_table("by operators", operators={}, calls=NUMBER, **_RATES)
+    for total in profile.by_operators():
+        table.add_row(OneLine(" ".join(total.operators), 0.7), str(total.calls), *_rates(total, total.share, profile))
+    return _whole_numbers(table)
+
+
+def _whole_numbers(table: Table) -> Table:
+    """The table with columns of numbers that keep their width on a narrow terminal: those of names give way."""
+    for column in table.columns:
+        if column.justify == "right":
+            column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
     return table
+
+
+class OneLine:
+    """A text that stays on one line: what does not fit is left out after the share `head` of the width."""
+
+    def __init__(self, text: str, head: float) -> None:
+        self.text, self.head = text, head
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        longest = max(1, cell_len(self.text))
+        return Measurement(min(longest, 12), longest)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        left = options.max_width - 1
+        if cell_len(self.text) > options.max_width:
+            head = int(left * self.head)
+            yield Text(f"{self.text[:head]}…{self.text[len(self.text) - left + head :]}", no_wrap=True)
+        else:
+            yield Text(self.text, no_wrap=True)
+
+
+def _rates(work: Work, share: float, profile: Profile) -> list[str]:
+    """Cells of the columns _RATES."""
+    numbers = [f"{work.seconds * 1e6:.1f}", f"{_bar(share)} {share:6.1%}", f"{work.gflops:.1f}", f"{work.gbytes:.1f}"]
+    return [*numbers, *share_texts(work, profile.peak)]
+
+
+def _bar(share: float) -> str:
+    """A bar of eighths of characters."""
+    whole, eighths = divmod(round(min(share, 1.0) * _BAR * 8), 8)
+    return ("█" * whole + " ▏▎▍▌▋▊▉"[eighths].strip()).ljust(_BAR)
+
+
+def _slowest(profile: Profile) -> list[int]:
+    """Positions of the calls that lose most time against the peak, where that is more than a twentieth of all time."""
+    peak = profile.peak
+    if peak is None:
+        return []
+    lost = [row.lost(peak) for row in profile.rows]
+    worst = sorted(range(len(lost)), key=lambda i: -lost[i])[:_MARKED]
+    return [i for i in worst if lost[i] > profile.seconds / 20]
+
+
+def shortened(sources: Sequence[Sequence[str]]) -> list[str]:
+    """Names of nodes by call, without the folders that all begin with; of several nodes the first one, and how many more."""
+    folders = [name.split("/")[:-1] for names in sources for name in names]
+    common = 0
+    while folders and all(len(f) > common and f[common] == folders[0][common] for f in folders):
+        common += 1
+    found = []
+    for names in sources:
+        short = ["/".join(name.split("/")[common:]) for name in names]
+        found.append("" if not short else short[0] if len(short) == 1 else f"{short[0]} +{len(short) - 1}")
+    return found

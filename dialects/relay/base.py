@@ -210,6 +210,13 @@ def source_of(location: ir.Location) -> str:
     return text[len("loc(") : -1] if text.startswith("loc(") else text
 
 
+def sources_of(location: ir.Location) -> tuple[str, ...]:
+    """The names that a location carries, each once: several for operations fused into one."""
+    if isinstance(location, ir.FusedLoc):
+        return tuple(dict.fromkeys(name for part in location.locations for name in sources_of(part)))
+    return () if isinstance(location, ir.UnknownLoc) else (source_of(location).strip('"'),)
+
+
 class Op(RelayDialect.Operation):
     """Base class of the operators; see the module's docstring.
 

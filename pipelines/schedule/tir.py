@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.base import RelayError, sources_of
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
@@ -13,7 +13,7 @@ from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.cost import kernel_flops
+from relayc.pipelines.schedule.cost import kernel_cost
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, buffer_type, schedule_kernel
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import BufferRef, KernelInfo, Step, TensorSpec
@@ -143,8 +143,9 @@ class _TirLowering:
             k: [ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[k])] if k in function.attributes else []
             for k in ("relay.ops", "relay.sources")
         }
-        moved = sum(s.num_bytes for s in (*ins, *outs))
-        return KernelInfo(name, ins, outs, tuple(read["relay.ops"]), tuple(read["relay.sources"]), kernel_flops(function), moved)
+        cost = kernel_cost(function)
+        moved = sum(min(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(ins)) + sum(s.num_bytes for s in outs)
+        return KernelInfo(name, ins, outs, tuple(read["relay.ops"]), tuple(read["relay.sources"]), cost.flops, moved)
 
     # ---- main
 
@@ -209,7 +210,7 @@ class _TirLowering:
                 with call.operation.location:
                     operands = [self.view(arguments, ref, type_) for ref, type_ in zip((*ins, *outs), wanted, strict=True)]
                     func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
-                steps.append(Step(name, ins, outs))
+                steps.append(Step(name, ins, outs, sources_of(call.operation.location)))
             func.ReturnOp([])
         self.out.steps = tuple(steps)
 

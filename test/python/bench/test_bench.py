@@ -10,11 +10,12 @@ from onnx import TensorProto, helper
 from relayc.bench import __main__ as command
 from relayc.bench.engines import ENGINES
 from relayc.bench.latency import summarize
-from relayc.bench.machine import Peak, describe, measure_peak
+from relayc.bench.machine import describe, measure_peak
 from relayc.bench.measure import Result, job_of
 from relayc.bench.models import find_models, make_case
 from relayc.bench.ops import SETS, Conv, Gemm, find_operations, model_of
 from relayc.bench.worker import EngineError, EngineProcess
+from relayc.runtime import Peak
 
 PEERS = [name for name in ("ort", "openvino") if ENGINES[name].is_installed]
 QUICK = ["--threads", "1", "--rounds", "2", "--runs", "2"]

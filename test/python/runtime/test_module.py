@@ -1,6 +1,7 @@
 """The runtime module: calls, names, properties, profiling."""
 
 import gc
+import json
 import threading
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 import tvm_ffi
 from handmade import PARAMETER, build_artifact
 
-from relayc.runtime import Module
+from relayc.runtime import KernelInfo, Module, Peak
 from relayc.runtime.artifact import ALIGNMENT
+from relayc.runtime.profile import make_profile
 
 
 def expected(x):
@@ -86,6 +88,43 @@ def test_profile_has_a_row_for_each_step_in_order(module, x, n):
     assert profile.rows[0].gflops == pytest.approx(6 / profile.rows[0].seconds / 1e9)
     assert profile.latency > 0
     assert "copy" in str(profile)
+    assert profile.peak is None  # nothing here can measure it
+    with pytest.raises(ValueError, match="repeat: expected at least 1, found 0"):
+        module.profile({"x": x, "n": n}, repeat=0)
+
+
+def test_shares_of_the_peak():
+    kernels = [KernelInfo(name, (), (), ops, (), flops, size) for name, ops, flops, size in PROFILED]
+    asked = []
+    peak = Peak(2, gflops=100.0, read_gbytes=10.0, triad_gbytes=8.0)
+    profile = make_profile([(k, (k.name,)) for k in kernels], [1e-3, 2e-3, 1e-3, 0], 5e-3, 2, lambda n: asked.append(n) or peak)
+    assert not asked  # nothing is measured before it is asked for
+    assert profile.peak is peak and asked == [2]
+    conv, again, copy, empty = profile.rows
+    assert conv.shares(peak) == pytest.approx((0.5, 0.1)) and conv.roof(peak) == pytest.approx(0.5)
+    assert copy.shares(peak) == pytest.approx((0, 0.8)) and copy.lost(peak) == pytest.approx(0.2e-3)
+    assert again.lost(peak) == pytest.approx(1.5e-3) and empty.seconds > 0
+    convs, *others = profile.by_operators()
+    assert (convs.operators, convs.calls, convs.flops, convs.seconds) == (("nn.conv2d", "add"), 2, 100e6, pytest.approx(3e-3))
+    assert convs.share + sum(t.share for t in others) == pytest.approx(1) and len(others) == 2
+    assert profile.total().bytes == 10e6 and "50%" in str(profile) and "100 GFLOP/s" in str(profile)
+    data = json.loads(json.dumps(profile.as_data()))
+    assert data["peak"]["gflops"] == 100.0 and data["kernels"][2]["of_memory"] == pytest.approx(0.8)
+    assert [row["kernel"] for row in data["kernels"]] == ["conv", "conv_1", "copy", "empty"]
+
+
+PROFILED = [
+    ("conv", ("nn.conv2d", "add"), 50_000_000, 1_000_000),
+    ("conv_1", ("nn.conv2d", "add"), 50_000_000, 1_000_000),
+    ("copy", ("copy",), 0, 8_000_000),
+    ("empty", ("add",), 0, 0),
+]
+
+
+def test_memory_is_no_limit_for_what_is_faster_than_memory():
+    peak = Peak(1, 100.0, 10.0, 8.0)
+    (row,) = make_profile([(KernelInfo("k", (), (), (), (), 10_000_000, 20_000_000), ())], [1e-3], 1e-3, 1).rows
+    assert row.shares(peak) == pytest.approx((0.1, 2.0)) and row.lost(peak) == pytest.approx(0.9e-3)
 
 
 def test_threads_get_their_own_arenas(module, n):

@@ -1,10 +1,14 @@
 """The command `relayc`: what it prints and writes, its exit codes and its one-line errors."""
 
+import json
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from relayc.pipelines import peak
+from relayc.runtime import Peak, num_threads
 from relayc.tools import cli
 
 
@@ -25,6 +29,12 @@ def model(tmp_path):
         helper.make_model(helper.make_graph(nodes, "g", [x], [y, z], [w]), opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path
     )
     return str(path)
+
+
+@pytest.fixture(autouse=True)
+def calm(monkeypatch):
+    """A peak that is given, not measured: that takes seconds."""
+    monkeypatch.setattr(peak, "quick_peak", lambda threads: Peak(threads, 200.0, 20.0, 15.0))
 
 
 def run(capsys, *arguments):
@@ -66,14 +76,27 @@ def test_run_fails_where_the_results_differ(model, capsys, monkeypatch):
 def test_run_prints_latency_stages_and_kernels(model, capsys):
     code, out, _ = run(capsys, "run", model, "--shape", "x=4,3", "--repeat", "3", "--profile")
     assert code == 0
-    for text in ("latency: median", "3 runs", "codegen", "GFLOP/s", "add abs"):
+    for text in ("latency: median", "3 runs", "codegen", "GFLOP/s", "of memory", "fused_add_abs", "shift +1", "by operators", "add abs"):
         assert text in out
+    assert f"peak of {num_threads()} threads: 200 GFLOP/s f32, 20.0 GB/s memory" in out
+
+
+def test_the_profile_is_written_as_json(model, tmp_path, capsys):
+    file = tmp_path / "new" / "profile.json"
+    assert run(capsys, "run", model, "--shape", "x=4,3", "--json", str(file))[0] == 0
+    found = json.loads(file.read_text())
+    assert found["model"] == model and found["peak"]["gflops"] == 200.0 and found["latency_seconds"] > 0
+    first, second = found["kernels"]
+    assert (first["kernel"], first["operators"], first["sources"]) == ("fused_add_abs", ["add", "abs"], ["shift", "size"])
+    assert second["sources"] == ["total"] and first["flops"] == 24 and first["bytes"] == 4 * (12 + 12 + 3)
+    assert first["of_peak"] == pytest.approx(max(first["gflops"] / 200, first["gbytes"] / 20))
+    assert sum(row["share"] for row in found["operators"]) == pytest.approx(1)
 
 
 def test_inspect_shows_each_kernel_with_its_operators(model, capsys):
     code, out, _ = run(capsys, "inspect", model, "--shape", "x=4,3")
     assert code == 0
-    for text in ("input x: float32[4, 3]", "output z: float32[]", "add abs", "sum", "share", "2 calls"):
+    for text in ("input x: float32[4, 3]", "output z: float32[]", "add abs", "sum", "of total", "2 calls"):
         assert text in out
 
 

@@ -1,0 +1,61 @@
+"""Tables of kernels: every number whole on narrow terminals too, one line a call, the slowest ones marked."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from relayc.runtime import KernelInfo, Peak
+from relayc.runtime.profile import make_profile
+from relayc.tools.tables import kernel_table, operators_table, profile_table, shortened
+
+KERNELS = [
+    KernelInfo("fused_conv2d_add_relu_with_a_long_name_1", (), (), ("nn.conv2d", "add", "nn.relu"), (), 500_000_000, 1_000_000),
+    KernelInfo("fused_softmax", (), (), ("nn.softmax",), (), 1_000_000, 2_000_000),
+]
+SOURCES = [("/model/block.0/attention/convolution/Conv", "/model/block.0/Add"), ("/model/block.0/attention/Softmax",)]
+
+
+def shown(table, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table)
+    return console.file.getvalue().splitlines()
+
+
+def profile(seconds):
+    return make_profile(list(zip(KERNELS, SOURCES, strict=True)), seconds, 1.0, 2, lambda threads: Peak(threads, 100.0, 10.0, 8.0))
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_numbers_are_whole_and_a_call_is_one_line(width):
+    lines = shown(profile_table(profile([10e-3, 123456.7e-6])), width)
+    assert all(len(line) <= width for line in lines)
+    first, second, *rest = lines[3:]
+    assert first.split()[-4:] == ["50.0", "0.1", "50%", "1%"] and "10000.0" in first and "7.5%" in first
+    assert "123456.7" in second and ("attention/Softmax" if width == 160 else "max ") in second
+    assert "_1 " in first  # the end of a name tells kernels apart
+    assert "2 calls" in rest[-1]
+
+
+def test_totals_by_operators():
+    lines = shown(operators_table(profile([10e-3, 30e-3])), 100)
+    assert lines[3].startswith("nn.softmax ") and lines[4].startswith("nn.conv2d add nn.relu ")
+    assert "75.0%" in lines[3] and "25.0%" in lines[4]
+
+
+def test_kernels_without_times():
+    lines = shown(kernel_table(KERNELS), 120)
+    assert "500.0 M" in lines[3] and "of total" not in lines[1] and "501.0 M" in lines[-1]
+
+
+def test_the_calls_that_lose_most_are_marked():
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="standard")
+    console.print(profile_table(profile([5e-3, 30e-3])))
+    conv, softmax = (next(line for line in console.file.getvalue().splitlines() if name in line) for name in ("fused_c", "fused_s"))
+    assert "\x1b[1;33m" in softmax and "\x1b[1;33m" not in conv
+
+
+def test_names_of_nodes_lose_the_folders_that_all_have():
+    assert shortened(SOURCES) == ["attention/convolution/Conv +1", "attention/Softmax"]
+    assert shortened([("conv",), (), ("/a/b",)]) == ["conv", "", "/a/b"]
+    assert shortened([]) == []

@@ -95,6 +95,7 @@ def build(
         stats=times.seconds,
         target=str(target),
         lacking=target.lacking,
+        uses_tiles=program.uses_tiles and not target.emulate,
         code=code,
     )
 

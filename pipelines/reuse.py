@@ -95,7 +95,7 @@ def find_slot(
     facts = {
         "model": content,
         "shapes": extents,
-        "target": [target.kind, target.mcpu, sorted(target.features), target.num_threads, target.l1_bytes, target.l2_bytes],
+        "target": [target.kind, target.mcpu, sorted(target.features), target.num_threads, target.l1_bytes, target.l2_bytes, target.emulate],
         "settings": settings,
         "sources": _source_digest(),
         "packages": {name: _version(name) for name in _PACKAGES},

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from relayc.runtime.tiles import tiles_supported
+
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -80,6 +82,8 @@ class Target:
         features: flags in LLVM's spelling with "+" or "-", as "+avx2,-avx512f" or a list, applied in order on top of `mcpu`. As in LLVM, a
             feature comes with those that it needs and goes with those that need it.
         num_threads: threads that schedules plan for; by default as many as this process may use.
+        emulate: whether the code is for this machine whatever the features: schedules are those for the features, instructions that this
+            machine lacks are expanded into others. For tests and studies of other CPUs; slow.
 
     Raises:
         ValueError: an unknown kind, level, option or feature.
@@ -92,6 +96,7 @@ class Target:
     mcpu: str
     features: frozenset[str]
     num_threads: int
+    emulate: bool
 
     def __init__(
         self,
@@ -99,16 +104,19 @@ class Target:
         mcpu: str | None = None,
         features: str | Iterable[str] | None = None,
         num_threads: int | None = None,
+        emulate: bool | None = None,
     ) -> None:
         if isinstance(kind, Target):
             base = kind
             mcpu, num_threads = mcpu or base.mcpu, num_threads or base.num_threads
             known, name = base.features if mcpu == base.mcpu else _level(mcpu), base.kind
+            emulate = base.emulate if emulate is None else emulate
         else:
             name, options = _parse(kind)
             mcpu = mcpu or options.get("mcpu", "native")
             features = features if features is not None else options.get("mattr")
             num_threads = num_threads or _count(options.get("num-threads"))
+            emulate = _flag(options.get("emulate")) if emulate is None else emulate
             known = _level(mcpu)
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"target {name}: expected at least 1 thread, found {num_threads}")
@@ -116,6 +124,7 @@ class Target:
         object.__setattr__(self, "mcpu", mcpu)
         object.__setattr__(self, "features", _apply(known, features))
         object.__setattr__(self, "num_threads", num_threads or usable_cpus())
+        object.__setattr__(self, "emulate", emulate)
 
     def has(self, feature: str) -> bool:
         """Whether the CPU has a feature, in LLVM's spelling ("avx512f", "sse4.1")."""
@@ -160,8 +169,13 @@ class Target:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Features of the target that this machine does not have; with any, its code does not run here."""
-        return tuple(sorted(self.features - host_features()))
+        """Features of the target that its code needs and this machine does not have; with any, the code does not run here."""
+        return tuple(sorted(self.machine.features - host_features()))
+
+    @property
+    def machine(self) -> "Target":
+        """The target whose instructions the code consists of: this machine where the features are emulated."""
+        return Target(num_threads=self.num_threads) if self.emulate else self
 
     @property
     def is_host(self) -> bool:
@@ -180,7 +194,8 @@ class Target:
         level = _level(self.mcpu)
         changes = [f"+{f}" for f in sorted(self.features - level)] + [f"-{f}" for f in sorted(level - self.features)]
         features = f" -mattr={','.join(changes)}" if changes else ""
-        return f"{self.kind} -mcpu={self.mcpu}{features} -num-threads={self.num_threads}"
+        emulate = " -emulate=true" if self.emulate else ""
+        return f"{self.kind} -mcpu={self.mcpu}{features} -num-threads={self.num_threads}{emulate}"
 
 
 def usable_cpus() -> int:
@@ -199,6 +214,8 @@ def host_features() -> frozenset[str]:
                 flags = value.split()
                 break
     names = {_LLVM_NAMES.get(flag, flag.replace("_", "-" if flag.startswith("amx") else "")) for flag in flags}
+    if "amx-tile" in names and not tiles_supported():
+        names = {name for name in names if not name.startswith("amx")}
     # A system may take a feature away from programs and leave what needs it in the list.
     return frozenset(f for f in names & _IMPLIES.keys() if _with_needs(f) <= names) or _level("x86-64")
 
@@ -224,8 +241,8 @@ def _parse(text: str) -> tuple[str, dict[str, str]]:
     options = {}
     for word in words[1:]:
         key, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-") or not equals or key not in ("mcpu", "mattr", "num-threads"):
-            raise ValueError(f"target {text!r}: expected -mcpu=, -mattr= or -num-threads=, found {word}")
+        if not word.startswith("-") or not equals or key not in ("mcpu", "mattr", "num-threads", "emulate"):
+            raise ValueError(f"target {text!r}: expected -mcpu=, -mattr=, -num-threads= or -emulate=, found {word}")
         options[key] = value
     return "cpu", options
 
@@ -236,6 +253,12 @@ def _count(text: str | None) -> int | None:
     if not text.isdigit():
         raise ValueError(f"target: expected a number of threads, found {text}")
     return int(text)
+
+
+def _flag(text: str | None) -> bool:
+    if text not in (None, "true", "false"):
+        raise ValueError(f"target: expected -emulate=true or -emulate=false, found {text}")
+    return text == "true"
 
 
 def _level(mcpu: str) -> frozenset[str]:

@@ -114,6 +114,7 @@ class Artifact:
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
+      uses_tiles: whether the code uses AMX tiles, for whose registers a process must ask.
       code: the machine code as object files; None where `functions` are not made of them (runtime.objects.can_load).
     """
 
@@ -129,6 +130,7 @@ class Artifact:
     stats: Mapping[str, float] = field(default_factory=dict)
     target: str = "cpu"
     lacking: tuple[str, ...] = ()
+    uses_tiles: bool = False
     code: ObjectCode | None = None
 
 

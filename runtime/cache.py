@@ -251,7 +251,7 @@ def _write(handle: int, artifact: Artifact, code: ObjectCode, origin: Origin) ->
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
-        if field.name in ("inputs", "outputs", "kernels", "steps", "arena_bytes", "target")
+        if field.name in ("inputs", "outputs", "kernels", "steps", "arena_bytes", "target", "uses_tiles")
     }
     meta = {
         "source": origin.source,
@@ -322,6 +322,7 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
         "steps": tuple(_step(s) for s in program["steps"]),
         "arena_bytes": program["arena_bytes"],
         "target": program["target"],
+        "uses_tiles": program["uses_tiles"],
     }
 
 

@@ -13,6 +13,7 @@ from relayc.runtime.disassembly import disassemble
 from relayc.runtime.profile import Peak, Profile, make_profile
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import apply_num_threads, num_threads
+from relayc.runtime.tiles import request_tiles
 
 _PLAIN = 0x0101
 """numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
@@ -194,6 +195,8 @@ class Module:
         self.stats = dict(artifact.stats)
         self.target = artifact.target
         self.lacking = artifact.lacking
+        if artifact.uses_tiles and not self.lacking:
+            request_tiles()
         self._infos = {kernel.name: kernel for kernel in artifact.kernels}
         self.step_kernels = tuple(self._infos[step.kernel] for step in artifact.steps)
         self._functions = {name: self._make_function(name, address) for name, address in artifact.functions.items()}

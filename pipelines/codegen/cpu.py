@@ -11,10 +11,12 @@ from pathlib import Path
 
 from relayc.dialects.mlir import ir, memref, passmanager
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
+from relayc.pipelines.codegen.emulate_x86 import emulate_x86
 from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
 from relayc.pipelines.codegen.half import emulated_floats, extend_in_steps, floats_to_bits
 from relayc.pipelines.codegen.legalize import expand_for
+from relayc.pipelines.codegen.x86 import lower_x86, restore_bf16_operands, uses_x86
 from relayc.pipelines.target import Target
 
 MAX_VECTOR_BYTES = 4096
@@ -55,18 +57,27 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
         types = _result_types(module)
         if any(map(_is_too_large, types)):
             _refuse_vectors(module)
-        emulated = emulated_floats(module, types, target)
+        machine = target.machine
+        emulated = emulated_floats(module, types, machine)
+        x86 = target.has_bf16 and bool(emulated) and uses_x86(module)
+        if x86 and target.emulate:
+            emulate_x86(module)
+            x86 = False
         _run(module, "canonicalize", "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
         if emulated:
             extend_in_steps(module, emulated)
         expand_math(module)
-        expand_for(module, target)
+        expand_for(module, machine)
         copies_to_linalg(module.operation)
         _run(module, *_TO_OPENMP)
         _stack_per_thread(module)
+        if x86:
+            lower_x86(module)
         _run(module, *_TO_LLVM)
         if emulated:
             floats_to_bits(module, emulated)
+        if x86:
+            restore_bf16_operands(module)
         module.operation.verify()
 
 
@@ -146,7 +157,7 @@ def jit(module: ir.Module, target: Target, libraries: Sequence[str] = ()) -> Eng
     `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process. Raises
     CodegenError where LLVM refuses the module.
     """
-    _set_target(module, target)
+    _set_target(module, target.machine)
     return compile_module(module, [*_runtime_libraries(), *libraries], runs_here=target.is_host)
 
 

@@ -1,5 +1,7 @@
 """te -> tir: a schedule for each kernel; importing the package registers the specialised ones, those asked first first."""
 
+# isort: off
+from relayc.pipelines.schedule import amx as amx
 from relayc.pipelines.schedule import roles as roles
 from relayc.pipelines.schedule import tile_transform as tile_transform
 from relayc.pipelines.schedule import window as window

@@ -34,11 +34,18 @@ class Packing:
 
 @dataclass
 class Scheduled:
-    """A kernel in tir: its function, the packings of its arguments by position, and the scratch memory it takes as its last argument."""
+    """A kernel in tir.
+
+    Attributes:
+      packings: of its arguments, by position.
+      workspace_bytes: scratch memory that it takes as its last argument.
+      uses_tiles: whether it has operations on AMX tiles.
+    """
 
     function: func.FuncOp
     packings: dict[int, Packing] = field(default_factory=dict)
     workspace_bytes: int = 0
+    uses_tiles: bool = False
 
 
 def is_param(kernel: Kernel, position: int) -> bool:

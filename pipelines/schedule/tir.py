@@ -30,6 +30,7 @@ class TirModule(IRModule):
       arena_bytes: size of the arena that main takes.
       layout: where every parameter goes in the parameter blob; `parameters.Blob` writes them.
       params_bytes: size of the parameter blob.
+      uses_tiles: whether a kernel has operations on AMX tiles.
     """
 
     def __init__(self, module: ir.Module) -> None:
@@ -41,6 +42,7 @@ class TirModule(IRModule):
         self.arena_bytes = 0
         self.layout: list[Parameter] = []
         self.params_bytes = 0
+        self.uses_tiles = False
 
     def take_layout(self) -> list[Parameter]:
         """Hands over `layout`, and with it the arrays."""
@@ -102,6 +104,7 @@ class _TirLowering:
         with ir.InsertionPoint(self.out.module.body):
             self.schedule(kernels)
             self.out.kernels = tuple(self.info(f) for f in kernels)
+            self.out.uses_tiles = any(s.uses_tiles for s in self.scheduled.values())
             self.main(main)
         return self.out
 

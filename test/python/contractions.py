@@ -53,7 +53,7 @@ def bound_of(terms: int, expected: np.ndarray, magnitude: np.ndarray, dtype: str
     Args:
       terms: products that are summed.
       magnitude: the sum of their absolute values.
-      dtype: of operands and result; the 16-bit types are summed in float32 and rounded once.
+      dtype: of the result; the 16-bit types are summed in float32 and rounded once.
     """
     if dtype not in UNIT:
         return np.zeros(expected.shape)
@@ -81,7 +81,7 @@ def matrix_product(
     exact = np.int64 if np.dtype(dtype).kind in "iu" else np.float64
     x, y = ((v.T if t else v).astype(exact) for v, t in ((a, transpose_a), (b, transpose_b)))
     expected = x @ y
-    bound = bound_of(depth, expected, np.abs(x) @ np.abs(y), dtype)
+    bound = bound_of(depth, expected, np.abs(x) @ np.abs(y), out_dtype or dtype)
     attrs = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out_dtype": out_dtype}
     arrays = [Const(v) if name in constant else v for name, v in (("a", a), ("b", b))]
     form = f"{rows}x{depth}x{columns} {'T' if transpose_a else 'N'}{'T' if transpose_b else 'N'} {dtype} constant {constant or '-'}"
@@ -99,15 +99,16 @@ def batch_product(
     transpose_b: bool = True,
     constant: bool = False,
     dtype: str = "float32",
+    out_dtype: str = "",
 ) -> Case:
     """nn.batch_matmul of seeded matrices in batches of `left` and `right`, one of which may be 1; `constant`: of the right operand."""
     a = values((left, *((depth, rows) if transpose_a else (rows, depth))), dtype)
     b = values((right, *((columns, depth) if transpose_b else (depth, columns))), dtype, seed=1)
     x, y = ((v.transpose(0, 2, 1) if t else v).astype(np.float64) for v, t in ((a, transpose_a), (b, transpose_b)))
     expected = x @ y
-    attrs = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    attrs = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out_dtype": out_dtype}
     form = f"{left},{right} of {rows}x{depth}x{columns} {'T' if transpose_a else 'N'}{'T' if transpose_b else 'N'} {dtype} {constant}"
-    bound = bound_of(depth, expected, np.abs(x) @ np.abs(y), dtype)
+    bound = bound_of(depth, expected, np.abs(x) @ np.abs(y), out_dtype or dtype)
     return Case(form, lambda x, y: build("nn.batch_matmul", x, y, **attrs), [a, Const(b) if constant else b], expected, bound)
 
 
@@ -145,7 +146,7 @@ def convolution(
     wide = x.astype(exact), w.astype(exact)
     expected = convolve(*wide, strides, dilation, pads, groups)
     magnitude = convolve(*map(np.abs, wide), strides, dilation, pads, groups)
-    bound = bound_of(int(np.prod(w_shape[1:])), expected, magnitude, dtype)
+    bound = bound_of(int(np.prod(w_shape[1:])), expected, magnitude, out_dtype or dtype)
     attrs: dict[str, Any] = {"strides": strides, "dilation": dilation, "padding": pads, "groups": groups, "out_dtype": out_dtype}
     form = f"{tuple(x_shape)} by {tuple(w_shape)} {attrs} {dtype} {'constant' if constant else 'input'} weights"
     return Case(form, lambda x, w: build(f"nn.conv{n}d", x, w, **attrs), [x, Const(w) if constant else w], expected, bound)

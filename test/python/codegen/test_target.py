@@ -58,8 +58,11 @@ def test_flags_are_read_in_the_spelling_of_linux(monkeypatch, tmp_path):
     names = "fpu sse sse2 pni ssse3 sse4_1 sse4_2 avx f16c fma avx2 bmi1 abm avx_vnni avx512f avx512bw avx512_bf16 avx512_vnni"
     flags.write_text(f"processor : 0\nflags : {names} amx_tile amx_bf16\n")
     monkeypatch.setattr("relayc.pipelines.target._CPUINFO", flags)
+    monkeypatch.setattr("relayc.pipelines.target.tiles_supported", lambda: True)
     found = host_features.__wrapped__()
     assert {"sse3", "sse4.1", "bmi", "lzcnt", "avxvnni", "avx512bf16", "avx512vnni", "amx-tile", "amx-bf16"} <= found
+    monkeypatch.setattr("relayc.pipelines.target.tiles_supported", lambda: False)
+    assert found - host_features.__wrapped__() == {"amx-tile", "amx-bf16"}
     flags.write_text("flags : sse sse2 avx512f\n")
     assert host_features.__wrapped__() == {"sse", "sse2"}
 
@@ -75,7 +78,7 @@ def test_caches_are_plausible():
         (("tpu",), "expected the kind cpu, found tpu"),
         (("",), "found nothing"),
         (("cpu", "haswellish"), "expected mcpu native, x86-64, .*found haswellish"),
-        (("cpu -fast",), "expected -mcpu=, -mattr= or -num-threads=, found -fast"),
+        (("cpu -fast",), "expected -mcpu=, -mattr=, -num-threads= or -emulate=, found -fast"),
         (("cpu -num-threads=many",), "expected a number of threads, found many"),
         (("cpu", None, "avx2"), r"expected features as \+NAME or -NAME, found 'avx2'"),
         (("cpu", None, "+avx3"), "expected features out of sse, .*, found avx3"),

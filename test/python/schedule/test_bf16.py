@@ -1,0 +1,139 @@
+"""Numerics of bf16 contractions on AMX tiles, whose instructions are emulated where the machine lacks them, against exact sums with
+rigorous bounds; and the machine code for a CPU that has them."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from contractions import Case, batch_product, check, convolution, matrix_product
+from oracle import values
+from support import Const, program
+
+from relayc.pipelines.driver import compile
+from relayc.pipelines.schedule import amx
+from relayc.pipelines.target import Target
+from relayc.runtime import Module
+
+BF16 = {"dtype": "bfloat16", "out_dtype": "float32"}
+FORMS = list(itertools.product([False, True], repeat=2))
+
+
+@pytest.fixture
+def tiles(monkeypatch) -> Target:
+    """A target with AMX on which tiles are used wherever they can be, however small the kernel."""
+    monkeypatch.setattr(amx.Plan, "vector_cycles", property(lambda self: float("inf")))
+    return Target("cpu", mcpu="sapphirerapids", emulate=True, num_threads=2)
+
+
+PRODUCTS = {
+    "less than a tile": [(2, 2, 3), (3, 31, 2), (1, 64, 48), (15, 30, 17)],
+    "primes": [(7, 13, 11), (31, 67, 37), (37, 257, 53)],
+    "whole tiles": [(32, 64, 32), (16, 32, 16), (64, 128, 96)],
+    "around a tile": [(17, 33, 33), (33, 65, 31), (31, 63, 47), (48, 48, 48)],
+    "steps that are not 32 deep": [(33, 40, 34), (49, 80, 20), (32, 24, 64)],
+    "one row, one column": [(1, 67, 129), (1, 512, 100), (100, 70, 1)],
+    "worth threads": [(197, 96, 130), (300, 160, 200)],
+}
+
+
+@pytest.mark.parametrize("shapes", PRODUCTS)
+def test_products_in_every_transposition(shapes, tiles):
+    constants = itertools.cycle(["b", "", "b", "a", ""])
+    forms = [(s, a, b, next(constants)) for s in PRODUCTS[shapes] for a, b in FORMS]
+    check([matrix_product(*s, transpose_a=a, transpose_b=b, constant=c, **BF16) for s, a, b, c in forms], target=tiles)
+
+
+@pytest.mark.parametrize(("left", "right"), [(3, 3), (1, 5), (5, 1)])
+def test_batches_in_every_transposition(left, right, tiles):
+    shape = (33, 66, 40)
+    cases = [batch_product(left, right, *shape, transpose_a=a, transpose_b=b, **BF16) for a, b in FORMS]
+    check([*cases, batch_product(left, right, 7, 13, 11, constant=True, **BF16)], target=tiles)
+
+
+PLANES = {
+    "pointwise": [
+        ((1, 13, 7, 11), (17, 13, 1, 1), {}),
+        ((2, 64, 14, 14), (32, 64, 1, 1), {}),
+        ((1, 19, 13, 9), (23, 19, 1, 1), {"strides": (2, 3)}),
+        ((1, 8, 9, 9), (16, 8, 1, 1), {"pads": (1, 0, 2, 1)}),
+    ],
+    "primes": [((1, 3, 17, 23), (7, 3, 3, 3), {"pads": (1, 1, 1, 1)}), ((2, 11, 13, 7), (13, 11, 5, 3), {"pads": (2, 1, 2, 1)})],
+    "whole tiles": [((1, 64, 18, 18), (64, 64, 3, 3), {"pads": (1, 1, 1, 1)}), ((1, 32, 16, 16), (32, 32, 3, 3), {})],
+    "first layers": [
+        ((1, 3, 33, 35), (32, 3, 7, 7), {"strides": (2, 2), "pads": (3, 3, 3, 3)}),
+        ((1, 3, 32, 32), (16, 3, 4, 4), {"strides": (4, 4)}),
+    ],
+    "large strides": [((1, 8, 40, 40), (16, 8, 2, 3), {"strides": (8, 3), "pads": (0, 1, 0, 1)})],
+    "dilation": [
+        ((1, 7, 19, 21), (8, 7, 3, 3), {"dilation": (2, 3), "pads": (2, 3, 2, 3)}),
+        ((1, 16, 15, 15), (16, 16, 3, 3), {"dilation": (4, 4), "pads": (4, 4, 4, 4), "strides": (2, 2)}),
+    ],
+    "asymmetric padding": [((1, 6, 9, 10), (11, 6, 3, 3), {"pads": (0, 2, 1, 0)}), ((1, 16, 8, 8), (16, 16, 2, 2), {"pads": (0, 0, 1, 1)})],
+    "grouped": [
+        ((1, 12, 9, 10), (20, 3, 3, 3), {"groups": 4, "pads": (1, 1, 1, 1)}),
+        ((1, 64, 7, 7), (64, 32, 3, 3), {"groups": 2, "strides": (2, 2), "pads": (1, 1, 1, 1)}),
+        ((2, 64, 5, 5), (32, 32, 1, 1), {"groups": 2}),
+    ],
+    "depthwise": [((1, 13, 9, 11), (13, 1, 3, 3), {"groups": 13, "pads": (1, 1, 1, 1)})],
+}
+
+
+@pytest.mark.parametrize("case", PLANES)
+def test_convolutions(case, tiles):
+    cases = [convolution(x, w, **attrs, **BF16) for x, w, attrs in PLANES[case]]
+    x, w, attrs = PLANES[case][0]
+    check([*cases, convolution(x, w, constant=False, **attrs, **BF16)], target=tiles)
+
+
+def test_lines_and_volumes(tiles):
+    cases = [
+        ((1, 80, 50), (64, 80, 3), {"pads": (1, 1)}),
+        ((2, 6, 20), (9, 2, 3), {"groups": 3, "dilation": (4,)}),
+        ((1, 1, 400), (16, 1, 10), {"strides": (5,)}),
+        ((1, 16, 4, 9, 9), (32, 16, 1, 3, 3), {"pads": (0, 1, 1, 0, 1, 1)}),
+    ]
+    check([convolution(x, w, **attrs, **BF16) for x, w, attrs in cases], target=tiles)
+
+
+@pytest.mark.parametrize("out_dtype", ["float32", "bfloat16"])
+def test_what_follows_is_computed_on_the_sums(out_dtype, tiles):
+    cases: list[Case] = []
+    for rows, depth, columns in [(1, 64, 100), (33, 34, 17), (97, 131, 89)]:
+        base = matrix_product(rows, depth, columns, transpose_b=True, constant="b", dtype="bfloat16", out_dtype=out_dtype)
+        cases.append(base)
+        if out_dtype == "float32":
+            bias, residual = Const(values((columns,), seed=2)), values((rows, columns), seed=4)
+            cases += [base.plus(bias).then("nn.relu", lambda v: np.maximum(v, 0)), base.plus(bias).plus(residual)]
+    check(cases, target=tiles)
+
+
+def _compiled(case: Case, target: Target) -> Module:
+    return compile(program(lambda *v: [case.body(*v)], case.arrays), target=target, cache=False, keep_ir=True)
+
+
+def test_tiles_are_chosen_where_they_are_fast():
+    target = Target("cpu", mcpu="sapphirerapids", num_threads=2)
+    fits = [matrix_product(128, 256, 128, constant="b", **BF16), convolution((1, 64, 28, 28), (64, 64, 3, 3), **BF16)]
+    others = [matrix_product(128, 256, 128, constant="b"), convolution((1, 32, 28, 28), (32, 1, 3, 3), groups=32, **BF16)]
+    for cases, wanted in ((fits, True), (others, False)):
+        for case in cases:
+            assert ("x86.amx.tile_mulf" in _compiled(case, target).ir["tir"]) == wanted, case.name
+    without = Target(target, features="-amx-bf16")
+    assert "x86.amx" not in _compiled(fits[0], without).ir["tir"]
+
+
+@pytest.mark.parametrize("case", [matrix_product(96, 256, 100, constant="b", **BF16), convolution((1, 64, 20, 20), (64, 64, 3, 3), **BF16)])
+def test_machine_code_keeps_sums_in_tiles(case):
+    """Four loads for four multiplications, one configuration of the tiles for a function, and no tile in memory but the four results."""
+    pytest.importorskip("iced_x86")
+    text = _compiled(case, Target("cpu", mcpu="sapphirerapids", num_threads=2)).assembly()
+    bodies = [body for body in re.split(r"\n(?=[^\s].*:\n)", text) if "tdpbf16ps" in body]
+    assert len(bodies) == 1
+    counts = {
+        name: len(re.findall(rf"\b{name}\b", bodies[0])) for name in ("ldtilecfg", "tileloadd", "tdpbf16ps", "tilestored", "tilezero")
+    }
+    assert counts["ldtilecfg"] == 1
+    assert counts["tdpbf16ps"] == counts["tileloadd"] > 0
+    assert counts["tilestored"] == counts["tilezero"] == 4
+    assert not re.search(r"tileloadd .*%rsp", bodies[0])

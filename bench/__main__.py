@@ -19,7 +19,7 @@ from rich.console import Console
 
 from relayc.bench.compilation import compilation_table, measure_compilation
 from relayc.bench.engines import ENGINES
-from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table
+from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.machine import describe, load_average, measure_peak
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
@@ -54,7 +54,7 @@ def _peak(arguments: argparse.Namespace, console: Console, progress: Progress) -
     peak = measure_peak(arguments.threads)
     machine = describe(peak)
     rates = f"{peak.gflops:.0f} GFLOP/s f32, reads {peak.read_gbytes:.1f} GB/s, triad {peak.triad_gbytes:.1f} GB/s"
-    console.print(f"{machine['cpu']}, {machine['cpus']} CPUs; on {peak.threads} threads: {rates}\n", markup=False)
+    console.print(f"{machine['cpu']}, {machine['cpus']} CPUs; on {threads_text(peak.threads)}: {rates}\n", markup=False)
     return peak, machine
 
 
@@ -65,7 +65,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _save(arguments: argparse.Namespace, machine: dict[str, Any], **results: Any) -> None:
     if arguments.json is None:
         return
-    given = {name: value for name, value in vars(arguments).items() if name not in ("action", "json", "plot")}
+    given = {name: value for name, value in vars(arguments).items() if name not in ("action", "default_engines", "json", "plot")}
     write_json(arguments.json, {"command": given.pop("command"), "arguments": given, "machine": machine, **results})
 
 
@@ -90,7 +90,7 @@ def latency(arguments: argparse.Namespace, console: Console) -> int:
     results = [result for model in models for result in model]
     _save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
     if arguments.plot is not None:
-        plot_latency(models, arguments.plot)
+        plot_latency(models, peak, arguments.precision, arguments.plot)
     return _report_errors((result.case, result.engine, result.error) for result in results)
 
 
@@ -103,7 +103,7 @@ def ops(arguments: argparse.Namespace, console: Console) -> int:
     console.print(operations_table(points, peak, arguments.precision))
     _save(arguments, machine, results=[record for point in points for record in point.as_data(peak)])
     if arguments.plot is not None:
-        plot_roofline(points, peak, arguments.plot)
+        plot_roofline(points, peak, arguments.precision, arguments.plot)
     return _report_errors((result.case, result.engine, result.error) for point in points for result in point.results)
 
 
@@ -137,8 +137,9 @@ def _engines(text: str) -> tuple[str, ...]:
 
 
 def _add_common(parser: argparse.ArgumentParser, engines: str) -> None:
-    listed = f"of {', '.join(ENGINES)}, separated by commas (default {engines})"
-    parser.add_argument("--engines", type=_engines, default=_engines(engines), metavar="LIST", help=listed)
+    listed = f"of {', '.join(ENGINES)}, separated by commas (default: those of {engines} that are installed)"
+    parser.add_argument("--engines", type=_engines, metavar="LIST", help=listed)
+    parser.set_defaults(default_engines=_engines(engines))
     parser.add_argument("--threads", type=_count, default=usable_cpus(), metavar="N", help="threads of each engine (default: all CPUs)")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what engines that can choose compute in (default f32)")
     parser.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
@@ -180,13 +181,23 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _installed(given: tuple[str, ...] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    """The engines to measure. Raises ModuleNotFoundError where one that was asked for is not installed; of the default ones it is left
+    out, and said."""
+    missing = [name for name in given or default if not ENGINES[name].is_installed]
+    if missing:
+        text = f"not installed: {', '.join(ENGINES[name].package for name in missing)} (pip install 'relayc[bench]')"
+        if given is not None:
+            raise ModuleNotFoundError(text)
+        print(f"relayc.bench: left out, as {text}", file=sys.stderr)
+    return tuple(name for name in given or default if name not in missing)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs a command and returns its exit code; argparse ends the process with 2 for a wrong command line."""
     arguments = make_parser().parse_args(argv)
     try:
-        missing = [ENGINES[name].package for name in arguments.engines if not ENGINES[name].is_installed]
-        if missing:
-            raise ModuleNotFoundError(f"engines that are not installed: {', '.join(missing)}; pip install 'relayc[bench]'")
+        arguments.engines = _installed(arguments.engines, arguments.default_engines)
         return arguments.action(arguments, make_console())
     except KeyboardInterrupt:
         print("relayc.bench: interrupted", file=sys.stderr)

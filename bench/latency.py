@@ -45,6 +45,10 @@ def flops_of(results: Sequence[Result]) -> int | None:
     return next((r.facts["flops"] for r in results if "flops" in r.facts), None)
 
 
+def threads_text(count: int) -> str:
+    return f"{count} thread{'s' * (count != 1)}"
+
+
 def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
@@ -52,10 +56,10 @@ def ratio_text(value: float | None) -> str:
 def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str) -> Table:
     """One line per model and engine."""
     table = make_table(
-        f"latency, batch 1, {peak.threads} threads, {precision}",
+        f"latency, batch 1, {threads_text(peak.threads)}, {precision}",
         model={},
         engine={},
-        **{name: NUMBER for name in ("ms", "ratio", "GFLOP/s", "peak", "MiB", "load s", "difference")},
+        **{name: NUMBER for name in ("median ms", "ratio", "GFLOP/s", "of peak", "memory MiB", "compile s", "difference")},
     )
     for results in models:
         flops = flops_of(results)
@@ -105,7 +109,7 @@ def summary_table(summary: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def plot_latency(models: Sequence[Sequence[Result]], path: Path) -> None:
+def plot_latency(models: Sequence[Sequence[Result]], peak: Peak, precision: str, path: Path) -> None:
     """Bars of the latency of each engine in that of the fastest one, with milliseconds on them."""
     from relayc.bench.plots import figure
 
@@ -119,11 +123,13 @@ def plot_latency(models: Sequence[Sequence[Result]], path: Path) -> None:
                 best = min(r.seconds for r in results if r.seconds is not None)
                 bars += [(x, r.seconds, r.seconds / best) for r in results if r.engine == engine and r.seconds is not None]
             at = [x + (k - (len(engines) - 1) / 2) * width for x, _, _ in bars]
-            drawn = axes.bar(at, [height for _, _, height in bars], width, label=ENGINES[engine].title, color=f"C{k}")
+            drawn = axes.bar(at, [height for _, _, height in bars], width, label=ENGINES[engine].title, color=f"C{k}", zorder=2)
             axes.bar_label(drawn, [f"{seconds * 1e3:.3g}" for _, seconds, _ in bars], fontsize=7, rotation=90, padding=2)
         axes.axhline(1, color="grey", linewidth=0.8)
         axes.set_xticks(range(len(shown)), [results[0].case for results in shown], rotation=30, ha="right")
         axes.set_ylabel("time / time of the fastest engine")
-        axes.set_title("latency (labels in ms)")
+        axes.set_title(f"latency, batch 1, {threads_text(peak.threads)}, {precision} (labels in ms)", loc="left", fontsize="medium")
         axes.margins(y=0.15)
-        axes.legend()
+        axes.grid(axis="y", color="0.9", zorder=0)
+        # Beside the title: bars may reach up to the frame anywhere.
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.07), ncols=len(engines), frameon=False, borderaxespad=0)

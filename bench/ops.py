@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from rich.table import Table
 
 from relayc.bench.engines import ENGINES
-from relayc.bench.latency import ratio, ratio_text
+from relayc.bench.latency import ratio, ratio_text, threads_text
 from relayc.bench.measure import Progress, Result, Settings, measure_case
 from relayc.bench.models import make_case
 from relayc.runtime import Peak
@@ -195,13 +195,13 @@ def measure_operations(chosen: Sequence[tuple[str, Operation]], settings: Settin
 
 
 def operations_table(points: Sequence[Point], peak: Peak, precision: str) -> Table:
-    """One line per operation and engine; `limit` is the share of what the roofline allows."""
+    """One line per operation and engine; `of limit` is the share of what the roofline allows."""
     table = make_table(
-        f"operations, {peak.threads} threads, {precision}",
+        f"operations, {threads_text(peak.threads)}, {precision}",
         set={},
         operation={},
         engine={},
-        **{name: NUMBER for name in ("us", "ratio", "GFLOP/s", "peak", "GB/s", "limit", "difference")},
+        **{name: NUMBER for name in ("us", "ratio", "GFLOP/s", "of peak", "GB/s", "of limit", "difference")},
     )
     for point in points:
         flops, num_bytes = point.operation.flops, moved(point.operation)
@@ -225,26 +225,38 @@ def operations_table(points: Sequence[Point], peak: Peak, precision: str) -> Tab
     return table
 
 
-def plot_roofline(points: Sequence[Point], peak: Peak, path: Path) -> None:
-    """Operations per second over operations per byte, under the roof of the machine."""
+_MOST_NAMES = 24
+"""Operations up to which a figure has their names: more would cover each other."""
+
+
+def plot_roofline(points: Sequence[Point], peak: Peak, precision: str, path: Path) -> None:
+    """Operations per second over operations per byte, under the roof of the machine; a line joins the engines on an operation."""
     from relayc.bench.plots import figure
 
     intensities = [point.operation.flops / moved(point.operation) for point in points]
+    rates = [{r.engine: p.operation.flops / r.seconds / 1e9 for r in p.results if r.seconds is not None} for p in points]
     ends = np.geomspace(min(*intensities, 0.25), max(*intensities, 4 * peak.gflops / peak.gbytes), 200)
-    with figure(path, (8, 5)) as axes:
-        roof = f"{peak.gflops:.0f} GFLOP/s, {peak.gbytes:.1f} GB/s"
+    with figure(path, (9, 5.5)) as axes:
+        roof = f"roof: {peak.gflops:.0f} GFLOP/s, {peak.gbytes:.1f} GB/s"
         axes.plot(ends, np.minimum(peak.gflops, ends * peak.gbytes), color="black", label=roof)
         for k, engine in enumerate(dict.fromkeys(r.engine for point in points for r in point.results)):
-            pairs = [
-                (intensity, point.operation.flops / result.seconds / 1e9)
-                for point, intensity in zip(points, intensities, strict=True)
-                for result in point.results
-                if result.engine == engine and result.seconds is not None
-            ]
-            axes.scatter([x for x, _ in pairs], [y for _, y in pairs], marker="o^s"[k % 3], label=ENGINES[engine].title, alpha=0.8)
+            pairs = [(x, found[engine]) for x, found in zip(intensities, rates, strict=True) if engine in found]
+            at = [x for x, _ in pairs], [rate for _, rate in pairs]
+            axes.scatter(*at, marker="o^s"[k % 3], label=ENGINES[engine].title, alpha=0.8, zorder=3)
+        for point, x, found in zip(points, intensities, rates, strict=True):
+            if not found:
+                continue
+            axes.plot([x, x], [min(found.values()), max(found.values())], color="0.8", linewidth=1, zorder=1)
+            if len(points) <= _MOST_NAMES:
+                place = {"textcoords": "offset points", "xytext": (0, -6), "rotation": 60, "ha": "right", "va": "top"}
+                axes.annotate(point.operation.name, (x, min(found.values())), fontsize=7, color="0.35", **place)
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")
+        axes.grid(color="0.9", zorder=0)
+        axes.margins(y=0.15)
         axes.set_xlabel("FLOP / byte of data, weight and result")
         axes.set_ylabel("GFLOP/s")
-        axes.set_title(f"operations, {peak.threads} threads")
-        axes.legend()
+        axes.set_title(f"operations, {threads_text(peak.threads)}, {precision}", loc="left", fontsize="medium")
+        axes.legend(loc="upper left")

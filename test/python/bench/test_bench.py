@@ -177,13 +177,16 @@ def test_the_summary_is_geometric_means_of_ratios():
     assert best["geometric_mean"] == pytest.approx((0.5 * 4.0) ** 0.5)
 
 
-def test_missing_peers_are_named(model, capsys, monkeypatch):
-    monkeypatch.setattr(type(ENGINES["openvino"]), "is_installed", False)
-    code, _, err = run(capsys, "latency", "--models", model)
-    assert (
-        code == 1
-        and err == "relayc.bench: error: engines that are not installed: relayc, onnxruntime, openvino; pip install 'relayc[bench]'\n"
+def test_missing_engines_are_left_out_by_default_and_refused_by_name(model, tmp_path, capsys, monkeypatch, calm):
+    here = {"relayc": True, "ort": False, "openvino": False}
+    monkeypatch.setattr(
+        type(ENGINES["openvino"]), "is_installed", property(lambda engine: here[engine.module.replace("onnxruntime", "ort")])
     )
+    text = "not installed: onnxruntime, openvino (pip install 'relayc[bench]')\n"
+    code, out, err = run(capsys, "latency", "--models", model, *QUICK, "--plot", str(tmp_path / "bars.png"))
+    assert (code, err) == (0, f"relayc.bench: left out, as {text}") and "relayc" in out
+    code, out, err = run(capsys, "latency", "--models", model, "--engines", "relayc,ort,openvino")
+    assert (code, out, err) == (1, "", f"relayc.bench: error: {text}")
 
 
 @pytest.mark.parametrize(

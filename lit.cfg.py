@@ -15,5 +15,8 @@ config.substitutions += [  # noqa: F821
     (r"\brelayc-opt\b", f"{sys.executable} -m relayc.tools.opt"),
     (r"\bfilecheck\b", f"{sys.executable} -m filecheck"),
 ]
+# The tests are of the package that the caller's Python finds.
+if "PYTHONPATH" in os.environ:
+    config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]  # noqa: F821
 # Each run is short: threads of numpy's BLAS would only cost their start.
 config.environment["OPENBLAS_NUM_THREADS"] = "1"  # noqa: F821

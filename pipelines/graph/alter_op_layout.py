@@ -1,13 +1,20 @@
-"""AlterOpLayout: 2-D convolutions in NCHWc, with the channels in blocks of a vector (Relay's AlterOpLayout).
+"""AlterOpLayout: images in NCHWc, with the channels in blocks of a vector, or in NHWC (Relay's AlterOpLayout and ConvertLayout).
 
-In blocks a pixel's channels are neighbours in memory: a convolution's accumulators are stored as vectors whatever the size of the map, and
-its reduction over channels reads whole cache lines. The layout is chosen for whole regions: it spreads from convolutions through
-elementwise operators, poolings and concatenations, so that transforms stand only where a region begins and ends. A convolution alone keeps
-NCHW unless its arithmetic outweighs the transforms. Weights stay as they are: schedules pack them.
+In both a pixel's channels are neighbours in memory: convolutions store their accumulators as vectors whatever the size of the map, their
+reductions over channels read whole cache lines, and depthwise convolutions and poolings have lanes along channels.
+
+The layout is chosen by regions. A region is what must share a layout: the operands and results of elementwise operators, poolings,
+depthwise convolutions, resizings and concatenations that hang together. Convolutions over all channels read one layout and write another,
+so they stand between regions. A region is in NHWC where the program itself transposes it from or to NHWC (those transposes vanish) or
+where a channel count is no multiple of the block, else in blocks; and it stays in NCHW where what it gains is less than the transforms
+at its borders cost. Weights stay as they are: schedules pack them.
 """
+
+from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern, build
+from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
@@ -15,30 +22,223 @@ from relayc.pipelines.graph.rewrite import graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, function_pass
 from relayc.pipelines.target import Target
 
-POOLS = frozenset({"nn_max_pool2d", "nn_avg_pool2d", "nn_global_avg_pool2d", "nn_global_max_pool2d"})
+POOLS = frozenset({"nn_max_pool2d", "nn_avg_pool2d"})
+GLOBAL_POOLS = frozenset({"nn_global_avg_pool2d", "nn_global_max_pool2d"})
+RESIZINGS = frozenset({"image_resize2d", "nn_upsampling"})
+_ELEMENTWISE_ATTRIBUTES = frozenset({"a_min", "a_max", "alpha"})
+"""Attributes of elementwise operators that mean the same in every layout."""
+TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)
+"""Axes of the transposes NCHW -> NHWC and back."""
+PLAIN, LAST = "NCHW", "NHWC"
+
+PAGE = 4096
+"""Bytes; planes that are a multiple apart fall in the same few sets of the cache."""
 
 config_option("relay.AlterOpLayout.block", int, 0, "channels in a block; 0 is the lanes of the target's f32 vector")
 
 
-def _is_image(type_: TensorType, block: int) -> bool:
-    """Whether a tensor may be in blocks: static NCHW with whole blocks of channels."""
-    return type_.rank == 4 and type_.is_static and type_.shape[1] % block == 0 and type_.dtype == "float32"  # type: ignore[operator]
+def _type(value: ir.Value) -> TensorType:
+    return TensorType.of(value)
 
 
-class _Layouts:
-    """The decision for a block of the program, and its rewriting."""
+def _size(value: ir.Value) -> int:
+    return _type(value).num_elements  # type: ignore[return-value]
 
-    def __init__(self, block: ir.Block, size: int, mod: IRModule) -> None:
-        self.block, self.size, self.mod = block, size, mod
-        self.layout = f"NCHW{size}c"
-        self.ops = [op for op in block.operations if isinstance(op, Op)]
-        self.wanted: set[ir.Value] = set()
-        self.blocked: dict[ir.Value, ir.Value] = {}
-        self.plain: dict[ir.Value, ir.Value] = {}
+
+def _is_image(type_: TensorType) -> bool:
+    """Whether a tensor may be in another layout: static NCHW in float32."""
+    return type_.rank == 4 and type_.is_static and type_.dtype == "float32"
+
+
+def _is_pixel(type_: TensorType) -> bool:
+    """Whether an image is one pixel, whose elements lie in the same order in every layout."""
+    return type_.shape[2:] == (1, 1)
+
+
+@dataclass(eq=False)
+class _Region:
+    """Values that share a layout.
+
+    Attributes:
+      values: the images.
+      gain: what another layout than NCHW saves, in the time that a transform takes for an element.
+      loss: elements to be transformed at its borders in another layout than NCHW.
+      last: whether the program transposes it from or to NHWC.
+      layout: the decision.
+    """
+
+    values: list[ir.Value] = field(default_factory=list)
+    gain: float = 0
+    loss: float = 0
+    last: bool = False
+    layout: str = PLAIN
+
+
+class _Regions:
+    """The regions of a block of the program and their layouts."""
+
+    def __init__(self, block: ir.Block, size: int) -> None:
+        self.size = size
+        self.region: dict[ir.Value, _Region] = {}
+        for argument in block.arguments:
+            self._enter(argument)
+        for op in block.operations:
+            for result in op.operation.results:
+                self._enter(result)
+        for op in block.operations:
+            if isinstance(op, Op) and self.spreads(op):
+                for image in self.images(op):
+                    self._join(op.operation.results[0], image)
+        for region in {id(r): r for r in self.region.values()}.values():
+            self._decide(region)
+
+    def layout(self, value: ir.Value) -> str:
+        return self.region[value].layout if value in self.region else PLAIN
+
+    def _enter(self, value: ir.Value) -> None:
+        if isinstance(value.type, ir.RankedTensorType) and _is_image(_type(value)):
+            self.region[value] = _Region([value])
+
+    def _join(self, a: ir.Value, b: ir.Value) -> None:
+        kept, gone = self.region[a], self.region[b]
+        if kept is not gone:
+            kept.values += gone.values
+            for value in gone.values:
+                self.region[value] = kept
+
+    # ---- which operators work in any layout
+
+    def images(self, op: Op) -> list[ir.Value]:
+        """Operands that are in the layout of the result, for an operator that `spreads`; the others are one value or one per channel."""
+        if type(op)._op_name == "nn_conv2d":
+            return [op.data]
+        if type(op)._op_name == "concatenate" or type(op)._op_name in POOLS | RESIZINGS:
+            return list(op.operation.operands)
+        shape = _type(op.operation.results[0]).shape
+        return [v for v in op.operation.operands if _type(v).shape == shape]
+
+    def spreads(self, op: Op) -> bool:
+        """Whether an operator can work in any layout, with its images all in one."""
+        name, results = type(op)._op_name, op.operation.results
+        if len(results) != 1 or not isinstance(results[0].type, ir.RankedTensorType) or not _is_image(_type(results[0])):
+            return False
+        if not all(isinstance(v.type, ir.RankedTensorType) for v in op.operation.operands) or isinstance(op, Constant):
+            return False
+        if name == "nn_conv2d":
+            return is_plain_convolution(op) and op.groups == _type(op.data).shape[1] == _type(results[0]).shape[1] and op.groups > 1
+        if name in POOLS | RESIZINGS:
+            return op.layout == PLAIN and op.attrs().get("out_layout", "") in ("", PLAIN) and _is_image(_type(op.data))
+        if name == "concatenate":
+            return op.axis in (1, -3) and all(_is_image(_type(v)) for v in op.operation.operands)
+        if op.pattern not in (Pattern.ELEMWISE, Pattern.BROADCAST) or op.attr_specs.keys() - _ELEMENTWISE_ATTRIBUTES:
+            return False
+        shape = _type(results[0]).shape
+        return bool(self.images(op)) and all(self._broadcasts(_type(v), shape) for v in op.operation.operands)
+
+    def _broadcasts(self, type_: TensorType, shape: tuple[int | None, ...]) -> bool:
+        """Whether an operand still broadcasts to `shape` when both are in another layout: one element, whole, or one per channel."""
+        if not type_.is_static or type_.rank > 4 or type_.dtype != "float32":
+            return False
+        padded = (1,) * (4 - type_.rank) + type_.shape
+        per_channel = padded[1] == shape[1] and padded[0] in (1, shape[0]) and padded[2:] == (1, 1)
+        return padded == shape or all(n == 1 for n in padded) or per_channel
+
+    # ---- decisions
+
+    def _decide(self, region: _Region) -> None:
+        channels = {_type(v).shape[1] for v in region.values}
+        if min(channels) < self.size // 2 or all(_is_pixel(_type(v)) for v in region.values):  # type: ignore[type-var]
+            return
+        for value in region.values:
+            self._count_producer(region, value)
+            self._count_users(region, value)
+        if region.gain > region.loss:
+            whole = all(c % self.size == 0 for c in channels)  # type: ignore[operator]
+            region.layout = f"NCHW{self.size}c" if whole and not region.last else LAST
+
+    def _count_producer(self, region: _Region, value: ir.Value) -> None:
+        owner = value.owner
+        if not isinstance(owner, Op):  # an argument of the function
+            region.loss += _size(value)
+        elif self.spreads(owner):
+            region.gain += SPREAD_GAIN.get(type(owner)._op_name, 0) * _size(value)
+        elif is_dense(owner):
+            region.gain += self._convolution_gain(
+                owner, value, _is_image(_type(owner.data)) and _type(owner.data).shape[1] < self.size // 2
+            )
+        elif is_transpose(owner, FROM_LAST):
+            region.gain, region.last = region.gain + _size(value), True
+        elif not isinstance(owner, Constant) and not _is_pixel(_type(value)):
+            region.loss += _size(value)
+
+    def _count_users(self, region: _Region, value: ir.Value) -> None:
+        lost = False
+        for use in value.uses:
+            owner = use.owner.opview if isinstance(use.owner, ir.Operation) else use.owner
+            if isinstance(owner, Op) and is_dense(owner) and owner.data == value:
+                region.gain += self._convolution_gain(owner, value, False)
+            elif isinstance(owner, Op) and is_transpose(owner, TO_LAST):
+                region.gain, region.last = region.gain + _size(value), True
+            elif not isinstance(owner, Op) or not (self.spreads(owner) or pools_all(owner)):
+                lost = True
+        if lost and not _is_pixel(_type(value)):
+            region.loss += _size(value)
+
+    def _convolution_gain(self, op: Op, value: ir.Value, alone: bool) -> float:
+        """What a convolution gains from the layout of its data or its result; `alone` where the other side cannot have any.
+
+        Direct in NCHW it takes at least outputs * depth / 16 cycles; in blocks, and more so by Winograd's method, well under two thirds.
+        A 1x1 convolution in NCHW has its lanes along the pixels and is about as fast, but where planes lie a page apart it loses its
+        place in the cache at every step of the reduction. A cycle is what a transform takes for an element.
+        """
+        weight, out = _type(op.weight), _type(op.operation.results[0])
+        depth = weight.num_elements // weight.shape[0]  # type: ignore[operator]
+        multiplications = out.num_elements * depth  # type: ignore[operator]
+        if weight.shape[2:] != (1, 1):
+            return multiplications / (48 if alone else 96)
+        _, _, height, width = out.shape
+        aliased = height * width * 4 % PAGE == 0 and depth >= 64  # type: ignore[operator]
+        return multiplications / 32 if aliased else _size(value) / 4
+
+
+SPREAD_GAIN = {"nn_conv2d": 1.5, "image_resize2d": 2, "nn_upsampling": 1, "nn_max_pool2d": 0.5, "nn_avg_pool2d": 0.5}
+"""What an operator gains from lanes along the channels, for each element of its result (see _Region)."""
+
+
+def is_plain_convolution(op: Op) -> bool:
+    """Whether an nn.conv2d has all its layouts as ONNX writes them."""
+    plain = op.data_layout == PLAIN and op.kernel_layout == "OIHW" and op.out_layout in ("", PLAIN)
+    return plain and _is_image(_type(op.data)) and isinstance(op.weight.owner, Constant)
+
+
+def is_dense(op: Op) -> bool:
+    """Whether an operator is a convolution over all channels, which can read one layout and write another."""
+    return type(op)._op_name == "nn_conv2d" and op.groups == 1 and is_plain_convolution(op) and _is_image(_type(op.operation.results[0]))
+
+
+def is_transpose(op: Op, axes: tuple[int, ...]) -> bool:
+    """Whether an operator is the transpose with these axes."""
+    return type(op)._op_name == "transpose" and tuple(a % 4 for a in op.axes or ()) == axes
+
+
+def pools_all(op: Op) -> bool:
+    """Whether an operator joins all pixels of an image, so that its result is the same for every layout."""
+    name = type(op)._op_name
+    if name in GLOBAL_POOLS:
+        return op.layout == PLAIN
+    return name == "mean" and not op.exclude and sorted(a % 4 for a in op.axis or ()) == [2, 3] and _type(op.data).rank == 4
+
+
+class _Rewriter:
+    """Rewrites a block of the program by the decisions on its regions."""
+
+    def __init__(self, block: ir.Block, size: int) -> None:
+        self.block, self.regions = block, _Regions(block, size)
+        self.made: dict[ir.Value, ir.Value] = {}
+        """New values in the layout of their region, by the NCHW values that they stand for."""
+        self.known: dict[tuple[ir.Value, str], ir.Value] = {}
 
     def run(self) -> None:
-        for op in reversed(self.ops):
-            self._want(op)
         dead = []
         for op in list(self.block.operations):
             with ir.InsertionPoint(op.operation), op.operation.location:
@@ -49,132 +249,100 @@ class _Layouts:
         for op in reversed(dead):
             op.operation.erase()
 
-    # ---- which values are better in blocks
-
-    def _want(self, op: Op) -> None:
-        """Marks operands of `op` that it would rather read in blocks."""
-        name = type(op)._op_name
-        if self._is_convolution(op):
-            if TensorType.of(op.data).shape[1] % self.size == 0:
-                self.wanted.add(op.data)
-        elif op.operation.results[0] in self.wanted and self._spreads(op, name):
-            self.wanted.update(v for v in op.operation.operands if _is_image(TensorType.of(v), self.size))
-
-    def _is_convolution(self, op: Op) -> bool:
-        if type(op)._op_name != "nn_conv2d" or not isinstance(op.weight.owner, Constant):
-            return False
-        plain = op.data_layout == "NCHW" and op.kernel_layout == "OIHW" and op.out_layout in ("", "NCHW")
-        return plain and op.groups == 1 and _is_image(TensorType.of(op.operation.results[0]), self.size)
-
-    def _is_heavy(self, op: Op) -> bool:
-        """Whether a convolution gains more from blocks than transforms of its data and result cost, about a cycle an element.
-
-        Direct in NCHW it takes at least outputs * depth / 16 cycles; in blocks, and more so by Winograd's method, well under two thirds.
-        A 1x1 convolution is as fast in NCHW, where its lanes run along the pixels.
-        """
-        data, weight, out = TensorType.of(op.data), TensorType.of(op.weight), TensorType.of(op.operation.results[0])
-        depth = weight.num_elements // weight.shape[0]  # type: ignore[operator]
-        if weight.shape[2:] == (1, 1):
-            return False
-        return data.shape[1] % self.size == 0 and out.num_elements * depth / 48 > data.num_elements + out.num_elements  # type: ignore[operator]
-
-    def _spreads(self, op: Op, name: str) -> bool:
-        """Whether an operator can work on blocks as it does on NCHW."""
-        if len(op.operation.results) != 1 or not _is_image(TensorType.of(op.operation.results[0]), self.size):
-            return False
-        if name in POOLS:
-            return op.layout == "NCHW" and op.attrs().get("out_layout", "") in ("", "NCHW")
-        if name == "concatenate":
-            return op.axis in (1, -3) and all(_is_image(TensorType.of(v), self.size) for v in op.operation.operands)
-        if (
-            op.pattern not in (Pattern.ELEMWISE, Pattern.BROADCAST)
-            or isinstance(op, Constant)
-            or op.attr_specs.keys() - {"a_min", "a_max", "alpha"}
-        ):
-            return False
-        shape = TensorType.of(op.operation.results[0]).shape
-        return all(self._broadcasts(TensorType.of(v), shape) for v in op.operation.operands)
-
-    def _broadcasts(self, type_: TensorType, shape: tuple[int | None, ...]) -> bool:
-        """Whether an operand still broadcasts to `shape` when both are in blocks: one element, whole, or one value per channel."""
-        if not type_.is_static or type_.rank > 4 or type_.dtype != "float32":
-            return False
-        padded = (1,) * (4 - type_.rank) + type_.shape
-        return (
-            padded == shape
-            or all(n == 1 for n in padded)
-            or (padded[1] == shape[1] and padded[0] in (1, shape[0]) and padded[2:] == (1, 1))
-        )
-
-    # ---- rewriting
-
     def _rewrite(self, op: Op) -> bool:
-        """Builds `op` in blocks where its operands are, or its result is wanted so; gives whether it did."""
-        name = type(op)._op_name
-        if self._is_convolution(op):
-            known = op.data in self.blocked
-            if not known and op.operation.results[0] not in self.wanted and not self._is_heavy(op):
-                return False
-            whole = TensorType.of(op.data).shape[1] % self.size == 0
-            attrs = {**op.attrs(), "data_layout": self.layout if whole else "NCHW", "out_layout": self.layout}
-            data = self._in_blocks(op.data) if whole else self._in_plain(op.data)
-            self.blocked[op.operation.results[0]] = build("nn.conv2d", data, op.weight, **attrs)
+        """Builds `op` anew where its data or its result is in another layout; gives whether nothing uses the old one any more."""
+        if is_dense(op):
+            return self._convolution(op)
+        if self.regions.spreads(op):
+            return self._spread(op)
+        if pools_all(op) and self.regions.layout(op.data) != PLAIN:
+            return self._pool_all(op)
+        if is_transpose(op, TO_LAST) and self.regions.layout(op.data) == LAST:
+            op.result.replace_all_uses_with(self._in(op.data, LAST))
             return True
-        images = [v for v in op.operation.operands if TensorType.of(v).shape == TensorType.of(op.operation.results[0]).shape] or list(
-            op.operation.operands
-        )[:1]
-        if name == "concatenate":
-            images = list(op.operation.operands)
-        if not images or not any(v in self.blocked for v in images) or not self._spreads(op, name):
+        if is_transpose(op, FROM_LAST) and self.regions.layout(op.result) == LAST:
+            self.known[op.result, LAST] = self._in(op.data, PLAIN)
+        return False
+
+    def _convolution(self, op: Op) -> bool:
+        data, out = self.regions.layout(op.data), self.regions.layout(op.operation.results[0])
+        if data == out == PLAIN:
             return False
-        if name == "concatenate" and sum(v in self.blocked for v in images) * 2 < len(images):
-            return False
-        attrs = op.attrs()
-        if name in POOLS:
-            attrs["layout"] = self.layout
-        if name == "concatenate":
-            attrs["axis"] = 1
-        operands = [self._operand(v) for v in op.operation.operands]
-        self.blocked[op.operation.results[0]] = build(op.relay_name, *operands, **attrs)
+        attrs = {**op.attrs(), "data_layout": data, "out_layout": out}
+        self.made[op.operation.results[0]] = build("nn.conv2d", self._in(op.data, data), op.weight, **attrs)
         return True
 
-    def _operand(self, value: ir.Value) -> ir.Value:
-        """An operand of an operator in blocks."""
-        type_ = TensorType.of(value)
+    def _spread(self, op: Op) -> bool:
+        result, name = op.operation.results[0], type(op)._op_name
+        target = self.regions.layout(result)
+        if target == PLAIN:
+            return False
+        attrs = op.attrs()
+        if name == "nn_conv2d":
+            operands = [self._in(op.data, target), op.weight]
+            attrs.update(data_layout=target, out_layout=target)
+        else:
+            operands = [self._operand(v, target) for v in op.operation.operands]
+        if name in POOLS | RESIZINGS:
+            attrs["layout"] = target
+        if name == "concatenate":
+            attrs["axis"] = 3 if target == LAST else 1
+        self.made[result] = build(op.relay_name, *operands, **attrs)
+        return True
+
+    def _pool_all(self, op: Op) -> bool:
+        target = self.regions.layout(op.data)
+        attrs = op.attrs()
+        if type(op)._op_name == "mean":
+            attrs["axis"] = (1, 2) if target == LAST else (2, 3)
+        else:
+            attrs["layout"] = target
+        pooled = build(op.relay_name, self._in(op.data, target), **attrs)
+        op.result.replace_all_uses_with(build("reshape", pooled, newshape=_type(op.result).shape))
+        return True
+
+    # ---- values in a layout
+
+    def _operand(self, value: ir.Value, target: str) -> ir.Value:
+        """An operand of an operator in the layout `target`."""
+        type_ = _type(value)
         if type_.num_elements == 1:
             return value
         if type_.rank < 4:
             value = build("reshape", value, newshape=(1,) * (4 - type_.rank) + type_.shape)
-        return self._in_blocks(value)
+        return self._in(value, target)
 
-    def _in_blocks(self, value: ir.Value) -> ir.Value:
-        if value not in self.blocked:
-            self.blocked[value] = build("layout_transform", value, src_layout="NCHW", dst_layout=self.layout)
-        return self.blocked[value]
+    def _in(self, value: ir.Value, target: str) -> ir.Value:
+        """A value, which the program has in NCHW, in the layout `target`."""
+        key = value, target
+        if key not in self.known:
+            self.known[key] = self._made_in(value, target)
+        return self.known[key]
 
-    def _in_plain(self, value: ir.Value) -> ir.Value:
-        if value not in self.plain and self._is_rewritten(value):
-            self.plain[value] = build("layout_transform", self.blocked[value], src_layout=self.layout, dst_layout="NCHW")
-        return self.plain.get(value, value)
-
-    def _is_rewritten(self, value: ir.Value) -> bool:
-        """Whether the operation that gives `value` was built anew, so that only its result in blocks lives on."""
-        made = self.blocked.get(value)
-        return made is not None and not (
-            isinstance(made.owner, Op) and type(made.owner)._op_name == "layout_transform" and made.owner.data == value
-        )
+    def _made_in(self, value: ir.Value, target: str) -> ir.Value:
+        source, own = self.made.get(value, value), self.regions.layout(value) if value in self.made else PLAIN
+        if own == target:
+            return source
+        if _is_pixel(_type(value)):
+            return build("reshape", source, newshape=layout(target).shape(layout(PLAIN).logical(_type(value).shape)))
+        if PLAIN not in (own, target):
+            source, own = self._in(value, PLAIN), PLAIN
+        return build("layout_transform", source, src_layout=own, dst_layout=target)
 
     def _restore_operands(self, op: ir.OpView) -> None:
         for i, value in enumerate(list(op.operation.operands)):
-            plain = self._in_plain(value)
-            if plain != value:
-                op.operation.operands[i] = plain
+            if value in self.made:
+                op.operation.operands[i] = self._in(value, PLAIN)
+        for region in op.operation.regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    self._restore_operands(inner)
 
 
 @function_pass(opt_level=3, name="AlterOpLayout")
 def alter_op_layout(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
-    """Regions of 2-D convolutions work on channels in blocks."""
+    """Regions of 2-D convolutions work on channels in blocks, or channels last."""
     target = ctx.get("target") or Target("cpu")
     size = ctx.get("relay.AlterOpLayout.block") or target.vector_bytes // 4
     for block in graph_blocks(func):
-        _Layouts(block, size, mod).run()
+        _Rewriter(block, size).run()

@@ -196,6 +196,32 @@ def transpose_chain(op: Op, rw: Rewriter) -> Found:
     return build("transpose", inner.data, axes=[before[a] for a in axes])
 
 
+@RULES.on("transpose")
+def transpose_of_pixels(op: Op, rw: Rewriter) -> Found:
+    """An image seen as [N, C, pixels], then transposed -> transposed to NHWC, then seen as [N, pixels, C]."""
+    shape = _type(op.data).shape
+    inner = rw.producer(op.data, "reshape")
+    if inner is None or len(shape) != 3 or permutation(op.axes, 3) != (0, 2, 1):
+        return None
+    image = _type(inner.data)
+    if not image.is_static or image.rank != 4 or image.shape[:2] != shape[:2]:
+        return None
+    return reshape_to(build("transpose", inner.data, axes=(0, 2, 3, 1)), _type(op.result).shape)  # type: ignore[arg-type]
+
+
+@RULES.on("reshape")
+def pixels_of_transpose(op: Op, rw: Rewriter) -> Found:
+    """[N, pixels, C], transposed, then seen as an image -> seen as NHWC, then transposed to NCHW."""
+    image = _type(op.result)
+    inner = rw.producer(op.data, "transpose")
+    if inner is None or not image.is_static or image.rank != 4 or _type(op.data).rank != 3 or permutation(inner.axes, 3) != (0, 2, 1):
+        return None
+    n, c, height, width = image.shape
+    if _type(op.data).shape[:2] != (n, c):
+        return None
+    return build("transpose", reshape_to(inner.data, (n, height, width, c)), axes=(0, 3, 1, 2))  # type: ignore[arg-type]
+
+
 @RULES.on("concatenate")
 def nested_concatenate(op: Op, rw: Rewriter) -> Found:
     """A concatenation that only this one uses, along the same axis -> part of it."""

@@ -17,6 +17,7 @@ from relayc.pipelines.schedule.contraction import same_order, split_exactly
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.schedule.sliding import Axis, axis_of
 from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled, begin_function, flat
 from relayc.pipelines.target import Target
 
@@ -49,40 +50,6 @@ MAX_BUFFER_BYTES = 128 << 10
 """Windows with more taps, larger strides or longer rows are left to other schedules."""
 MAX_UNROLLED_VECTORS = 8
 """Vectors that are copied one after the other; more are a loop."""
-
-
-@dataclass
-class Axis:
-    """An axis that the window slides along: input position = output * stride + tap * dilation - low.
-
-    Attributes:
-      output, tap: loops over it, None where there is one element only.
-      size: extent of the input.
-    """
-
-    output: Var | None
-    tap: Var | None
-    stride: int
-    dilation: int
-    low: int
-    size: int
-
-    @property
-    def outputs(self) -> int:
-        return self.output.high + 1 if self.output is not None else 1
-
-    @property
-    def taps(self) -> int:
-        return self.tap.high + 1 if self.tap is not None else 1
-
-    @property
-    def reach(self) -> int:
-        """Distance of the last tap from the first."""
-        return (self.taps - 1) * self.dilation
-
-    @property
-    def is_padded(self) -> bool:
-        return self.low > 0 or (self.outputs - 1) * self.stride + self.reach - self.low >= self.size
 
 
 @dataclass
@@ -146,7 +113,7 @@ def _over(root: Node, node: Node, position: int, indices: list[Index], variables
     data, pad_value, low = node.structured.inputs[position], None, (0,) * len(indices)
     if data.kind == "pad":
         pad_value, low, data = data.pad_value, data.low, data.inputs[0]
-    axes = [_axis(index, before, size, reduced) for index, before, size in zip(indices, low, data.shape, strict=True)]
+    axes = [axis_of(index, before, size, reduced) for index, before, size in zip(indices, low, data.shape, strict=True)]
     columns = axes[-1] if axes else None
     if columns is None or columns.output is None or columns.tap is None or columns.output in others:
         return None
@@ -164,17 +131,6 @@ def _over(root: Node, node: Node, position: int, indices: list[Index], variables
         return None
     planes = [v for v in variables if v.high > 0 and v not in own]
     return Window(node, root, position, data, list(indices), pad_value, rows, columns, row_dimension, planes, variables)
-
-
-def _axis(index: Index, low: int, size: int, reduced: set[Var]) -> Axis | None:
-    """The axis of an index of at most one output and one tap; None for another form."""
-    outputs = [v for v in index.terms if v not in reduced]
-    taps = [v for v in index.terms if v in reduced]
-    if len(outputs) > 1 or len(taps) > 1 or any(c < 0 for c in index.terms.values()):
-        return None
-    output, tap = (outputs or [None])[0], (taps or [None])[0]
-    stride, dilation = (index.terms[v] if v is not None else 1 for v in (output, tap))
-    return Axis(output, tap, stride, dilation, low - index.const, size)
 
 
 def schedule_window(kernel: Kernel, target: Target) -> Scheduled | None:

@@ -138,6 +138,21 @@ func.func @reshapes(%x: tensor<2x6xf32>) -> (tensor<4x3xf32>, tensor<2x6xf32>) {
 
 // -----
 
+// Pixels in one dimension, transposed, are an image transposed between NCHW and NHWC.
+// CHECK-LABEL: func.func @pixels
+// CHECK-DAG: %[[A:.*]] = "relay.transpose"(%arg0) {axes = array<i64: 0, 2, 3, 1>} : {{.*}} -> tensor<1x4x5x6xf32>
+// CHECK-DAG: %[[B:.*]] = "relay.reshape"(%[[A]]) {{.*}} -> tensor<1x20x6xf32>
+// CHECK-DAG: %[[C:.*]] = "relay.reshape"(%arg1) {{.*}} -> tensor<1x4x5x6xf32>
+// CHECK-DAG: %[[D:.*]] = "relay.transpose"(%[[C]]) {axes = array<i64: 0, 3, 1, 2>} : {{.*}} -> tensor<1x6x4x5xf32>
+// CHECK: return %[[B]], %[[D]]
+func.func @pixels(%x: tensor<1x6x4x5xf32>, %y: tensor<1x20x6xf32>) -> (tensor<1x20x6xf32>, tensor<1x6x4x5xf32>) {
+  %0 = "relay.reshape"(%x) {newshape = array<i64: 1, 6, 20>} : (tensor<1x6x4x5xf32>) -> tensor<1x6x20xf32>
+  %1 = "relay.transpose"(%0) {axes = array<i64: 0, 2, 1>} : (tensor<1x6x20xf32>) -> tensor<1x20x6xf32>
+  %2 = "relay.transpose"(%y) {axes = array<i64: 0, 2, 1>} : (tensor<1x20x6xf32>) -> tensor<1x6x20xf32>
+  %3 = "relay.reshape"(%2) {newshape = array<i64: 1, 6, 4, 5>} : (tensor<1x6x20xf32>) -> tensor<1x6x4x5xf32>
+  return %1, %3 : tensor<1x20x6xf32>, tensor<1x6x4x5xf32>
+}
+
 // CHECK-LABEL: func.func @transposes
 // CHECK: %[[T:.*]] = "relay.transpose"(%arg0) {axes = array<i64: 2, 0, 1>}
 // CHECK: %[[R:.*]] = "relay.reshape"(%arg1) {allowzero = false, newshape = array<i64: 3, 1, 1>}

@@ -39,10 +39,10 @@ def compilation_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """One line per model and engine."""
     numbers = ("file MiB", "import s", "load s", "peak MiB", "added MiB", "added/file")
     table = make_table(
-        "first compilation", model={}, engine={}, **{name: NUMBER for name in numbers}, **{"stages, s": {"overflow": "fold"}}
+        "first compilation", model={}, engine={}, computes={}, **{name: NUMBER for name in numbers}, **{"stages, s": {"overflow": "fold"}}
     )
     for record in records:
-        head = [record["case"], ENGINES[record["engine"]].title, f"{record['file_bytes'] / MIB:.1f}"]
+        head = [record["case"], ENGINES[record["engine"]].title, record.get("precision", ""), f"{record['file_bytes'] / MIB:.1f}"]
         if record["error"] is not None:
             table.add_row(*head, "failed")
             continue

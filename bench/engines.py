@@ -43,7 +43,7 @@ class Loaded:
 
     Attributes:
       call: runs it once on the inputs of the job and gives the outputs in order. They may be overwritten by the next call.
-      facts: what the engine tells of it, as plain data.
+      facts: what the engine tells of it, as plain data; "precision" is what it computes products and convolutions in.
     """
 
     call: Call
@@ -74,8 +74,8 @@ def _relayc(job: Job) -> Loaded:
     from relayc.runtime import set_num_threads
 
     set_num_threads(job.threads)
-    options: dict[str, Any] = {} if job.precision == "f32" else {"precision": job.precision}
-    module = compile_(job.model, target=Target("cpu", num_threads=job.threads), shapes=job.shapes or None, cache=False, **options)
+    target = Target("cpu", num_threads=job.threads)
+    module = compile_(job.model, target=target, shapes=job.shapes or None, cache=False, precision=job.precision)
     arguments = [job.inputs[name] for name in module.input_names]
     main = module["main"]
 
@@ -84,8 +84,8 @@ def _relayc(job: Job) -> Loaded:
         return list(found) if isinstance(found, tuple) else [found]
 
     steps = module.step_kernels
-    facts = {"flops": sum(k.flops for k in steps), "kernels": len(module.kernels), "calls": len(steps), "stages": dict(module.stats)}
-    return Loaded(call, facts)
+    counts = {"flops": sum(k.flops for k in steps), "kernels": len(module.kernels), "calls": len(steps)}
+    return Loaded(call, {**counts, "stages": dict(module.stats), "precision": module.precision})
 
 
 def _onnxruntime(job: Job) -> Loaded:
@@ -100,7 +100,7 @@ def _onnxruntime(job: Job) -> Loaded:
     session = onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     feed = dict(job.inputs)
-    return Loaded(lambda: session.run(names, feed))
+    return Loaded(lambda: session.run(names, feed), {"precision": "f32"})
 
 
 def _openvino(job: Job) -> Loaded:
@@ -126,7 +126,7 @@ def _openvino(job: Job) -> Loaded:
         found = request.infer(feed, share_inputs=True, share_outputs=True)
         return [found[i] for i in range(count)]
 
-    return Loaded(call)
+    return Loaded(call, {"precision": compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()})
 
 
 ENGINES: dict[str, Engine] = {

@@ -56,20 +56,22 @@ def ratio_text(value: float | None) -> str:
 def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str) -> Table:
     """One line per model and engine."""
     table = make_table(
-        f"latency, batch 1, {threads_text(peak.threads)}, {precision}",
+        f"latency, batch 1, {threads_text(peak.threads)}, {precision} asked for",
         model={},
         engine={},
+        computes={},
         **{name: NUMBER for name in ("median ms", "ratio", "GFLOP/s", "of peak", "memory MiB", "compile s", "difference")},
     )
     for results in models:
         flops = flops_of(results)
         for i, result in enumerate(results):
-            head = [result.case if i == 0 else "", ENGINES[result.engine].title]
+            computed = result.facts.get("precision", "")
+            head = [result.case if i == 0 else "", ENGINES[result.engine].title, computed]
             if result.seconds is None:
                 table.add_row(*head, "failed", end_section=i == len(results) - 1)
                 continue
             rate = flops / result.seconds / 1e9 if flops else None
-            mark = "!" if result.agrees is False and precision == "f32" else ""
+            mark = "!" if result.agrees is False else ""
             table.add_row(
                 *head,
                 f"{result.seconds * 1e3:.3f}",

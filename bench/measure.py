@@ -119,7 +119,8 @@ def _check(result: Result, outputs: Sequence[np.ndarray], reference: Sequence[np
         result.error = f"expected {len(reference)} outputs as of the reference, found {len(outputs)}"
         return
     try:
-        found = compare(*({str(i): value for i, value in enumerate(values)} for values in (outputs, reference)))
+        mine, theirs = ({str(i): value for i, value in enumerate(values)} for values in (outputs, reference))
+        found = compare(mine, theirs, result.facts.get("precision", "f32"))
     except ValueError as error:
         result.error = str(error)
         return

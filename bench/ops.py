@@ -197,16 +197,18 @@ def measure_operations(chosen: Sequence[tuple[str, Operation]], settings: Settin
 def operations_table(points: Sequence[Point], peak: Peak, precision: str) -> Table:
     """One line per operation and engine; `of limit` is the share of what the roofline allows."""
     table = make_table(
-        f"operations, {threads_text(peak.threads)}, {precision}",
+        f"operations, {threads_text(peak.threads)}, {precision} asked for",
         set={},
         operation={},
         engine={},
+        computes={},
         **{name: NUMBER for name in ("us", "ratio", "GFLOP/s", "of peak", "GB/s", "of limit", "difference")},
     )
     for point in points:
         flops, num_bytes = point.operation.flops, moved(point.operation)
         for i, result in enumerate(point.results):
-            head = [point.group if i == 0 else "", point.operation.name if i == 0 else "", ENGINES[result.engine].title]
+            names = [point.group, point.operation.name] if i == 0 else ["", ""]
+            head = [*names, ENGINES[result.engine].title, result.facts.get("precision", "")]
             last = i == len(point.results) - 1
             if result.seconds is None:
                 table.add_row(*head, "failed", end_section=last)

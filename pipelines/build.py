@@ -45,13 +45,16 @@ def build(
     keep_ir: bool,
     stop_after: str | None,
     progress: Any,
+    precision: str,
 ) -> Artifact | IRModule:
     """Compiles a model; the arguments are those of `relayc.compile`."""
     times = StageTimes()
     mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
     times.mark("import")
     outer = PassContext.current()
-    config = {**outer.config, "target": target}
+    if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):
+        precision = "f32"
+    config = {**outer.config, "target": target, "relay.ToMixedPrecision.precision": precision}
     instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
     level = outer.opt_level if opt_level is None else opt_level
     texts: dict[str, str] = {}
@@ -94,6 +97,7 @@ def build(
         ir=texts,
         stats=times.seconds,
         target=str(target),
+        precision=precision,
         lacking=target.lacking,
         uses_tiles=program.uses_tiles and not target.emulate,
         code=code,

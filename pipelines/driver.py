@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
 
 STAGES = ("relay", "te", "tir", "llvm")
+PRECISIONS = ("f32", "bf16")
 
 
 @overload
@@ -32,6 +33,7 @@ def compile(
     stop_after: None = ...,
     progress: Any = ...,
     cache: bool | None = ...,
+    precision: str = ...,
 ) -> Module: ...
 @overload
 def compile(
@@ -45,6 +47,7 @@ def compile(
     stop_after: str,
     progress: Any = ...,
     cache: bool | None = ...,
+    precision: str = ...,
 ) -> "IRModule": ...
 
 
@@ -58,6 +61,7 @@ def compile(
     stop_after: str | None = None,
     progress: Any = None,
     cache: bool | None = None,
+    precision: str = "f32",
 ) -> "Module | IRModule":
     """Compiles a model.
 
@@ -74,6 +78,9 @@ def compile(
         True does so for an IRModule too, False for none. RELAYC_CACHE=0 in the environment turns the cache off. Programs that an
         argument or an ambient PassContext wants to be observed on their way (dump_ir, keep_ir, stop_after, instruments, passes in the
         configuration) are always compiled.
+      precision: "f32", or "bf16" for products and convolutions of operands rounded to bf16, summed in f32 (see
+        graph.to_mixed_precision); inputs and outputs stay as they are. Where the target has no instructions for it f32 is faster, and is
+        used: `module.precision` says what was done.
 
     Returns:
       A runtime Module: `module["main"](*inputs)`.
@@ -83,10 +90,12 @@ def compile(
     """
     if stop_after is not None and stop_after not in STAGES:
         raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}")
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
     if not isinstance(target, Target):
         target = Target(target)
     observed = dump_ir is not None or keep_ir or stop_after is not None
-    slot = None if observed else reuse.find_slot(model, target, shapes, opt_level, cache)
+    slot = None if observed else reuse.find_slot(model, target, shapes, opt_level, cache, precision)
     if slot is not None:
         start = time.perf_counter()
         artifact = slot.load()
@@ -95,7 +104,7 @@ def compile(
     from relayc.pipelines.build import build
     from relayc.pipelines.footprint import release_memory
 
-    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress)
+    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision)
     if not isinstance(built, Artifact):
         return built
     if slot is not None:

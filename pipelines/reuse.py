@@ -1,7 +1,8 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
-A key covers the model, the input shapes, the target with its features, the settings of the PassContext, the sources of relayc and the
-version of LLVM. What a user registers from outside (operators, compute rules, schedules) is not part of it: compile with cache=False.
+A key covers the model, the input shapes, the target with its features, the precision, the settings of the PassContext, the sources of
+relayc and the version of LLVM. What a user registers from outside (operators, compute rules, schedules) is not part of it: compile with
+cache=False.
 """
 
 import json
@@ -73,7 +74,12 @@ class Slot:
 
 
 def find_slot(
-    model: Any, target: Target, shapes: Mapping[str, Sequence[int]] | None, opt_level: int | None, wanted: bool | None
+    model: Any,
+    target: Target,
+    shapes: Mapping[str, Sequence[int]] | None,
+    opt_level: int | None,
+    wanted: bool | None,
+    precision: str,
 ) -> Slot | None:
     """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, or someone observes.
 
@@ -97,6 +103,7 @@ def find_slot(
         "shapes": extents,
         "target": [target.kind, target.mcpu, sorted(target.features), target.num_threads, target.l1_bytes, target.l2_bytes, target.emulate],
         "settings": settings,
+        "precision": precision,
         "sources": _source_digest(),
         "packages": {name: _version(name) for name in _PACKAGES},
     }

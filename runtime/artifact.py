@@ -113,6 +113,7 @@ class Artifact:
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
+      precision: what products and convolutions of f32 are computed in: "f32" or "bf16".
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
       uses_tiles: whether the code uses AMX tiles, for whose registers a process must ask.
       code: the machine code as object files; None where `functions` are not made of them (runtime.objects.can_load).
@@ -129,6 +130,7 @@ class Artifact:
     ir: Mapping[str, str] = field(default_factory=dict)
     stats: Mapping[str, float] = field(default_factory=dict)
     target: str = "cpu"
+    precision: str = "f32"
     lacking: tuple[str, ...] = ()
     uses_tiles: bool = False
     code: ObjectCode | None = None

@@ -251,7 +251,7 @@ def _write(handle: int, artifact: Artifact, code: ObjectCode, origin: Origin) ->
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
-        if field.name in ("inputs", "outputs", "kernels", "steps", "arena_bytes", "target", "uses_tiles")
+        if field.name in ("inputs", "outputs", "kernels", "steps", "arena_bytes", "target", "uses_tiles", "precision")
     }
     meta = {
         "source": origin.source,
@@ -323,6 +323,7 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
         "arena_bytes": program["arena_bytes"],
         "target": program["target"],
         "uses_tiles": program["uses_tiles"],
+        "precision": program["precision"],
     }
 
 

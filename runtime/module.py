@@ -176,6 +176,7 @@ class Module:
       ir: text of the stages that were kept ("relay", "te", "tir", "llvm").
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
+      precision: what products and convolutions of f32 are computed in: "f32" or "bf16" (rounded operands, sums in f32).
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
         the program can be looked at, and kept in the cache for machines that have them.
     """
@@ -194,6 +195,7 @@ class Module:
         self.ir: Mapping[str, str] = _Texts(artifact.ir)
         self.stats = dict(artifact.stats)
         self.target = artifact.target
+        self.precision = artifact.precision
         self.lacking = artifact.lacking
         if artifact.uses_tiles and not self.lacking:
             request_tiles()

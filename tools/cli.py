@@ -25,11 +25,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text
 from relayc.tools import cache, opt
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
-from relayc.tools.reference import ATOL, RTOL, compare, run_onnxruntime
+from relayc.tools.reference import ATOL, BF16_SHARE, RTOL, compare, run_onnxruntime
 from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table
 
 
@@ -73,6 +74,7 @@ def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
         set_num_threads(arguments.threads)
     shapes = dict(arguments.shape)
     options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
+    options |= {"precision": arguments.precision}
     return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, **{**options, **changes})
 
 
@@ -90,6 +92,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
     outputs = module.run(inputs)
     console.print(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s")
+    _print_precision(module, arguments, console)
     for spec in module.outputs:
         console.print(f"output {spec.name}: {spec}", markup=False)
     if arguments.outputs is not None:
@@ -99,7 +102,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.profile or arguments.json is not None:
         _print_profile(module, inputs, arguments, console)
     if arguments.check:
-        _check(arguments.model, inputs, outputs, console)
+        _check(arguments.model, module.precision, inputs, outputs, console)
 
 
 def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
@@ -119,6 +122,13 @@ def _sum_text(profile: Profile) -> str:
     return f"{profile.seconds * 1e3:.3f} ms in kernels, {profile.latency * 1e3:.3f} ms a call"
 
 
+def _print_precision(module: Module, arguments: argparse.Namespace, console: Console) -> None:
+    """Says what was computed in where that was asked for."""
+    if arguments.precision != "f32":
+        why = "" if module.precision == arguments.precision else f": the target has no instructions for {arguments.precision}"
+        console.print(f"precision {module.precision}{why}")
+
+
 def _print_latency(module: Module, inputs: dict[str, np.ndarray], repeat: int, console: Console) -> None:
     seconds = []
     for _ in range(repeat):
@@ -128,14 +138,15 @@ def _print_latency(module: Module, inputs: dict[str, np.ndarray], repeat: int, c
     console.print(f"latency: median {statistics.median(seconds):.3f} ms, least {min(seconds):.3f} ms, {repeat} runs")
 
 
-def _check(model: Path, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], console: Console) -> None:
+def _check(model: Path, precision: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], console: Console) -> None:
     try:
         reference = run_onnxruntime(model, inputs)
     except ModuleNotFoundError as error:
         raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
-    found = compare(outputs, reference)
+    found = compare(outputs, reference, precision)
     if not found.agrees:
-        raise CommandError(f"results differ from ONNX Runtime by up to {found.difference:.3g} (allowed: rtol {RTOL:g}, atol {ATOL:g})")
+        allowed = f"rtol {RTOL:g}, atol {ATOL:g}" if precision == "f32" else f"{BF16_SHARE:g} of the root mean square"
+        raise CommandError(f"results differ from ONNX Runtime by up to {found.difference:.3g} (allowed: {allowed})")
     console.print(f"agrees with ONNX Runtime: largest difference {found.difference:.3g}")
 
 
@@ -148,6 +159,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
     for kind, specs in (("input", module.inputs), ("output", module.outputs)):
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
+    _print_precision(module, arguments, console)
     profile = None if module.lacking else module.profile(_inputs(module, arguments))
     console.print(stage_table(module.stats), "", kernel_table(module.step_kernels, profile), sep="\n")
     if profile is None:
@@ -177,6 +189,8 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
     target = "CPU to compile for, such as 'cpu -mcpu=x86-64-v3 -mattr=-fma' (default cpu: this one)"
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
+    precision = "bf16: round the operands of products and convolutions to it, where the CPU has instructions for that (default f32)"
+    parser.add_argument("--precision", choices=PRECISIONS, default="f32", help=precision)
     parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="optimisation level (default 3)")
     parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
     parser.add_argument("--no-cache", action="store_true", help="compile, and keep nothing in the on-disk cache")

@@ -15,6 +15,7 @@ from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.simplify_expr import simplify_expr
 from relayc.pipelines.graph.simplify_inference import simplify_inference
 from relayc.pipelines.graph.sink_reshapes import sink_reshapes
+from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
 from relayc.pipelines.graph.winograd import winograd
 from relayc.pipelines.passes import Sequential, register_pass
 
@@ -35,6 +36,7 @@ __all__ = [
     "simplify_expr",
     "simplify_inference",
     "sink_reshapes",
+    "to_mixed_precision",
     "winograd",
 ]
 
@@ -64,6 +66,7 @@ def graph_pipeline() -> Sequential:
         eliminate_common_subexpr,
         dead_code_elimination,
         fuse_ops,
+        to_mixed_precision,
     ]
     return Sequential(passes, name="GraphPipeline")
 

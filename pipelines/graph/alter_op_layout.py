@@ -34,7 +34,9 @@ PLAIN, LAST = "NCHW", "NHWC"
 PAGE = 4096
 """Bytes; planes that are a multiple apart fall in the same few sets of the cache."""
 
-config_option("relay.AlterOpLayout.block", int, 0, "channels in a block; 0 is the lanes of the target's f32 vector")
+config_option(
+    "relay.AlterOpLayout.block", int, 0, "channels in a block; 0 is the lanes of the target's vector, of bf16 where that is asked for"
+)
 
 
 def _type(value: ir.Value) -> TensorType:
@@ -343,6 +345,8 @@ class _Rewriter:
 def alter_op_layout(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Regions of 2-D convolutions work on channels in blocks, or channels last."""
     target = ctx.get("target") or Target("cpu")
-    size = ctx.get("relay.AlterOpLayout.block") or target.vector_bytes // 4
+    # In bf16 a block is what a line of an AMX tile takes.
+    bits = 16 if ctx.get("relay.ToMixedPrecision.precision") == "bf16" else 32
+    size = ctx.get("relay.AlterOpLayout.block") or target.lanes(bits)
     for block in graph_blocks(func):
         _Rewriter(block, size).run()

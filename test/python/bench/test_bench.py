@@ -15,6 +15,7 @@ from relayc.bench.measure import Result, job_of
 from relayc.bench.models import find_models, make_case
 from relayc.bench.ops import SETS, Conv, Gemm, find_operations, model_of
 from relayc.bench.worker import EngineError, EngineProcess
+from relayc.pipelines.target import Target
 from relayc.runtime import Peak
 
 PEERS = [name for name in ("ort", "openvino") if ENGINES[name].is_installed]
@@ -85,6 +86,15 @@ def test_a_given_shape_is_that_of_the_run(model, tmp_path, capsys, calm):
     found = json.loads(file.read_text())
     assert found["arguments"]["shape"] == [["x", [2, 5, 3]]]
     assert found["results"][0]["facts"]["flops"] == 2 * 2 * 5 * 3  # an addition and an absolute value for each element
+
+
+@pytest.mark.skipif("ort" not in PEERS, reason="ONNX Runtime is not installed")
+def test_the_precision_that_each_engine_computes_in_is_told(model, tmp_path, capsys, calm):
+    file = tmp_path / "out.json"
+    code, out, _ = run(capsys, "latency", "--models", model, "--engines", "relayc,ort", *QUICK, "--precision", "bf16", "--json", str(file))
+    assert code == 0 and "bf16 asked for" in out
+    computed = {record["engine"]: record["facts"]["precision"] for record in json.loads(file.read_text())["results"]}
+    assert computed == {"relayc": "bf16" if Target().has_bf16 else "f32", "ort": "f32"}
 
 
 def test_an_engine_that_fails_is_named_with_its_reason(tmp_path, capsys, calm):

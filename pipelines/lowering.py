@@ -52,3 +52,12 @@ def expand_math(mod: IRModule, ctx: PassContext) -> IRModule:
 
     expand(mod.module)
     return mod
+
+
+@module_pass(opt_level=0, name="EmulateInstructions", stage="llvm")
+def emulate_instructions(mod: IRModule, ctx: PassContext) -> IRModule:
+    """AMX tiles and AVX512-BF16 dot products become ordinary loops and vectors (pipelines.codegen.emulate_x86)."""
+    from relayc.pipelines.codegen.emulate_x86 import emulate_x86
+
+    emulate_x86(mod.module)
+    return mod

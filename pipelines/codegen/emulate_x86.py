@@ -23,17 +23,19 @@ def emulate_x86(module: ir.Module) -> None:
         ops: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in _EXPANSIONS or op.name == "scf.for":
+            if op.name in (*_EXPANSIONS, _MULTIPLY, "scf.for"):
                 ops.append(op)
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-        for op in ops:
+        # Whether an operation is the only one to read an operand, which it may then write to.
+        alone = [[len(list(operand.uses)) == 1 for operand in op.operands] for op in ops]
+        for op, mine in zip(ops, alone, strict=True):
             with op.location, ir.InsertionPoint(op):
                 if op.name == "scf.for":
-                    _carry_buffers(op)
+                    _carry_buffers(op, mine)
                     continue
-                value = _EXPANSIONS[op.name](op)
+                value = _tile_mulf(op, mine[2]) if op.name == _MULTIPLY else _EXPANSIONS[op.name](op)
                 if value is not None:
                     op.results[0].replace_all_uses_with(value)
                 op.erase()
@@ -77,22 +79,21 @@ def _set_row(value: Value, buffer: Value, row: Value) -> None:
     emit.create("vector.store", [], [value, buffer, row, emit.index_constant(0)])
 
 
-def _own(value: Value) -> Value:
-    """A buffer with a tile's contents that may be written to: the tile's own where nothing else reads it."""
-    if len(list(value.uses)) == 1:
-        return value
+def _copy(value: Value) -> Value:
+    """Another buffer with the contents of a tile."""
     copy = _buffer((*value.type.shape, value.type.element_type))
     with _rows(copy.type.shape[0]) as row:
         _set_row(_row(value, row), copy, row)
     return copy
 
 
-def _carry_buffers(loop: ir.Operation) -> None:
-    """Makes a loop that carries tiles carry their buffers."""
+def _carry_buffers(loop: ir.Operation, alone: Sequence[bool]) -> None:
+    """Makes a loop that carries tiles carry their buffers; `alone` says of each operand whether nothing else reads it."""
     arguments = list(loop.regions[0].blocks[0].arguments)[1:]
     for i, (argument, result) in enumerate(zip(arguments, loop.results, strict=True)):
         if _shape(argument.type) is not None:
-            buffer = _own(loop.operands[3 + i])
+            initial = loop.operands[3 + i]
+            buffer = initial if alone[3 + i] else _copy(initial)
             loop.operands[3 + i] = buffer
             argument.set_type(buffer.type)
             result.set_type(buffer.type)
@@ -125,9 +126,10 @@ def _tile_store(op: ir.Operation) -> None:
         emit.create("vector.store", [], [_row(tile, row), target, _place(index, row, stride)])
 
 
-def _tile_mulf(op: ir.Operation) -> Value:
+def _tile_mulf(op: ir.Operation, alone: bool) -> Value:
+    """Works on the buffer of the sum where nothing else reads that."""
     a, b, total = op.operands
-    total = _own(total)
+    total = total if alone else _copy(total)
     with _rows(total.type.shape[0]) as row:
         pair = Var(0, b.type.shape[0] - 1, name="pair")
         with emit.for_loop(0, b.type.shape[0], 1, pair, [_row(total, row)]) as loop:
@@ -163,10 +165,10 @@ def _dot(a: Sequence[Value], b: Sequence[Value], total: Value) -> Value:
     return total
 
 
+_MULTIPLY = "x86.amx.tile_mulf"
 _EXPANSIONS: dict[str, Callable[[ir.Operation], Value | None]] = {
     "x86.amx.tile_zero": _tile_zero,
     "x86.amx.tile_load": _tile_load,
     "x86.amx.tile_store": _tile_store,
-    "x86.amx.tile_mulf": _tile_mulf,
     "x86.avx512.dot": _dot_product,
 }

@@ -2,6 +2,7 @@
 
 # isort: off
 from relayc.pipelines.schedule import amx as amx
+from relayc.pipelines.schedule import dot as dot
 from relayc.pipelines.schedule import roles as roles
 from relayc.pipelines.schedule import channel_window as channel_window
 from relayc.pipelines.schedule import tile_transform as tile_transform

@@ -6,115 +6,53 @@ two tiles need one line a cycle. Operands are laid out by `pairs`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction, match
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index
-from relayc.pipelines.schedule.pairs import COLUMNS, MAX_STEP, Layout, is_bf16, layouts, memory_of
-from relayc.pipelines.schedule.pairs_nest import Block, PairsNest, Values, tile_rows
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled, is_param
+from relayc.pipelines.schedule.pairs import COLUMNS, Block, tile_rows
+from relayc.pipelines.schedule.pairs_nest import PairsNest, Values
+from relayc.pipelines.schedule.pairs_plan import Instructions, best_plan, column_tiles
+from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled
 from relayc.pipelines.target import Target
 
 Value = ir.Value
 
 MAX_ROWS = 16
 """Rows of a tile register."""
+MAX_STEP = 32
+"""Reduction steps of a multiplication: bf16 elements in the 64 bytes of a row."""
 SUMS = 4
 """Tile registers that hold sums, of eight."""
-MULTIPLY_CYCLES = 16
-"""Cycles from one tile multiplication to the next (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX)."""
+CYCLES = 16
+"""From one multiplication to the next (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX)."""
+
+
+def _block(rows: int, outer: int, columns: int) -> Block:
+    height = tile_rows(rows, MAX_ROWS)
+    tiles, wide = -(-rows // height) * outer, column_tiles(columns)
+    if wide == 1:
+        return Block(height, min(SUMS, tiles), 1)
+    if tiles == 1:
+        return Block(height, 1, min(SUMS, wide))
+    return Block(height, 2, 2)
+
+
+TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES)
 
 
 def schedule_amx(kernel: Kernel, target: Target) -> Scheduled | None:
     """Schedules a bf16 contraction with an elementwise epilogue on a CPU with AMX; None for any other kernel or CPU."""
     if not (target.has("amx-tile") and target.has("amx-bf16")):
         return None
-    plans = [plan for c in match(kernel) if (plan := best_plan(kernel, c)) is not None]
-    if not plans:
+    plan = best_plan(kernel, TILES)
+    if plan is None or plan.cycles >= plan.vector_cycles:
         return None
-    plan = min(plans, key=lambda p: p.cycles)
-    if plan.cycles >= plan.vector_cycles:
-        return None
-    tiles = Tiles(plan.block, plan.layout.step)
-    return PairsNest(kernel, plan.contraction, plan.layout, plan.block, tiles, plan.cycles, target).emit()
+    return PairsNest(kernel, plan, Tiles(plan.block, plan.layout.step), target).emit()
 
 
 STRATEGIES.append(schedule_amx)
-
-
-@dataclass
-class Plan:
-    """A way to run a contraction, and about how many cycles it takes on one core."""
-
-    contraction: Contraction
-    layout: Layout
-    block: Block
-    cycles: float
-
-    @property
-    def vector_cycles(self) -> float:
-        """Cycles of the same work on f32 vectors: two multiply-adds of 16 lanes a cycle."""
-        c = self.contraction
-        work = c.depth * c.column_extent
-        for v in c.batch:
-            work *= v.high + 1
-        for _, extent in c.rows:
-            work *= extent
-        return work / 32
-
-
-def best_plan(kernel: Kernel, contraction: Contraction) -> Plan | None:
-    """The plan of fewest cycles in the roles of a contraction, None where tiles do not fit it."""
-    if not is_bf16(contraction) or any(memory_of(o.node) is None for o in (contraction.a, contraction.b)):
-        return None
-    b = contraction.b.node
-    packed = b.kind == "arg" and is_param(kernel, b.position)
-    plans = [_plan(contraction, layout, packed) for layout in layouts(contraction, MAX_STEP)]
-    return min((p for p in plans if p is not None), key=lambda p: p.cycles, default=None)
-
-
-def _plan(contraction: Contraction, layout: Layout, packed: bool) -> Plan | None:
-    c = contraction
-    rows = layout.row_groups(c)
-    extent = rows[-1][1] if rows else 1
-    height = tile_rows(extent, MAX_ROWS)
-    row_tiles, column_tiles = -(-extent // height), -(-c.column_extent // COLUMNS)
-    outer = batches = 1
-    for _, n in rows[:-1]:
-        outer *= n
-    for v in c.batch:
-        batches *= v.high + 1
-    block = _block(height, row_tiles * outer, column_tiles)
-    covered = -(-column_tiles // block.column_tiles) * block.column_tiles
-    cycles = batches * outer * row_tiles * covered * layout.steps * MULTIPLY_CYCLES
-    cycles += _copy_cycles(c, layout)
-    if not packed:
-        if len(layout.inner) != 1:
-            return None  # pairs of several loops are made at compile time only
-        regular = c.b.offset.coefficient(c.column) == 1 or c.b.offset.coefficient(layout.inner[0]) == 1
-        cycles += batches * layout.depth * covered * COLUMNS * (1 / 16 if regular else 1)
-    results = batches * outer * extent * c.column_extent
-    cycles += results * (1 / 12 if c.store_stride(c.column) == 1 else 1 / 6)
-    return Plan(c, layout, block, cycles)
-
-
-def _block(height: int, row_tiles: int, column_tiles: int) -> Block:
-    if column_tiles == 1:
-        return Block(height, min(SUMS, row_tiles), 1)
-    if row_tiles == 1:
-        return Block(height, 1, min(SUMS, column_tiles))
-    return Block(height, 2, 2)
-
-
-def _copy_cycles(contraction: Contraction, layout: Layout) -> float:
-    if layout.copy is None:
-        return 0
-    offset = contraction.a.offset
-    contiguous = offset.coefficient(layout.inner[-1]) == 1
-    return layout.copied * (1 / 16 if contiguous else 1 / 4)
 
 
 class Tiles:
@@ -131,14 +69,11 @@ class Tiles:
     def begin(self) -> Values:
         return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
 
-    def step(self, a: Sequence[tuple[Value, Index]], stride: int, b: Sequence[tuple[Value, Index]], sums: Values) -> Values:
-        rows = [self._load(self.a_type, buffer, at, stride) for buffer, at in a]
-        columns = [self._load(self.b_type, buffer, at, 2 * COLUMNS) for buffer, at in b]
-        pairs = [(row, column) for row in rows for column in columns]
-        return [
-            emit.create("x86.amx.tile_mulf", [self.sum_type], [row, column, total])
-            for (row, column), total in zip(pairs, sums, strict=True)
-        ]
+    def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
+        left = [self._load(self.a_type, a, at, stride) for at in rows]
+        right = [self._load(self.b_type, b, at, 2 * COLUMNS) for at in columns]
+        pairs = [(x, y) for x in left for y in right]
+        return [emit.create("x86.amx.tile_mulf", [self.sum_type], [x, y, total]) for (x, y), total in zip(pairs, sums, strict=True)]
 
     def _load(self, type_: ir.Type, buffer: Value, at: Index, stride: int) -> Value:
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}

@@ -19,8 +19,30 @@ from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
 
 COLUMNS = 16
 """Columns of a block of B: f32 sums in 64 bytes, a row of a tile."""
-MAX_STEP = 32
-"""Reduction steps that 64 bytes of bf16 hold: the most that one tile multiplication takes."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tunable numbers: rows of a tile, row tiles and blocks of COLUMNS columns of a block of sums."""
+
+    rows: int
+    row_tiles: int
+    column_tiles: int
+
+    @property
+    def width(self) -> int:
+        """Columns of a block of sums."""
+        return self.column_tiles * COLUMNS
+
+    @property
+    def size(self) -> int:
+        """Sums of a block."""
+        return self.row_tiles * self.rows * self.width
+
+
+def tile_rows(extent: int, most: int) -> int:
+    """Rows of a tile: the fewest tiles of at most `most` rows, as low as they can be."""
+    return -(-extent // -(-extent // most))
 
 
 def is_bf16(contraction: Contraction) -> bool:

@@ -6,18 +6,18 @@ late, and only rows that are new are stored.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Protocol
 
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.pairs import COLUMNS, Layout, pack_pairs, packed_shape, packing_name
+from relayc.pipelines.schedule.microkernel import column_vectors, store_across
+from relayc.pipelines.schedule.pairs import COLUMNS, pack_pairs, packed_shape, packing_name
 from relayc.pipelines.schedule.pairs_copy import TASKS, ColumnsCopy, RowsCopy, below, clamped, leading, packed_offset, when
+from relayc.pipelines.schedule.pairs_plan import Plan
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
 from relayc.pipelines.target import Target
 
@@ -31,25 +31,6 @@ LINE = 64
 """Bytes that copies of operands are aligned to."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """Tunable numbers: rows of a tile, row tiles and blocks of COLUMNS columns of a block of sums."""
-
-    rows: int
-    row_tiles: int
-    column_tiles: int
-
-    @property
-    def width(self) -> int:
-        """Columns of a block of sums."""
-        return self.column_tiles * COLUMNS
-
-    @property
-    def size(self) -> int:
-        """Sums of a block."""
-        return self.row_tiles * self.rows * self.width
-
-
 class BlockKernel(Protocol):
     """What an instruction set does: sums held in registers across the reduction loops."""
 
@@ -58,33 +39,21 @@ class BlockKernel(Protocol):
     def begin(self) -> Values:
         """The sums before the first step."""
 
-    def step(self, a: Sequence[tuple[Value, Index]], stride: int, b: Sequence[tuple[Value, Index]], sums: Values) -> Values:
-        """The sums after one more instruction in depth; `a` and `b` are where row tiles (rows apart by `stride`) and columns begin."""
+    def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
+        """The sums after one more instruction in depth; `rows` are where row tiles begin in `a` (rows apart by `stride`), `columns` where
+        blocks of columns do in `b`."""
 
     def end(self, sums: Values, scratch: Value) -> None:
         """Stores the sums row by row."""
 
 
-def tile_rows(extent: int, most: int) -> int:
-    """Rows of a tile: the fewest tiles of at most `most` rows, as low as they can be."""
-    return -(-extent // -(-extent // most))
-
-
 class PairsNest:
     """Emits one contraction kernel."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        contraction: Contraction,
-        layout: Layout,
-        block: Block,
-        instructions: BlockKernel,
-        cycles: float,
-        target: Target,
-    ) -> None:
+    def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target) -> None:
+        contraction, layout, block = plan.contraction, plan.layout, plan.block
         self.kernel, self.c, self.layout, self.block, self.instructions = kernel, contraction, layout, block, instructions
-        self.parallel = cycles >= GRAIN
+        self.parallel = plan.cycles >= GRAIN
         self.lanes = target.lanes(32)
         self.rows = layout.row_groups(contraction)
         self.blocks = -(-contraction.column_extent // block.width) * block.column_tiles
@@ -232,13 +201,11 @@ class PairsNest:
 
     def _step(self, points: Sequence[Point], at: Index, sums: Values) -> Values:
         c, layout = self.c, self.layout
-        rows = [(self.a, _substitute(layout.offset, p) + at) for p in points]
+        rows = [_substitute(layout.offset, p) + at for p in points]
         first = points[0][self.column_block] * self.block.column_tiles
-        columns = [
-            (self.b, packed_offset(c, layout, self.blocks, points[0], first + j) + at * COLUMNS) for j in range(self.block.column_tiles)
-        ]
+        columns = [packed_offset(c, layout, self.blocks, points[0], first + j) + at * COLUMNS for j in range(self.block.column_tiles)]
         stride = layout.offset.coefficient(self.row) if self.row is not None else layout.step
-        return self.instructions.step(rows, stride, columns, sums)
+        return self.instructions.step(self.a, rows, stride, self.b, columns, sums)
 
     # ---- epilogue
 
@@ -264,13 +231,7 @@ class PairsNest:
         if len(self.c.columns) > 1:
             while self.c.columns[-1][1] % lanes:
                 lanes //= 2
-        found, start = [], 0
-        while start < count:
-            while lanes > count - start:
-                lanes //= 2
-            found.append((start, lanes))
-            start += lanes
-        return found
+        return column_vectors(count, lanes)
 
     def _rows(self, tile: Index, point: Point, old: Index, count: int) -> None:
         """The epilogue of `count` columns of a row tile, without its first `old` rows."""
@@ -296,7 +257,7 @@ class PairsNest:
                             self.evaluator.store(value, self.output, offset)
                         continue
                     base = found[0][1] - Index(0, {lane: found[0][1].coefficient(lane)})
-                    store_transposed([value for value, _ in found], self.output, base, found[0][1].coefficient(lane), lanes)
+                    store_across([value for value, _ in found], self.output, base, found[0][1].coefficient(lane), lanes)
 
         if not transposed:
             by_row()
@@ -339,22 +300,3 @@ def _substitute(offset: Index, point: Point) -> Index:
 
 def _view(workspace: Value, start: int, size: int) -> Value:
     return emit.create("memref.view", [ir.MemRefType.get([size], ir.BF16Type.get())], [workspace, emit.index_constant(start)])
-
-
-def store_transposed(values: Sequence[Value], buffer: Value, base: Index, stride: int, lanes: int) -> None:
-    """Stores rows of lanes so that each lane's values, neighbours in memory along the rows, go out as vectors."""
-    for first in range(0, len(values), lanes):
-        group = [emit.broadcast(v, lanes) for v in values[first : first + lanes]]
-        columns = emit.transpose(group + [group[-1]] * (lanes - len(group)))
-        for k, column in enumerate(columns):
-            begin, width = 0, lanes
-            while begin < len(group):
-                while width > len(group) - begin:
-                    width //= 2
-                part = column
-                if width < lanes:
-                    type_ = emit.vector_of(width, column.type.element_type)
-                    mask = {"mask": ir.DenseI64ArrayAttr.get(list(range(begin, begin + width)))}
-                    part = emit.create("vector.shuffle", [type_], [column, column], mask)
-                emit.create("vector.store", [], [part, buffer, emit.materialize(base + k * stride + first + begin)])
-                begin += width

@@ -1,5 +1,5 @@
-"""Numerics of bf16 contractions on AMX tiles, whose instructions are emulated where the machine lacks them, against exact sums with
-rigorous bounds; and the machine code for a CPU that has them."""
+"""Numerics of bf16 contractions on AMX tiles and AVX512-BF16 dot products, emulated where the machine lacks them, against exact sums with
+rigorous bounds; and the machine code for CPUs that have them."""
 
 import itertools
 import re
@@ -11,7 +11,7 @@ from oracle import values
 from support import Const, program
 
 from relayc.pipelines.driver import compile
-from relayc.pipelines.schedule import amx
+from relayc.pipelines.schedule.pairs_plan import Plan
 from relayc.pipelines.target import Target
 from relayc.runtime import Module
 
@@ -19,11 +19,19 @@ BF16 = {"dtype": "bfloat16", "out_dtype": "float32"}
 FORMS = list(itertools.product([False, True], repeat=2))
 
 
-@pytest.fixture
-def tiles(monkeypatch) -> Target:
-    """A target with AMX on which tiles are used wherever they can be, however small the kernel."""
-    monkeypatch.setattr(amx.Plan, "vector_cycles", property(lambda self: float("inf")))
-    return Target("cpu", mcpu="sapphirerapids", emulate=True, num_threads=2)
+LACKING = {"tiles": "", "dots": "-amx-tile"}
+"""What a CPU of 2023 lacks for its bf16 contractions to run on these."""
+
+
+@pytest.fixture(params=LACKING)
+def target(request, monkeypatch) -> Target:
+    """A target whose bf16 instructions are used wherever they can be, however small the kernel."""
+    monkeypatch.setattr(Plan, "vector_cycles", property(lambda self: float("inf")))
+    return _server(request.param, emulate=True)
+
+
+def _server(kind: str, emulate: bool = False) -> Target:
+    return Target("cpu", mcpu="sapphirerapids", features=LACKING[kind] or None, emulate=emulate, num_threads=2)
 
 
 PRODUCTS = {
@@ -38,17 +46,17 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize("shapes", PRODUCTS)
-def test_products_in_every_transposition(shapes, tiles):
+def test_products(shapes, target):
     constants = itertools.cycle(["b", "", "b", "a", ""])
-    forms = [(s, a, b, next(constants)) for s in PRODUCTS[shapes] for a, b in FORMS]
-    check([matrix_product(*s, transpose_a=a, transpose_b=b, constant=c, **BF16) for s, a, b, c in forms], target=tiles)
+    forms = [(s, *FORMS[(i + j) % 4], next(constants)) for i, s in enumerate(PRODUCTS[shapes]) for j in (0, 1)]
+    check([matrix_product(*s, transpose_a=a, transpose_b=b, constant=c, **BF16) for s, a, b, c in forms], target=target)
 
 
 @pytest.mark.parametrize(("left", "right"), [(3, 3), (1, 5), (5, 1)])
-def test_batches_in_every_transposition(left, right, tiles):
+def test_batches_in_every_transposition(left, right, target):
     shape = (33, 66, 40)
     cases = [batch_product(left, right, *shape, transpose_a=a, transpose_b=b, **BF16) for a, b in FORMS]
-    check([*cases, batch_product(left, right, 7, 13, 11, constant=True, **BF16)], target=tiles)
+    check([*cases, batch_product(left, right, 7, 13, 11, constant=True, **BF16)], target=target)
 
 
 PLANES = {
@@ -80,24 +88,24 @@ PLANES = {
 
 
 @pytest.mark.parametrize("case", PLANES)
-def test_convolutions(case, tiles):
+def test_convolutions(case, target):
     cases = [convolution(x, w, **attrs, **BF16) for x, w, attrs in PLANES[case]]
     x, w, attrs = PLANES[case][0]
-    check([*cases, convolution(x, w, constant=False, **attrs, **BF16)], target=tiles)
+    check([*cases, convolution(x, w, constant=False, **attrs, **BF16)], target=target)
 
 
-def test_lines_and_volumes(tiles):
+def test_lines_and_volumes(target):
     cases = [
         ((1, 80, 50), (64, 80, 3), {"pads": (1, 1)}),
         ((2, 6, 20), (9, 2, 3), {"groups": 3, "dilation": (4,)}),
         ((1, 1, 400), (16, 1, 10), {"strides": (5,)}),
         ((1, 16, 4, 9, 9), (32, 16, 1, 3, 3), {"pads": (0, 1, 1, 0, 1, 1)}),
     ]
-    check([convolution(x, w, **attrs, **BF16) for x, w, attrs in cases], target=tiles)
+    check([convolution(x, w, **attrs, **BF16) for x, w, attrs in cases], target=target)
 
 
 @pytest.mark.parametrize("out_dtype", ["float32", "bfloat16"])
-def test_what_follows_is_computed_on_the_sums(out_dtype, tiles):
+def test_what_follows_is_computed_on_the_sums(out_dtype, target):
     cases: list[Case] = []
     for rows, depth, columns in [(1, 64, 100), (33, 34, 17), (97, 131, 89)]:
         base = matrix_product(rows, depth, columns, transpose_b=True, constant="b", dtype="bfloat16", out_dtype=out_dtype)
@@ -105,35 +113,49 @@ def test_what_follows_is_computed_on_the_sums(out_dtype, tiles):
         if out_dtype == "float32":
             bias, residual = Const(values((columns,), seed=2)), values((rows, columns), seed=4)
             cases += [base.plus(bias).then("nn.relu", lambda v: np.maximum(v, 0)), base.plus(bias).plus(residual)]
-    check(cases, target=tiles)
+    check(cases, target=target)
 
 
 def _compiled(case: Case, target: Target) -> Module:
     return compile(program(lambda *v: [case.body(*v)], case.arrays), target=target, cache=False, keep_ir=True)
 
 
-def test_tiles_are_chosen_where_they_are_fast():
-    target = Target("cpu", mcpu="sapphirerapids", num_threads=2)
+@pytest.mark.parametrize(("kind", "operation"), [("tiles", "x86.amx.tile_mulf"), ("dots", "x86.avx512.dot")])
+def test_chosen_where_they_are_fast(kind, operation):
+    target = _server(kind)
     fits = [matrix_product(128, 256, 128, constant="b", **BF16), convolution((1, 64, 28, 28), (64, 64, 3, 3), **BF16)]
     others = [matrix_product(128, 256, 128, constant="b"), convolution((1, 32, 28, 28), (32, 1, 3, 3), groups=32, **BF16)]
     for cases, wanted in ((fits, True), (others, False)):
         for case in cases:
-            assert ("x86.amx.tile_mulf" in _compiled(case, target).ir["tir"]) == wanted, case.name
-    without = Target(target, features="-amx-bf16")
-    assert "x86.amx" not in _compiled(fits[0], without).ir["tir"]
+            assert (operation in _compiled(case, target).ir["tir"]) == wanted, case.name
+    without = Target(target, features="-amx-tile,-avx512bf16")
+    assert "x86." not in _compiled(fits[0], without).ir["tir"]
+
+
+def _body_with(instruction: str, module: Module) -> str:
+    """The machine code of the one function that has an instruction."""
+    bodies = [body for body in re.split(r"\n(?=[^\s].*:\n)", module.assembly()) if instruction in body]
+    assert len(bodies) == 1
+    return bodies[0]
 
 
 @pytest.mark.parametrize("case", [matrix_product(96, 256, 100, constant="b", **BF16), convolution((1, 64, 20, 20), (64, 64, 3, 3), **BF16)])
 def test_machine_code_keeps_sums_in_tiles(case):
     """Four loads for four multiplications, one configuration of the tiles for a function, and no tile in memory but the four results."""
     pytest.importorskip("iced_x86")
-    text = _compiled(case, Target("cpu", mcpu="sapphirerapids", num_threads=2)).assembly()
-    bodies = [body for body in re.split(r"\n(?=[^\s].*:\n)", text) if "tdpbf16ps" in body]
-    assert len(bodies) == 1
-    counts = {
-        name: len(re.findall(rf"\b{name}\b", bodies[0])) for name in ("ldtilecfg", "tileloadd", "tdpbf16ps", "tilestored", "tilezero")
-    }
+    body = _body_with("tdpbf16ps", _compiled(case, _server("tiles")))
+    counts = {name: len(re.findall(rf"\b{name}\b", body)) for name in ("ldtilecfg", "tileloadd", "tdpbf16ps", "tilestored", "tilezero")}
     assert counts["ldtilecfg"] == 1
     assert counts["tdpbf16ps"] == counts["tileloadd"] > 0
     assert counts["tilestored"] == counts["tilezero"] == 4
-    assert not re.search(r"tileloadd .*%rsp", bodies[0])
+    assert not re.search(r"tileloadd .*%rsp", body)
+
+
+def test_machine_code_keeps_sums_in_vector_registers():
+    """In the loop of the dot products nothing goes to the stack or is converted."""
+    pytest.importorskip("iced_x86")
+    body = _body_with("vdpbf16ps", _compiled(matrix_product(96, 256, 100, constant="b", **BF16), _server("dots")))
+    lines = body.splitlines()
+    at = [i for i, line in enumerate(lines) if "vdpbf16ps" in line]
+    loop = "\n".join(lines[at[0] : at[-1] + 1])
+    assert not re.search(r"%rsp|cvt|vpsll|vpmovzx", loop)

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # its stubs are a package of their own
 from rich.console import Console
 
 from relayc.bench.compilation import compilation_table, measure_compilation
@@ -28,7 +27,7 @@ from relayc.bench.report import write_json
 from relayc.pipelines.target import usable_cpus
 from relayc.runtime import Peak
 from relayc.tools.cli import make_console
-from relayc.tools.inputs import parse_shape
+from relayc.tools.inputs import parse_seed, parse_shape
 
 BUSY = 0.5
 """Load average from which a warning says that measurements are disturbed."""
@@ -155,7 +154,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 def _add_rounds(parser: argparse.ArgumentParser, figure: str) -> None:
     parser.add_argument("--rounds", type=_count, default=5, metavar="N", help="turns of each engine (default 5)")
     parser.add_argument("--runs", type=_count, metavar="N", help="calls a round (default: as many as fit in 0.3 s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the inputs (default 0)")
+    parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
     parser.add_argument("--plot", type=Path, metavar="OUT.png", help=figure)
 
 
@@ -202,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("relayc.bench: interrupted", file=sys.stderr)
         return 130
-    except (OSError, ValueError, ModuleNotFoundError, DecodeError) as error:
+    except (OSError, ValueError, ModuleNotFoundError) as error:
         print(f"relayc.bench: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # its stubs are a package of their own
 
 import relayc
 from relayc.runtime import TensorSpec
@@ -90,7 +91,10 @@ def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: 
     Raises:
       ValueError: a shape does not fit the model, or an input is not a tensor of numbers.
     """
-    graph = onnx.load(path, load_external_data=False).graph
+    try:
+        graph = onnx.load(path, load_external_data=False).graph
+    except DecodeError as error:
+        raise ValueError(f"{path}: expected an ONNX model: {error}") from error
     initialised = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in initialised]
     symbols: dict[str, int] = {}

@@ -86,12 +86,14 @@ def compile(
       A runtime Module: `module["main"](*inputs)`.
 
     Raises:
-      ValueError: the model is invalid (OnnxError, RelayError), or an argument is.
+      ValueError, TypeError: the model is invalid (OnnxError, RelayError), or an argument is.
     """
     if stop_after is not None and stop_after not in STAGES:
         raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}")
     if precision not in PRECISIONS:
         raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise TypeError(f"shapes: expected a mapping of names of inputs, found {shapes!r}")
     if not isinstance(target, Target):
         target = Target(target)
     observed = dump_ir is not None or keep_ir or stop_after is not None

@@ -114,7 +114,7 @@ class PassContext:
       instruments: PassInstrument objects, called in this order around every pass.
 
     Raises:
-      ValueError, TypeError: an unknown config key or position, a value of the wrong type.
+      ValueError, TypeError: an unknown config key or position, a value of the wrong type, a negative level.
     """
 
     def __init__(
@@ -125,6 +125,11 @@ class PassContext:
         config: dict[str, Any] | None = None,
         instruments: Sequence[PassInstrument] = (),
     ) -> None:
+        if not isinstance(opt_level, int) or opt_level < 0:
+            raise ValueError(f"PassContext: expected an opt_level of 0 or more, found {opt_level!r}")
+        for name, passes in (("required_pass", required_pass), ("disabled_pass", disabled_pass)):
+            if isinstance(passes, str):
+                raise TypeError(f"PassContext: {name}: expected names of passes, found the text {passes!r}")
         self.opt_level = opt_level
         self.required_pass = frozenset(map(flag_of, required_pass))
         self.disabled_pass = frozenset(map(flag_of, disabled_pass))

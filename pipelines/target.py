@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from relayc.runtime.threads import checked_threads
 from relayc.runtime.tiles import tiles_supported
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -106,6 +107,8 @@ class Target:
         num_threads: int | None = None,
         emulate: bool | None = None,
     ) -> None:
+        if num_threads is not None:
+            num_threads = checked_threads(num_threads)
         if isinstance(kind, Target):
             base = kind
             mcpu, num_threads = mcpu or base.mcpu, num_threads or base.num_threads
@@ -115,11 +118,9 @@ class Target:
             name, options = _parse(kind)
             mcpu = mcpu or options.get("mcpu", "native")
             features = features if features is not None else options.get("mattr")
-            num_threads = num_threads or _count(options.get("num-threads"))
+            num_threads = num_threads or _threads(options.get("num-threads"))
             emulate = _flag(options.get("emulate")) if emulate is None else emulate
             known = _level(mcpu)
-        if num_threads is not None and num_threads < 1:
-            raise ValueError(f"target {name}: expected at least 1 thread, found {num_threads}")
         object.__setattr__(self, "kind", name)
         object.__setattr__(self, "mcpu", mcpu)
         object.__setattr__(self, "features", _apply(known, features))
@@ -235,6 +236,8 @@ def _cache_bytes(level: int, default: int) -> int:
 
 def _parse(text: str) -> tuple[str, dict[str, str]]:
     """A kind and its options, "cpu -mcpu=native" -> ("cpu", {"mcpu": "native"})."""
+    if not isinstance(text, str):
+        raise TypeError(f"target: expected a text or a Target, found {text!r}")
     words = text.split()
     if not words or words[0] not in ("cpu", "llvm"):
         raise ValueError(f"target {text!r}: expected the kind cpu, found {words[0] if words else 'nothing'}")
@@ -247,12 +250,12 @@ def _parse(text: str) -> tuple[str, dict[str, str]]:
     return "cpu", options
 
 
-def _count(text: str | None) -> int | None:
+def _threads(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdigit():
+    if not text.isdecimal():
         raise ValueError(f"target: expected a number of threads, found {text}")
-    return int(text)
+    return checked_threads(int(text))
 
 
 def _flag(text: str | None) -> bool:

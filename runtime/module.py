@@ -284,7 +284,7 @@ class Module:
         Raises:
           TypeError, ValueError: as a call of `main` does; `repeat` is less than 1.
         """
-        if repeat < 1:
+        if not isinstance(repeat, int) or repeat < 1:
             raise ValueError(f"repeat: expected at least 1, found {repeat}")
         main = self._functions["main"]
         arrays = main.check(self._in_order(inputs))

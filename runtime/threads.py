@@ -4,10 +4,13 @@ import ctypes
 import ctypes.util
 import functools
 import importlib.metadata
+import numbers
 import threading
 
 _FILES = ("libiomp5.so", "libiomp5.dylib", "libiomp5md.dll")
 _OTHERS = ("iomp5", "omp")
+_MOST_THREADS = 1 << 15
+"""What libiomp5 can start."""
 
 
 @functools.cache
@@ -43,16 +46,28 @@ _requested: int | None = None
 _state = _State()
 
 
+def checked_threads(count: int) -> int:
+    """`count` as it is.
+
+    Raises:
+      TypeError: it is not an integer.
+      ValueError: it is less than 1, or more than OpenMP can start.
+    """
+    if not isinstance(count, numbers.Integral) or isinstance(count, bool):
+        raise TypeError(f"expected a number of threads, found {count!r}")
+    if not 1 <= count <= _MOST_THREADS:
+        raise ValueError(f"expected 1 to {_MOST_THREADS} threads, found {count}")
+    return int(count)
+
+
 def set_num_threads(count: int) -> None:
     """Sets how many threads a call of a compiled function uses, for calls from every thread of the process.
 
     Raises:
-      ValueError: `count` is less than 1.
+      TypeError, ValueError: see `checked_threads`.
     """
     global _requested
-    if count < 1:
-        raise ValueError(f"expected at least 1 thread, found {count}")
-    _requested = count
+    _requested = checked_threads(count)
 
 
 def num_threads() -> int:

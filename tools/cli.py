@@ -29,7 +29,7 @@ from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text
 from relayc.tools import cache, opt
-from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
+from relayc.tools.inputs import load_inputs, parse_seed, parse_shape, random_inputs, save_outputs
 from relayc.tools.reference import ATOL, BF16_SHARE, RTOL, compare, run_onnxruntime
 from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table
 
@@ -184,7 +184,7 @@ def _count(text: str) -> int:
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="an ONNX file")
     parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: random, from --seed)")
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs (default 0)")
+    parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of random inputs (default 0)")
     shape_help = "shape of an input with symbolic dimensions; may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
     target = "CPU to compile for, such as 'cpu -mcpu=x86-64-v3 -mattr=-fma' (default cpu: this one)"
@@ -222,6 +222,15 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _message(error: Exception) -> str:
+    """What an error says, in the words of the command line."""
+    from relayc.frontend.onnx.errors import MissingShapes  # onnx with it: a program from the cache needs it for nothing else
+
+    if isinstance(error, MissingShapes):
+        return f"{error.what}; give them with --shape {error.inputs[0]}=D0,D1,..."
+    return str(error)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit code; argparse ends the process with 2 for a wrong command line."""
     argv = sys.argv[1:] if argv is None else argv
@@ -236,7 +245,7 @@ def main(argv: list[str] | None = None) -> int:
     except (CommandError, ModuleNotFoundError, OSError, TypeError, ValueError, ir.MLIRError) as error:
         if arguments.verbose:
             traceback.print_exc()
-        print(f"relayc: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"relayc: error: {' '.join(_message(error).split())}", file=sys.stderr)
         return 1
     return 0
 

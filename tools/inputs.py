@@ -22,6 +22,13 @@ def parse_shape(text: str) -> tuple[str, list[int]]:
     return name, shape
 
 
+def parse_seed(text: str) -> int:
+    """A seed. For argparse: raises ArgumentTypeError."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number of 0 or more, found {text!r}")
+    return int(text)
+
+
 def random_inputs(specs: Sequence[TensorSpec], seed: int = 0) -> dict[str, np.ndarray]:
     """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything)."""
     rng = np.random.default_rng(seed)
@@ -41,9 +48,12 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
       ValueError: the file is not an .npz file of numeric arrays.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("one bare array")
+        with file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, AttributeError) as error:  # AttributeError: np.load gave a bare array
+    except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: expected an .npz file of numeric arrays, as numpy.savez writes it") from error
     for spec in specs:
         array = arrays.get(spec.name)

@@ -1,4 +1,6 @@
-"""The one exception of the ONNX frontend."""
+"""The exceptions of the ONNX frontend."""
+
+from collections.abc import Mapping
 
 
 class OnnxError(ValueError):
@@ -11,3 +13,18 @@ class OnnxError(ValueError):
     def __init__(self, message: str, *, located: bool = False) -> None:
         super().__init__(message)
         self.located = located
+
+
+class MissingShapes(OnnxError):
+    """Inputs with dimensions whose sizes the model leaves open and nobody gave.
+
+    Attributes:
+      what: the message without what to do about it.
+      inputs: their names.
+    """
+
+    def __init__(self, missing: Mapping[str, str]) -> None:
+        self.inputs = tuple(missing)
+        listed = "; ".join(f"input {name}{dimensions}" for name, dimensions in missing.items())
+        self.what = f"expected the sizes of all input dimensions, found none for {listed}"
+        super().__init__(f'{self.what}; give them as shapes={{"{self.inputs[0]}": [...]}}')

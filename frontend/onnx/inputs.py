@@ -1,12 +1,12 @@
 """The types of a model's inputs: what the model declares, completed by the caller's shapes and dtypes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnx import GraphProto, ValueInfoProto
 
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.errors import MissingShapes, OnnxError
 from relayc.frontend.onnx.model import dtype_name
 
 
@@ -31,15 +31,17 @@ def input_types(graph: GraphProto, shapes: Mapping[str, Sequence[int]], dtypes: 
     inputs = [i for i in graph.input if i.name not in initializers]
     names = [i.name for i in inputs]
     for what, table in (("shapes", shapes), ("dtypes", dtypes)):
+        if not isinstance(table, Mapping):
+            raise OnnxError(f"{what}: expected a mapping of names of inputs, found {table!r}")
         unknown = [n for n in table if n not in names]
         if unknown:
             raise OnnxError(f"{what}: expected names of inputs ({', '.join(names) or 'none'}), found {', '.join(unknown)}")
     symbols: dict[str, int] = {}
     for i in inputs:
         if i.name in shapes:
-            _bind(i, tuple(shapes[i.name]), symbols)
+            _bind(i, shapes[i.name], symbols)
     found = {}
-    missing: list[str] = []
+    missing: dict[str, str] = {}
     for i in inputs:
         declared = TensorType(_shape(i, shapes, symbols, missing), dtype_name(i.type.tensor_type.elem_type, f"input {i.name}"))
         dtype = dtypes.get(i.name, declared.dtype)
@@ -47,8 +49,7 @@ def input_types(graph: GraphProto, shapes: Mapping[str, Sequence[int]], dtypes: 
             raise OnnxError(f"dtypes: input {i.name}: expected one of {', '.join(DTYPES)}, found {dtype!r}")
         found[i.name] = InputType(declared, declared.with_dtype(dtype))
     if missing:
-        example = f'shapes={{"{names[0]}": [...]}}'
-        raise OnnxError(f"expected the sizes of all input dimensions, found none for {'; '.join(missing)}; give them as {example}")
+        raise MissingShapes(missing)
     return found
 
 
@@ -62,8 +63,10 @@ def _declared_dims(value: ValueInfoProto) -> list[int | str] | None:
     return [d.dim_value if d.HasField("dim_value") else d.dim_param for d in value.type.tensor_type.shape.dim]
 
 
-def _bind(value: ValueInfoProto, shape: tuple[int, ...], symbols: dict[str, int]) -> None:
+def _bind(value: ValueInfoProto, shape: Sequence[int], symbols: dict[str, int]) -> None:
     dims = _declared_dims(value)
+    if not isinstance(shape, Iterable) or isinstance(shape, str):
+        raise OnnxError(f"shapes: input {value.name}: expected sizes, found {shape!r}")
     if any(isinstance(d, bool) or not hasattr(d, "__index__") or d < 0 for d in shape):
         raise OnnxError(f"shapes: input {value.name}: expected sizes, found {list(shape)}")
     if dims is None:
@@ -77,18 +80,18 @@ def _bind(value: ValueInfoProto, shape: tuple[int, ...], symbols: dict[str, int]
 
 
 def _shape(
-    value: ValueInfoProto, shapes: Mapping[str, Sequence[int]], symbols: dict[str, int], missing: list[str]
+    value: ValueInfoProto, shapes: Mapping[str, Sequence[int]], symbols: dict[str, int], missing: dict[str, str]
 ) -> tuple[int | None, ...]:
     dims = _declared_dims(value)
     if value.name in shapes:
         return tuple(int(d) for d in shapes[value.name])
     if dims is None:
-        missing.append(f"input {value.name} (any shape)")
+        missing[value.name] = " (any shape)"
         return ()
     found = [symbols.get(d) if isinstance(d, str) else d for d in dims]
     unknown = [f"{i} ({d})" if d else str(i) for i, (d, size) in enumerate(zip(dims, found, strict=True)) if size is None]
     if unknown:
-        missing.append(f"input {value.name}, dimension {', '.join(unknown)}")
+        missing[value.name] = f", dimension {', '.join(unknown)}"
     return tuple(found)
 
 

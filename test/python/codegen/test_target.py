@@ -82,7 +82,8 @@ def test_caches_are_plausible():
         (("cpu -num-threads=many",), "expected a number of threads, found many"),
         (("cpu", None, "avx2"), r"expected features as \+NAME or -NAME, found 'avx2'"),
         (("cpu", None, "+avx3"), "expected features out of sse, .*, found avx3"),
-        (("cpu", None, None, -1), "expected at least 1 thread, found -1"),
+        (("cpu", None, None, -1), "expected 1 to 32768 threads, found -1"),
+        (("cpu", None, None, 0), "expected 1 to 32768 threads, found 0"),
     ],
 )
 def test_errors(arguments, message):

@@ -126,6 +126,11 @@ def test_a_shape_for_an_unknown_input_is_an_error():
     assert "expected names of inputs (x), found z" in message(model_of([relu()], {"x": [2]}), shapes={"z": [2]})
 
 
+@pytest.mark.parametrize("shapes", [[2], {"x": 2}, {"x": "2"}, {"x": [float("nan")]}])
+def test_shapes_of_other_forms(shapes):
+    assert message(model_of([relu()], {"x": ["n"]}), shapes=shapes).startswith("shapes: ")
+
+
 def test_an_input_of_an_unknown_type_is_an_error():
     assert "input x: expected an element type among" in message(model_of([relu()], {"x": (TensorProto.STRING, [2])}))
 

@@ -76,8 +76,11 @@ def test_the_number_of_threads_holds_in_every_thread(module, x):
 
 
 def test_less_than_one_thread_is_an_error():
-    with pytest.raises(ValueError, match="expected at least 1 thread, found 0"):
-        runtime.set_num_threads(0)
+    number, limits = "a number of threads", "1 to 32768 threads"
+    counts = [(0, limits), (10**12, limits), (float("nan"), number), ("2", number)]
+    for wrong, error in counts:
+        with pytest.raises((ValueError, TypeError), match=f"expected {error}, found {wrong!r}"):
+            runtime.set_num_threads(wrong)
 
 
 def test_the_openmp_runtime_is_a_library_that_can_be_loaded():

@@ -131,13 +131,18 @@ def test_opt_is_relayc_opt(tmp_path, capsys):
     [
         (None, [], "No such file"),
         (b"not a model", [], ""),
-        ("model", [], "x"),
+        ("model", [], "found none for input x, dimension 0 (n); give them with --shape x=D0,D1,..."),
+        ("model", ["--shape", "x=4"], "expected [n, 3], found [4]"),
+        ("model", ["--shape", "x=4,3", "--threads", "99999999"], "expected 1 to 32768 threads, found 99999999"),
+        ("model", ["--shape", "x=4,3", "--target", "gpu"], "expected the kind cpu, found gpu"),
         ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/missing.npz"], "No such file"),
         ("model", ["--shape", "x=4,3", "--inputs", "{model}"], "expected an .npz file"),
+        ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/bare.npy"], "expected an .npz file"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_1(model, tmp_path, capsys, content, arguments, message):
     path = model if content == "model" else str(tmp_path / "other.onnx")
+    np.save(tmp_path / "bare.npy", np.zeros((4, 3), np.float32))
     if isinstance(content, bytes):
         (tmp_path / "other.onnx").write_bytes(content)
     code, out, err = run(capsys, "run", path, *[a.format(tmp=tmp_path, model=model) for a in arguments])
@@ -158,11 +163,12 @@ def test_verbose_adds_the_traceback(model, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["fly"], ["run"], ["run", "m", "--shape", "x"], ["run", "m", "--shape", "x=a"], ["run", "m", "--repeat", "0"]]
+    "arguments",
+    ["", "fly", "run", "run m --shape x", "run m --shape x=a", "run m --repeat 0", "run m --threads nan", "run m --seed -1"],
 )
 def test_a_wrong_command_line_ends_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:
-        cli.main(arguments)
+        cli.main(arguments.split())
     assert caught.value.code == 2
     assert "usage: relayc" in capsys.readouterr().err
 

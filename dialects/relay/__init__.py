@@ -1,6 +1,7 @@
 """The relay dialect: one module per operator family, each operator a class (see base)."""
 
 from relayc.dialects.relay import activation as activation
+from relayc.dialects.relay import attention as attention
 from relayc.dialects.relay import binary as binary
 from relayc.dialects.relay import conv as conv
 from relayc.dialects.relay import create as create

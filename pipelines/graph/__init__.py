@@ -11,6 +11,7 @@ from relayc.pipelines.graph.fold_constant import fold_constant
 from relayc.pipelines.graph.fold_scale_axis import fold_scale_axis
 from relayc.pipelines.graph.fuse_ops import fuse_ops
 from relayc.pipelines.graph.infer_type import infer_type
+from relayc.pipelines.graph.recognize_attention import recognize_attention
 from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.simplify_expr import simplify_expr
 from relayc.pipelines.graph.simplify_inference import simplify_inference
@@ -32,6 +33,7 @@ __all__ = [
     "fuse_ops",
     "graph_pipeline",
     "infer_type",
+    "recognize_attention",
     "recognize_patterns",
     "simplify_expr",
     "simplify_inference",
@@ -51,6 +53,7 @@ def graph_pipeline() -> Sequential:
         simplify_expr,
         eliminate_common_subexpr,
         recognize_patterns,
+        recognize_attention,
         fold_constant,  # the transposes that simplify_expr put on weights
         fold_scale_axis,
         conv_transpose_to_conv,

@@ -97,6 +97,26 @@ def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
     return groups
 
 
+def before_reshape(shape: Shape, source: Shape, target: Shape) -> Shape | None:
+    """The shape under which an operand of `shape`, which broadcasts to `target`, broadcasts to `source` with the same meaning."""
+    padded = (1,) * (len(target) - len(shape)) + shape
+    groups = regroup(source, target)
+    if groups is None:
+        return None
+    out: list[int] = []
+    position = 0
+    for a, b in groups:
+        part = padded[position : position + len(b)]
+        position += len(b)
+        if part == b:
+            out += a
+        elif all(n == 1 for n in part):
+            out += (1,) * len(a)
+        else:
+            return None
+    return tuple(out)
+
+
 def per_channel(value: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value | None:
     """An operand that broadcasts to `shape` without changing along other axes than `axis`, as a vector (of one element where it is one)."""
     found = TensorType.of(value)

@@ -9,30 +9,10 @@ from relayc.dialects.relay.base import OPS, Op, Pattern, build, normalize_axis
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, Shape, regroup, reshape_to
+from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, Shape, before_reshape, reshape_to
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SinkReshapes")
-
-
-def before_reshape(shape: Shape, source: Shape, target: Shape) -> Shape | None:
-    """The shape under which an operand of `shape`, which broadcasts to `target`, broadcasts to `source` with the same meaning."""
-    padded = (1,) * (len(target) - len(shape)) + shape
-    groups = regroup(source, target)
-    if groups is None:
-        return None
-    out: list[int] = []
-    position = 0
-    for a, b in groups:
-        part = padded[position : position + len(b)]
-        position += len(b)
-        if part == b:
-            out += a
-        elif all(n == 1 for n in part):
-            out += (1,) * len(a)
-        else:
-            return None
-    return tuple(out)
 
 
 def _static_reshape(value: ir.Value, rw: Rewriter) -> Op | None:

@@ -130,7 +130,7 @@ def match(kernel: Kernel) -> list[Contraction]:
     if len(reductions) != 1 or len(reductions[0].structured.inputs) != 2 or not same_order(root, reductions[0]):
         return []
     node = reductions[0]
-    casts = _multiply_add(node.structured)
+    casts = multiply_add_casts(node.structured)
     if casts is None or 0 in node.structured.extents:
         return []
     structured = node.structured
@@ -159,7 +159,7 @@ def match(kernel: Kernel) -> list[Contraction]:
     return found
 
 
-def _multiply_add(structured: Structured) -> list[list[tuple[str, ir.Type]]] | None:
+def multiply_add_casts(structured: Structured) -> list[list[tuple[str, ir.Type]]] | None:
     """For a body acc + cast(x) * cast(y), the conversions of x and of y; None for any other body."""
     block = structured.block
     x, y, acc = list(block.arguments)

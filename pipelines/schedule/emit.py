@@ -45,6 +45,15 @@ def broadcast(value: Value, width: int) -> Value:
     return value if width == 1 or is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
 
 
+def local_buffer(size: int, element: ir.Type) -> Value:
+    """A flat buffer on the stack, aligned to cache lines: in the body of a parallel loop one for each thread."""
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+        "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64),
+    }
+    return create("memref.alloca", [ir.MemRefType.get([size], element)], [], attributes)
+
+
 def materialize(index: Index) -> Value:
     """An index expression without lanes as a value of type index, through one affine.apply."""
     if index.is_constant:

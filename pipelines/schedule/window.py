@@ -224,12 +224,7 @@ class _Emission:
 
     def _allocate(self) -> None:
         for node in (self.plane, self.sums) if self.narrow else (self.plane,):
-            type_ = ir.MemRefType.get(list(node.shape), node.element)
-            attributes = {
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-                "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64),
-            }
-            self.evaluator.bind(node, emit.create("memref.alloca", [type_], [], attributes))
+            self.evaluator.bind(node, emit.local_buffer(node.size, node.element))
 
     def _nest(self, variables: Sequence[Var], body: Callable[[], None]) -> None:
         if not variables:

@@ -1,6 +1,7 @@
 """relay -> te: a compute rule for each operator, one module per operator family; importing the package registers them."""
 
 from relayc.pipelines.te import activation as activation
+from relayc.pipelines.te import attention as attention
 from relayc.pipelines.te import binary as binary
 from relayc.pipelines.te import conv as conv
 from relayc.pipelines.te import conv_transpose as conv_transpose

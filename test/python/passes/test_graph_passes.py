@@ -8,8 +8,7 @@ from support import Const, program, run_program
 
 from relayc.dialects.relay import IRModule, build
 from relayc.pipelines import PassContext, find_pass
-from relayc.pipelines.graph.rewrite import Rules, regroup
-from relayc.pipelines.graph.sink_reshapes import before_reshape
+from relayc.pipelines.graph.rewrite import Rules, before_reshape, regroup
 
 
 def apply(mod, *names, **options):

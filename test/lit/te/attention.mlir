@@ -1,0 +1,48 @@
+// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --split-input-file | filecheck %s
+
+// Loops are batch, head of the key, head of the query within its group, query, key and element; the query comes in [batch, sequence, head].
+// CHECK-DAG: #[[QUERY:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d1 * 2 + d2, d5)>
+// CHECK-DAG: #[[KEY:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d4, d5)>
+// CHECK-DAG: #[[SCORES:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3, d4)>
+// CHECK-DAG: #[[MASK:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (0, d3, d4)>
+// CHECK-DAG: #[[CONTEXT:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d1, d2, d5)>
+// CHECK: func.func private @fused_attention(
+// CHECK: %[[SCALED:.*]] = linalg.generic
+// CHECK: arith.mulf %{{.*}}, %cst{{.*}} : f32
+// CHECK: linalg.generic {indexing_maps = [#[[QUERY]], #[[KEY]], #[[SCORES]]], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%[[SCALED]], %{{.*}})
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[MASK]], #{{.*}}]
+// CHECK: arith.addf
+// CHECK: linalg.generic
+// CHECK: linalg.index 3
+// CHECK: arith.addi %{{.*}}, %{{.*}} : index
+// CHECK: linalg.index 4
+// CHECK: arith.cmpi sle
+// CHECK: arith.select
+// CHECK: arith.maximumf
+// CHECK: arith.subf
+// CHECK-NEXT: math.exp
+// CHECK: arith.addf
+// CHECK: linalg.generic {indexing_maps = [#[[SCORES]], #[[KEY]], #[[CONTEXT]]], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "parallel"]}
+// CHECK: arith.divf
+// CHECK: arith.mulf
+// CHECK: tensor.{{.*}} into tensor<1x5x4x8xf32>
+func.func @main(%q: tensor<1x5x4x8xf32>, %k: tensor<1x2x7x8xf32>, %v: tensor<1x2x7x8xf32>, %m: tensor<1x5x7xf32>) -> tensor<1x5x4x8xf32> {
+  %0 = "relay.nn_attention"(%q, %k, %v, %m) {scale = 0.25 : f64, is_causal = true, causal_offset = 2 : i64, query_layout = "BSHD", out_layout = "BSHD"} : (tensor<1x5x4x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>, tensor<1x5x7xf32>) -> tensor<1x5x4x8xf32>
+  return %0 : tensor<1x5x4x8xf32>
+}
+
+// -----
+
+// 16-bit floats are computed in f32; a bool mask chooses, NaN becomes 0.
+// CHECK: func.func private @fused_attention(
+// CHECK: arith.extf %{{.*}} : bf16 to f32
+// CHECK: math.tanh
+// CHECK: arith.cmpi ne
+// CHECK: arith.select {{.*}} : f32
+// CHECK: arith.cmpf ogt
+// CHECK: arith.select {{.*}} : f32
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+func.func @main(%q: tensor<1x2x5x8xbf16>, %k: tensor<1x2x7x8xbf16>, %v: tensor<1x2x7x8xbf16>, %m: tensor<5x7xi1>) -> tensor<1x2x5x8xbf16> {
+  %0 = "relay.nn_attention"(%q, %k, %v, %m) {scale = 0.25 : f64, softcap = 5.0 : f64, nan_to_zero = true} : (tensor<1x2x5x8xbf16>, tensor<1x2x7x8xbf16>, tensor<1x2x7x8xbf16>, tensor<5x7xi1>) -> tensor<1x2x5x8xbf16>
+  return %0 : tensor<1x2x5x8xbf16>
+}

@@ -24,8 +24,8 @@ from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.report import write_json
-from relayc.pipelines.target import usable_cpus
 from relayc.runtime import Peak
+from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console
 from relayc.tools.inputs import parse_seed, parse_shape
 

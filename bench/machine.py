@@ -23,17 +23,14 @@ def measure_peak(threads: int) -> Peak:
 
 def _measure_peak(threads: int) -> Peak:
     from relayc.pipelines import peak
-    from relayc.runtime import set_num_threads
-    from relayc.runtime.threads import apply_num_threads
 
-    set_num_threads(threads)
-    apply_num_threads()
     return peak.measure_peak(threads, seconds=0.5, fewest_calls=15)
 
 
 def describe(peak: Peak) -> dict[str, Any]:
     """The machine, its software and the time, as plain data."""
-    from relayc.pipelines.target import host_features, usable_cpus
+    from relayc.pipelines.target import host_features
+    from relayc.runtime.threads import usable_cpus
 
     return {
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),

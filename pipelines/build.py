@@ -17,9 +17,10 @@ from relayc.pipelines.lowering import relay_to_te, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.tir import TirModule
-from relayc.pipelines.target import Target, usable_cpus
+from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact, TensorSpec
 from relayc.runtime.objects import ObjectCode, Program, can_load
+from relayc.runtime.threads import usable_cpus
 
 
 class StageTimes(PassInstrument):

@@ -34,6 +34,7 @@ def compile(
     progress: Any = ...,
     cache: bool | None = ...,
     precision: str = ...,
+    num_threads: int | None = ...,
 ) -> Module: ...
 @overload
 def compile(
@@ -48,6 +49,7 @@ def compile(
     progress: Any = ...,
     cache: bool | None = ...,
     precision: str = ...,
+    num_threads: int | None = ...,
 ) -> "IRModule": ...
 
 
@@ -62,6 +64,7 @@ def compile(
     progress: Any = None,
     cache: bool | None = None,
     precision: str = "f32",
+    num_threads: int | None = None,
 ) -> "Module | IRModule":
     """Compiles a model.
 
@@ -81,6 +84,8 @@ def compile(
       precision: "f32", or "bf16" for products and convolutions of operands rounded to bf16, summed in f32 (see
         graph.to_mixed_precision); inputs and outputs stay as they are. Where the target has no instructions for it f32 is faster, and is
         used: `module.precision` says what was done.
+      num_threads: how many threads the schedules plan for and a call uses (`Module.num_threads`). By default that of the target, and what
+        holds for the process (runtime.num_threads).
 
     Returns:
       A runtime Module: `module["main"](*inputs)`.
@@ -94,15 +99,15 @@ def compile(
         raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
     if shapes is not None and not isinstance(shapes, Mapping):
         raise TypeError(f"shapes: expected a mapping of names of inputs, found {shapes!r}")
-    if not isinstance(target, Target):
-        target = Target(target)
+    if num_threads is not None or not isinstance(target, Target):
+        target = Target(target, num_threads=num_threads)
     observed = dump_ir is not None or keep_ir or stop_after is not None
     slot = None if observed else reuse.find_slot(model, target, shapes, opt_level, cache, precision)
     if slot is not None:
         start = time.perf_counter()
         artifact = slot.load()
         if artifact is not None:
-            return Module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), _peak)
+            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), num_threads)
     from relayc.pipelines.build import build
     from relayc.pipelines.footprint import release_memory
 
@@ -112,7 +117,13 @@ def compile(
     if slot is not None:
         built = slot.keep(built)
     release_memory()
-    return Module(built, _peak)
+    return _module(built, num_threads)
+
+
+def _module(artifact: Artifact, num_threads: int | None) -> Module:
+    module = Module(artifact, _peak)
+    module.num_threads = num_threads
+    return module
 
 
 def _peak(threads: int) -> Peak:

@@ -12,6 +12,7 @@ from relayc.pipelines.codegen.cpu import jit
 from relayc.pipelines.lowering import tir_to_llvm
 from relayc.pipelines.target import Target
 from relayc.runtime.profile import Peak
+from relayc.runtime.threads import Team
 
 _STEPS = 1 << 19
 """A millisecond of work, next to which starting the threads is nothing."""
@@ -23,7 +24,7 @@ _BLOCK = 1 << 15
 
 @cache
 def quick_peak(threads: int) -> Peak:
-    """The peak of as many threads as calls use now, measured once in about a second: good enough to see what is slow."""
+    """The peak of a number of threads, measured once in about a second: good enough to see what is slow."""
     return measure_peak(threads, seconds=0.1, fewest_calls=5)
 
 
@@ -31,7 +32,7 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
     """The rates of the fastest calls: of each kernel at least `fewest_calls`, and as many as fill `seconds`.
 
     Args:
-      threads: as many as calls from this thread use (see runtime.set_num_threads).
+      threads: how many run the kernels.
     """
     target = Target("cpu", num_threads=threads)
     lanes, fused = target.lanes(32), target.has_fma
@@ -43,11 +44,12 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
     def least(text: str, name: str, *arrays: np.ndarray) -> float:
         return _least_seconds(compile_kernel(text, name, arrays), seconds, fewest_calls)
 
-    taken = least(peak_text(threads, lanes, accumulators, fused), "peak", operands, np.empty((threads, lanes), np.float32))
-    gflops = 2 * threads * lanes * accumulators * _STEPS / taken / 1e9
-    b, c, a = (np.full((blocks, _BLOCK), value, np.float32) for value in (1, 2, 0))
-    read = _ARRAY_BYTES / least(read_text(blocks, lanes), "read", b, np.empty((blocks, lanes), np.float32)) / 1e9
-    triad = least(triad_text(blocks, lanes, fused), "triad", b, c, np.array([3], np.float32), a)
+    with Team(threads):
+        taken = least(peak_text(threads, lanes, accumulators, fused), "peak", operands, np.empty((threads, lanes), np.float32))
+        gflops = 2 * threads * lanes * accumulators * _STEPS / taken / 1e9
+        b, c, a = (np.full((blocks, _BLOCK), value, np.float32) for value in (1, 2, 0))
+        read = _ARRAY_BYTES / least(read_text(blocks, lanes), "read", b, np.empty((blocks, lanes), np.float32)) / 1e9
+        triad = least(triad_text(blocks, lanes, fused), "triad", b, c, np.array([3], np.float32), a)
     return Peak(threads, gflops, read, 3 * _ARRAY_BYTES / triad / 1e9)
 
 

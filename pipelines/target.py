@@ -1,13 +1,12 @@
 """What code is generated for: the CPU, described by its feature flags."""
 
-import os
 import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from relayc.runtime.threads import checked_threads
+from relayc.runtime.threads import checked_threads, usable_cpus
 from relayc.runtime.tiles import tiles_supported
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -197,11 +196,6 @@ class Target:
         features = f" -mattr={','.join(changes)}" if changes else ""
         emulate = " -emulate=true" if self.emulate else ""
         return f"{self.kind} -mcpu={self.mcpu}{features} -num-threads={self.num_threads}{emulate}"
-
-
-def usable_cpus() -> int:
-    """CPUs this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

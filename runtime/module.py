@@ -12,7 +12,7 @@ from relayc.runtime.artifact import Artifact, BufferRef, TensorSpec, aligned_arr
 from relayc.runtime.disassembly import disassemble
 from relayc.runtime.profile import Peak, Profile, make_profile
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
-from relayc.runtime.threads import apply_num_threads, num_threads
+from relayc.runtime.threads import Team, checked_threads
 from relayc.runtime.tiles import request_tiles
 
 _PLAIN = 0x0101
@@ -56,6 +56,7 @@ class Function:
       inputs, outputs: specs of the tensors it takes and gives.
       packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of `main` takes two more
         arguments, the arena and the parameters.
+      num_threads: how many threads a call uses where it runs alone; None for what holds for the process (runtime.num_threads).
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Function:
         self.packed = packed
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
+        self.num_threads: int | None = None
         self._arenas = arenas
         self._wanted = [(spec, spec.shape, numpy_dtype(spec.dtype)) for spec in inputs]
         self._made = [(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in outputs]
@@ -85,13 +87,14 @@ class Function:
         arrays = self.check(inputs)
         results = [aligned_array(*made) for made in self._made] if out is None else self._check_out(out, arrays)
         arguments = map(to_argument, (*arrays, *results))
-        apply_num_threads()
         if self._arenas is None:
-            self.packed(*arguments)
+            with Team(self.num_threads):
+                self.packed(*arguments)
         else:
             arena = self._arenas.acquire()
             try:
-                self.packed(*arguments, arena[0], self._arenas.params)
+                with Team(self.num_threads):
+                    self.packed(*arguments, arena[0], self._arenas.params)
             finally:
                 self._arenas.release(arena)
         if out is not None:
@@ -234,6 +237,19 @@ class Module:
         return disassemble(self._artifact.code, function)
 
     @property
+    def num_threads(self) -> int | None:
+        """How many threads a call uses where it runs alone; None for what holds for the process (runtime.num_threads), the default.
+
+        Raises TypeError or ValueError where it is set to what is no number of threads.
+        """
+        return self._functions["main"].num_threads
+
+    @num_threads.setter
+    def num_threads(self, count: int | None) -> None:
+        for function in self._functions.values():
+            function.num_threads = count if count is None else checked_threads(count)
+
+    @property
     def input_names(self) -> tuple[str, ...]:
         return tuple(spec.name for spec in self.inputs)
 
@@ -302,14 +318,14 @@ class Module:
                 (self._functions[step.kernel].packed, [tensor(ref) for ref in (*step.inputs, *step.outputs)])
                 for step in self._artifact.steps
             ]
-            apply_num_threads()
             times: list[list[float]] = [[] for _ in calls]
-            for timed in [False] + [True] * repeat:
-                for (packed, arguments), seconds in zip(calls, times, strict=True):
-                    start = time.perf_counter()
-                    packed(*arguments)
-                    if timed:
-                        seconds.append(time.perf_counter() - start)
+            with Team(self.num_threads) as threads:
+                for timed in [False] + [True] * repeat:
+                    for (packed, arguments), seconds in zip(calls, times, strict=True):
+                        start = time.perf_counter()
+                        packed(*arguments)
+                        if timed:
+                            seconds.append(time.perf_counter() - start)
         finally:
             self._arenas.release(arena)
         whole = []
@@ -319,7 +335,7 @@ class Module:
             whole.append(time.perf_counter() - start)
         steps = [(kernel, step.sources) for kernel, step in zip(self.step_kernels, self._artifact.steps, strict=True)]
         medians = [statistics.median(seconds) for seconds in times]
-        return make_profile(steps, medians, statistics.median(whole), num_threads(), self._measure_peak)
+        return make_profile(steps, medians, statistics.median(whole), threads, self._measure_peak)
 
     def __repr__(self) -> str:
         return f"<relayc module: {self._functions['main']!r}, {len(self.kernels)} kernels, target {self.target}>"

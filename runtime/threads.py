@@ -1,16 +1,33 @@
-"""How many threads compiled functions use: the OpenMP runtime that they call, and its number of threads."""
+"""How many threads compiled functions use: the OpenMP runtime that they call, and a share of the cores for each call.
+
+Every thread that calls a compiled function leads a team of OpenMP threads of its own. A call alone gets as many threads as were asked for;
+calls that run at the same time share the cores: a call that begins as one of k gets the k-th part of them, at least one. Results do not
+depend on it: kernels divide their work into tiles that are the same for every number of threads.
+"""
 
 import ctypes
 import ctypes.util
 import functools
 import importlib.metadata
 import numbers
+import os
 import threading
 
 _FILES = ("libiomp5.so", "libiomp5.dylib", "libiomp5md.dll")
 _OTHERS = ("iomp5", "omp")
 _MOST_THREADS = 1 << 15
 """What libiomp5 can start."""
+
+_BLOCK_MILLISECONDS = 1
+"""How long a thread of a team waits for more work by spinning before it sleeps, where the environment does not say. OpenMP's default of
+200 ms takes the core from whoever runs between two calls; between two kernels of a call it is microseconds."""
+_WAITING_VARIABLES = ("KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
+_COUNT_VARIABLE = "RELAYC_NUM_THREADS"
+
+
+def usable_cpus() -> int:
+    """CPUs this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
@@ -38,12 +55,39 @@ def _runtime() -> ctypes.CDLL:
     return ctypes.CDLL(openmp_library())
 
 
-class _State(threading.local):
-    applied: int | None = None
+@functools.cache
+def _default() -> int:
+    """RELAYC_NUM_THREADS, else what OpenMP says before anything has been set: OMP_NUM_THREADS, or all cores."""
+    text = os.environ.get(_COUNT_VARIABLE, "")
+    if not text:
+        return _runtime().omp_get_max_threads()
+    try:
+        return checked_threads(int(text))
+    except ValueError:
+        raise ValueError(f"{_COUNT_VARIABLE}: expected a number of threads, 1 to {_MOST_THREADS}, found {text!r}") from None
+
+
+class _Caller(threading.local):
+    """What holds for parallel regions that this thread opens; None where nothing was set."""
+
+    count: int | None = None
 
 
 _requested: int | None = None
-_state = _State()
+_caller = _Caller()
+_lock = threading.Lock()
+_active = 0
+"""Calls that run now."""
+
+
+def _after_fork() -> None:
+    # The child has this thread only, and an OpenMP runtime that begins anew.
+    global _caller, _lock, _active
+    _caller, _lock, _active = _Caller(), threading.Lock(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def checked_threads(count: int) -> int:
@@ -63,6 +107,8 @@ def checked_threads(count: int) -> int:
 def set_num_threads(count: int) -> None:
     """Sets how many threads a call of a compiled function uses, for calls from every thread of the process.
 
+    Calls that run at the same time get less: together no more than there are cores, as long as each has one.
+
     Raises:
       TypeError, ValueError: see `checked_threads`.
     """
@@ -71,12 +117,47 @@ def set_num_threads(count: int) -> None:
 
 
 def num_threads() -> int:
-    """How many threads a call of a compiled function uses: what was set, else the OpenMP runtime's default (OMP_NUM_THREADS, cores)."""
-    return _requested if _requested is not None else _runtime().omp_get_max_threads()
+    """How many threads a call of a compiled function uses: what was set, else RELAYC_NUM_THREADS, OMP_NUM_THREADS or all cores.
+
+    Raises:
+      ValueError: RELAYC_NUM_THREADS is no number of threads.
+    """
+    return _requested if _requested is not None else _default()
 
 
-def apply_num_threads() -> None:
-    """Makes the number that was set hold for the calling thread: OpenMP keeps it for each thread that opens parallel regions."""
-    if _requested != _state.applied and _requested is not None:
-        _runtime().omp_set_num_threads(_requested)
-        _state.applied = _requested
+class Team:
+    """A context in which the calling thread runs compiled code; entering it gives how many threads it has for that.
+
+    Args:
+      count: how many to have where no one else runs; by default `num_threads()`.
+    """
+
+    __slots__ = ("_count",)
+
+    def __init__(self, count: int | None = None) -> None:
+        self._count = count
+
+    def __enter__(self) -> int:
+        global _active
+        wanted = self._count if self._count is not None else num_threads()
+        with _lock:
+            _active += 1
+            sharing = _active
+        if sharing > 1:
+            wanted = max(1, min(wanted, max(wanted, usable_cpus()) // sharing))
+        return _apply(wanted)
+
+    def __exit__(self, *_: object) -> None:
+        global _active
+        with _lock:
+            _active -= 1
+
+
+def _apply(count: int) -> int:
+    """Makes a number of threads hold for the calling thread: OpenMP keeps it for each thread that opens parallel regions."""
+    if count != _caller.count:
+        if _caller.count is None and not any(os.environ.get(name) for name in _WAITING_VARIABLES):
+            _runtime().kmp_set_blocktime(_BLOCK_MILLISECONDS)
+        _runtime().omp_set_num_threads(count)
+        _caller.count = count
+    return count

@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from relayc.dialects.mlir import c_api, c_handle, ir
-from relayc.pipelines.target import usable_cpus
 from relayc.runtime.objects import GROUP_SYMBOL, ObjectCode
+from relayc.runtime.threads import usable_cpus
 
 OPT_LEVEL = 3
 """LLVM's; 2 takes as long and unrolls less."""

@@ -13,7 +13,7 @@ from relayc.pipelines.schedule.tir import TirModule, lower_to_tir
 from relayc.pipelines.target import Target
 from relayc.pipelines.te.core import te_type
 from relayc.runtime.artifact import aligned_empty
-from relayc.runtime.threads import apply_num_threads, num_threads, set_num_threads
+from relayc.runtime.threads import Team
 
 Kernel = tuple[Callable[..., Sequence[ir.Value]], Sequence[np.ndarray]]
 """What builds the te operations of a kernel from its arguments and gives the results, and the arrays to call it with."""
@@ -70,14 +70,8 @@ class Program:
 
     def run_with_threads(self, count: int) -> list[np.ndarray]:
         """What `run` gives with a number of threads."""
-        before = num_threads()
-        try:
-            set_num_threads(count)
-            apply_num_threads()
+        with Team(count):
             return self.run()
-        finally:
-            set_num_threads(before)
-            apply_num_threads()
 
     def run(self) -> list[np.ndarray]:
         """The results of all kernels, in order; memory outside them is checked to be left alone."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from relayc.pipelines.target import Target, host_features, usable_cpus
+from relayc.pipelines.target import Target, host_features
+from relayc.runtime.threads import usable_cpus
 
 
 def test_default_is_this_machine():

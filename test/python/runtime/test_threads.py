@@ -1,0 +1,233 @@
+"""Threads of calls: how many a call gets, what calls at the same time share, and what is left running afterwards."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_models import weighted
+
+import relayc
+from relayc.runtime import threads
+from relayc.tools.inputs import random_inputs
+
+MODEL = Path(__file__).parents[2] / "models" / "vit.onnx"
+
+
+@pytest.fixture(scope="module")
+def model():
+    module = relayc.compile(MODEL)
+    return module, list(random_inputs(module.inputs, 0).values())
+
+
+@pytest.fixture
+def unset(monkeypatch):
+    """Nothing was set in the process."""
+    monkeypatch.setattr(threads, "_requested", None)
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """A machine of eight cores."""
+    monkeypatch.setattr(threads, "usable_cpus", lambda: 8)
+
+
+def team_size():
+    return threads._runtime().omp_get_max_threads()
+
+
+def run_script(text, **environment):
+    """What a process prints that has nothing of this one."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+# ---- how many ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_alone_gets_what_was_asked_for(cores):
+    with threads.Team(3) as count:
+        assert (count, team_size()) == (3, 3)
+    with threads.Team(12) as count:  # more than there are cores
+        assert (count, team_size()) == (12, 12)
+
+
+def test_calls_at_the_same_time_share_the_cores(cores):
+    with threads.Team(8) as first, threads.Team(8) as second, threads.Team(8) as third:
+        assert (first, second, third) == (8, 4, 2)
+    with threads.Team(8) as after:
+        assert after == 8
+
+
+def test_calls_that_fit_beside_each_other_get_all_they_ask_for(cores):
+    with threads.Team(2), threads.Team(2), threads.Team(2), threads.Team(2) as fourth:
+        assert fourth == 2
+
+
+def test_every_call_gets_a_thread(cores):
+    teams = [threads.Team(8) for _ in range(20)]
+    assert [team.__enter__() for team in teams][-1] == 1
+    for team in teams:
+        team.__exit__()
+
+
+def test_a_failing_call_gives_its_share_back(model):
+    module, inputs = model
+    active = threads._active
+    with pytest.raises(TypeError):
+        module["main"].packed(1)
+    with pytest.raises(ValueError, match="expected"):
+        module["main"](inputs[0][:, :1])
+    assert threads._active == active
+
+
+def test_a_module_may_have_a_number_of_its_own(model, monkeypatch):
+    module, inputs = model
+    found = []
+    team = threads.Team
+    monkeypatch.setattr("relayc.runtime.module.Team", lambda count: found.append(count) or team(count))
+    assert module.num_threads is None
+    module.num_threads = 1
+    module["main"](*inputs)
+    assert module.profile(inputs, repeat=1).threads == 1
+    module.num_threads = None
+    module["main"](*inputs)
+    assert found == [1, 1, 1, None]
+    with pytest.raises(ValueError, match="expected 1 to 32768 threads, found 0"):
+        module.num_threads = 0
+
+
+def test_a_number_given_to_the_compiler_holds_for_plans_and_calls():
+    module = relayc.compile(weighted()[0], target="cpu -mcpu=x86-64", num_threads=3)
+    assert module.num_threads == 3 and module.target == "cpu -mcpu=x86-64 -num-threads=3"
+    with pytest.raises(ValueError, match="expected 1 to 32768 threads, found 0"):
+        relayc.compile(weighted()[0], num_threads=0)
+
+
+def test_the_environment_says_how_many():
+    code = "import relayc; print(relayc.num_threads())"
+    assert run_script(code, OMP_NUM_THREADS="3") == ["3"]
+    assert run_script(code, OMP_NUM_THREADS="3", RELAYC_NUM_THREADS="5") == ["5"]
+    assert run_script("import relayc; relayc.set_num_threads(2); print(relayc.num_threads())", RELAYC_NUM_THREADS="5") == ["2"]
+
+
+@pytest.mark.usefixtures("unset")
+@pytest.mark.parametrize("text", ["0", "many", "-1", "99999"])
+def test_an_environment_that_makes_no_sense_is_an_error(monkeypatch, text):
+    monkeypatch.setenv("RELAYC_NUM_THREADS", text)
+    threads._default.cache_clear()
+    with pytest.raises(ValueError, match="RELAYC_NUM_THREADS: expected a number of threads, 1 to 32768, found"):
+        relayc.num_threads()
+    threads._default.cache_clear()
+
+
+# ---- at the same time --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["vit", "mobilenet_v2"])
+def test_results_do_not_depend_on_the_number_of_threads(name):
+    module = relayc.compile(MODEL.with_stem(name))
+    inputs = list(random_inputs(module.inputs, 0).values())
+    results = []
+    for module.num_threads in (1, 2, 3, 5):
+        results.append(module["main"](*inputs))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_calls_from_many_threads_give_what_one_gives(model):
+    module, inputs = model
+    wanted, found = module["main"](*inputs), []
+
+    def work():
+        found.extend(module["main"](*inputs) for _ in range(10))
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert len(found) == 60 and threads._active == 0
+    for result in found:
+        np.testing.assert_array_equal(result, wanted)
+
+
+# ---- afterwards --------------------------------------------------------------------------------------------------------------------
+
+
+def test_threads_sleep_after_a_call():
+    # With OpenMP's default they spin for 0.2 s.
+    code = f"""
+    import time, relayc
+    from relayc.tools.inputs import random_inputs
+    relayc.set_num_threads(2)
+    module = relayc.compile({str(MODEL)!r})
+    for _ in range(2):
+        module["main"](*random_inputs(module.inputs, 0).values())
+    start = time.process_time()
+    time.sleep(0.4)
+    print(time.process_time() - start)
+    """
+    environment = {name: "" for name in threads._WAITING_VARIABLES}
+    assert float(run_script(code, **environment)[0]) < 0.05
+
+
+def test_a_setting_of_the_user_stays():
+    code = """
+    from relayc.runtime import threads
+    with threads.Team(2):
+        print(threads._runtime().kmp_get_blocktime())
+    """
+    assert run_script(code, **{name: "" for name in threads._WAITING_VARIABLES}) == ["1"]
+    assert run_script(code, KMP_BLOCKTIME="17") == ["17"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_can_call():
+    code = f"""
+    import os, signal, warnings, relayc, numpy
+    from relayc.tools.inputs import random_inputs
+    warnings.simplefilter("ignore")  # of forking with threads
+    relayc.set_num_threads(2)
+    module = relayc.compile({str(MODEL)!r})
+    inputs = list(random_inputs(module.inputs, 0).values())
+    wanted = module["main"](*inputs)
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # ends the child where it hangs
+            good = numpy.array_equal(module["main"](*inputs), wanted)
+            os._exit(0 if good else 1)
+        print(os.waitpid(child, 0)[1])
+    print(numpy.array_equal(module["main"](*inputs), wanted))
+    """
+    assert run_script(code) == ["0", "0", "0", "True"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_process_forked_amid_calls_has_all_cores():
+    inside, done = threading.Event(), threading.Event()
+
+    def call():
+        with threads.Team(2):
+            inside.set()
+            done.wait(60)
+
+    other = threading.Thread(target=call)
+    other.start()
+    inside.wait(60)
+    child = os.fork()
+    if child == 0:
+        with threads.Team(2) as count:
+            os._exit(count)
+    done.set()
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert threads._active == 0

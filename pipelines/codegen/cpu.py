@@ -16,7 +16,7 @@ from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
 from relayc.pipelines.codegen.half import emulated_floats, extend_in_steps, floats_to_bits
 from relayc.pipelines.codegen.legalize import expand_for
-from relayc.pipelines.codegen.x86 import lower_x86, restore_bf16_operands, uses_x86
+from relayc.pipelines.codegen.x86 import convert_by_instruction, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.target import Target
 
 MAX_VECTOR_BYTES = 4096
@@ -59,15 +59,16 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
             _refuse_vectors(module)
         machine = target.machine
         emulated = emulated_floats(module, types, machine)
-        x86 = target.has_bf16 and bool(emulated) and uses_x86(module)
-        if x86 and target.emulate:
+        if emulated and target.emulate:
             emulate_x86(module)
-            x86 = False
         _run(module, "canonicalize", "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
         if emulated:
             extend_in_steps(module, emulated)
         expand_math(module)
         expand_for(module, machine)
+        if emulated and machine.has("avx512bf16"):
+            convert_by_instruction(module)
+        x86 = bool(emulated) and machine.has_bf16 and uses_x86(module)
         copies_to_linalg(module.operation)
         _run(module, *_TO_OPENMP)
         _stack_per_thread(module)
@@ -77,7 +78,7 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
         if emulated:
             floats_to_bits(module, emulated)
         if x86:
-            restore_bf16_operands(module)
+            restore_bf16(module)
         module.operation.verify()
 
 

@@ -1,9 +1,12 @@
-"""Operations of the x86 dialect to LLVM's intrinsics: tiles of AMX, dot products of AVX512-BF16."""
+"""Operations of the x86 dialect to LLVM's intrinsics: tiles of AMX, dot products and conversions of AVX512-BF16."""
 
 from relayc.dialects.mlir import ir, passmanager
 
 TILE = "!x86.amx.tile<"
-_DOT = "llvm.x86.avx512bf16."
+_BF16 = "llvm.x86.avx512bf16."
+"""Prefix of the intrinsics on vectors of bf16."""
+_CONVERTED = ([8], [16])
+"""Shapes of the vectors that an instruction converts."""
 
 
 def uses_x86(module: ir.Module) -> bool:
@@ -44,21 +47,53 @@ def lower_x86(module: ir.Module) -> None:
         op.erase()
 
 
-def restore_bf16_operands(module: ir.Module) -> None:
-    """Gives intrinsics vectors of bf16 where `bf16_to_bits` has made i16 of everything."""
+def convert_by_instruction(module: ir.Module) -> None:
+    """Turns roundings of whole vectors of f32 to bf16 into operations of AVX512-BF16, which take denormal numbers as zeros."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "arith.truncf":
+            source, target = op.operands[0].type, op.results[0].type
+            if isinstance(source, ir.VectorType) and source.shape in _CONVERTED and (source.element_type, target.element_type) == types:
+                found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    types = ir.F32Type.get(), ir.BF16Type.get()
+    module.operation.walk(visit)
+    for op in found:
+        with ir.InsertionPoint(op), op.location:
+            made = ir.Operation.create("x86.avx512.cvt.packed.f32_to_bf16", results=[op.results[0].type], operands=[op.operands[0]])
+            op.results[0].replace_all_uses_with(made.results[0])
+        op.erase()
+
+
+def restore_bf16(module: ir.Module) -> None:
+    """Gives and takes from intrinsics vectors of bf16 where `floats_to_bits` has made i16 of everything."""
     calls = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(_DOT):
+        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(_BF16):
             calls.append(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    i16, bf16 = ir.IntegerType.get_signless(16), ir.BF16Type.get()
     for op in calls:
-        with ir.InsertionPoint(op), op.location:
+        with op.location:
             for i, operand in enumerate(op.operands):
-                type_ = operand.type
-                if isinstance(type_, ir.VectorType) and type_.element_type == i16:
-                    wanted = ir.VectorType.get(type_.shape, bf16)
-                    op.operands[i] = ir.Operation.create("llvm.bitcast", results=[wanted], operands=[operand]).results[0]
+                if (wanted := _as_bf16(operand.type)) is not None:
+                    with ir.InsertionPoint(op):
+                        op.operands[i] = ir.Operation.create("llvm.bitcast", results=[wanted], operands=[operand]).results[0]
+            result = op.results[0]
+            if (wanted := _as_bf16(result.type)) is not None:
+                bits = result.type
+                result.set_type(wanted)
+                with ir.InsertionPoint.after(op):
+                    cast = ir.Operation.create("llvm.bitcast", results=[bits], operands=[result])
+                result.replace_all_uses_except(cast.results[0], cast)
+
+
+def _as_bf16(type_: ir.Type) -> ir.Type | None:
+    """A vector type of i16 as one of bf16; None for any other."""
+    if isinstance(type_, ir.VectorType) and type_.element_type == ir.IntegerType.get_signless(16):
+        return ir.VectorType.get(type_.shape, ir.BF16Type.get())
+    return None

@@ -159,3 +159,10 @@ def test_machine_code_keeps_sums_in_vector_registers():
     at = [i for i, line in enumerate(lines) if "vdpbf16ps" in line]
     loop = "\n".join(lines[at[0] : at[-1] + 1])
     assert not re.search(r"%rsp|cvt|vpsll|vpmovzx", loop)
+
+
+def test_results_are_rounded_by_an_instruction():
+    pytest.importorskip("iced_x86")
+    text = _compiled(matrix_product(96, 256, 96, constant="b", dtype="bfloat16"), _server("tiles")).assembly()
+    assert "vcvtneps2bf16" in text
+    assert not re.search(r"vpsrld|vpternlog", text)

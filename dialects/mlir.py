@@ -38,6 +38,7 @@ __all__ = [
     "func",
     "ir",
     "linalg",
+    "live_contexts",
     "llvm",
     "make_context",
     "math",
@@ -63,6 +64,11 @@ def make_context() -> ir.Context:
     # MLIR sees the relay operations as unregistered: see `relay.base.verify`, which checks them.
     context.allow_unregistered_dialects = True
     return context
+
+
+def live_contexts() -> int:
+    """How many contexts there are in the process."""
+    return ir.Context._get_live_count()
 
 
 def register_operation(dialect: type, operation: type) -> None:

@@ -108,15 +108,17 @@ def compile(
         artifact = slot.load()
         if artifact is not None:
             return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), num_threads)
+    from relayc.dialects.mlir import live_contexts
     from relayc.pipelines.build import build
     from relayc.pipelines.footprint import release_memory
 
+    contexts = live_contexts()
     built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision)
     if not isinstance(built, Artifact):
         return built
     if slot is not None:
         built = slot.keep(built)
-    release_memory()
+    release_memory(contexts)
     return _module(built, num_threads)
 
 

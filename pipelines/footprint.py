@@ -5,19 +5,29 @@ needed: together more than most models. Both come back by themselves when the ne
 """
 
 import ctypes
+import gc
 import mmap
 import struct
 import sys
 from functools import cache
 from pathlib import Path
 
+from relayc.dialects.mlir import c_library, live_contexts
+
 _HEADER_BYTES = 4096
 """Of a library, in which its program headers are found: linkers put them first."""
 _PT_LOAD, _PF_W = 1, 2
 
 
-def release_memory() -> None:
-    """Gives back to the system what the process holds without using it; does nothing where the system has no such calls."""
+def release_memory(contexts: int) -> None:
+    """Gives back to the system what a compilation has left; where the system has no calls for that, only what Python holds.
+
+    Args:
+      contexts: how many there were before (dialects.mlir.live_contexts). A context goes with the last object that refers to it; where there
+        are more now, such objects are in a reference cycle, and the cycles are collected.
+    """
+    if live_contexts() > contexts:
+        gc.collect()
     if not sys.platform.startswith("linux"):
         return
     libc = ctypes.CDLL(None)
@@ -31,8 +41,6 @@ def release_memory() -> None:
 @cache
 def _constant_segments() -> list[tuple[int, int]]:
     """Address and bytes of the segments of the compiler's library that nothing writes to, not even the dynamic linker: code, constants."""
-    from relayc.dialects.mlir import c_library
-
     path = Path(c_library()).resolve()
     base = _base_address(path)
     return [] if base is None else [(base + offset, size) for offset, size in _read_only(path)]

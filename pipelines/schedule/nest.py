@@ -1,6 +1,7 @@
 """What all loop nests around a contraction's tiles share: the function, where B is read from, loops over tasks and panels."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from math import prod
 
 from relayc.dialects.mlir import func, ir, scf
@@ -135,14 +136,11 @@ class Nest:
 
     def each_step(self, point: Point, code: Callable[[Point], None], steps: dict[Var, tuple[Value, Value]] | None = None) -> None:
         """Loops over the steps of the reduction; `steps` bounds those of some loops."""
-
-        def nest(rest: Sequence[Var], inner: Point) -> None:
-            if not rest:
-                code(inner)
-                return
-            var = Var(0, rest[0].high, name=rest[0].name)
-            low, high = (steps or {}).get(rest[0], (0, rest[0].high + 1))
-            with emit.for_loop(low, high, 1, var), self.evaluator.scope():
-                nest(rest[1:], {**inner, rest[0]: Index.of(var)})
-
-        nest(self.c.reduction, point)
+        with ExitStack() as nest:
+            for loop in self.c.reduction:
+                var = Var(0, loop.high, name=loop.name)
+                low, high = (steps or {}).get(loop, (0, loop.high + 1))
+                nest.enter_context(emit.for_loop(low, high, 1, var))
+                nest.enter_context(self.evaluator.scope())
+                point = {**point, loop: Index.of(var)}
+            code(point)

@@ -10,8 +10,8 @@ import pytest
 from onnx_models import weighted
 
 import relayc
-from relayc.dialects.mlir import c_library, ir
-from relayc.pipelines import footprint
+from relayc.dialects.mlir import c_library, live_contexts
+from relayc.pipelines import PassContext, footprint, module_pass
 from relayc.pipelines.codegen.engine import Engine
 from relayc.runtime import objects
 
@@ -42,19 +42,33 @@ def resident_code(library: str) -> int:
 @linux
 @pytest.mark.parametrize("name", ["mobilenet_v2", "vit"])
 def test_modules_contexts_and_engines_go_with_the_compilation(no_collector, name):
-    contexts = ir.Context._get_live_count()
+    contexts = live_contexts()
     engines = sum(isinstance(o, Engine) for o in gc.get_objects())
     module = relayc.compile(MODELS / f"{name}.onnx")
-    assert ir.Context._get_live_count() == contexts
+    assert live_contexts() == contexts
     assert sum(isinstance(o, Engine) for o in gc.get_objects()) == engines
     assert module.function_names()
+
+
+@linux
+def test_a_cycle_that_holds_a_context_is_collected(no_collector):
+    @module_pass(opt_level=0, name="TestMakeCycle")
+    def make_cycle(mod, ctx):
+        cycle = [mod]
+        cycle.append(cycle)
+        return mod
+
+    contexts = live_contexts()
+    with PassContext(config={"pipelines.add_pass": [("before:FuseOps", make_cycle)]}):
+        relayc.compile(weighted()[0])
+    assert live_contexts() == contexts
 
 
 @linux
 def test_code_of_the_compiler_is_not_resident_after_use():
     relayc.compile(weighted()[0], stop_after="llvm")
     before = resident_code(c_library())
-    footprint.release_memory()
+    footprint.release_memory(0)
     assert resident_code(c_library()) < before / 4
     relayc.compile(weighted()[0], stop_after="llvm")  # it comes back
 
@@ -83,4 +97,4 @@ def test_segments_that_are_written_to_stay():
 
 def test_without_such_system_calls_nothing_happens(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    footprint.release_memory()
+    footprint.release_memory(0)

@@ -14,7 +14,6 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.exponential import exp_below_zero
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.target import Target
-from relayc.runtime.threads import apply_num_threads, num_threads, set_num_threads
 
 # Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 1e-2}
@@ -87,16 +86,10 @@ def test_vectors_of_other_widths(width, monkeypatch) -> None:
 def test_threads_do_not_change_a_bit() -> None:
     cases = [SHAPES[6], SHAPES[4], FEW_QUERIES[1], MASKS[4]]
     mod, arrays = attentions(cases)
-    module, before = relayc.compile(mod), num_threads()
-    try:
-        results = []
-        for count in (1, 2, 2):
-            set_num_threads(count)
-            apply_num_threads()
-            results.append([np.array(r, copy=True) for r in module["main"](*arrays)])
-    finally:
-        set_num_threads(before)
-        apply_num_threads()
+    module = relayc.compile(mod)
+    results = []
+    for module.num_threads in (1, 2, 2):
+        results.append([np.array(r, copy=True) for r in module["main"](*arrays)])
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a, b)

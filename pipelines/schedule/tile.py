@@ -48,8 +48,8 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
 
     A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
-    waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a quarter more than
-    counted. The tile holds the accumulators, the vectors of B and one broadcast element.
+    waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little more than
+    counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
     """
     lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
     registers = target.num_vector_registers
@@ -57,7 +57,7 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     vectors_needed = -(-contraction.column_extent // lanes)
 
     def cycles(rows: int, vectors: int) -> float:
-        return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25
+        return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
 
     def cost(rows: int, vectors: int) -> float:
         count = -(-extent // rows)

@@ -37,7 +37,7 @@ def packs_rows(kernel: Kernel, contraction: Contraction, tile: Tile) -> bool:
         return False
     members, _ = c.rows[0]
     step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(members[-1])
-    if c.a.node.kind == "arg" and step == 1 and row * c.a.node.element.width // 8 % PAGE and row:
+    if c.a.node.kind in ("arg", "pad") and step == 1 and row * c.a.node.element.width // 8 % PAGE and row:
         return False
     is_parameter = c.a.node.kind == "arg" and is_param(kernel, c.a.node.position)
     return is_parameter or -(-c.column_extent // tile.width) >= FEWEST_PANELS
@@ -69,7 +69,7 @@ class BlockedNest(Nest):
                 self.packings[node.position] = self._rows_packing()
             else:
                 batches = prod(v.high + 1 for v in c.batch)
-                self.workspace_bytes = batches * self.extent * c.depth * node.element.width // 8
+                self.workspace_bytes += batches * self.extent * c.depth * node.element.width // 8
 
     def _rows_packing(self) -> Packing:
         c = self.c
@@ -98,9 +98,10 @@ class BlockedNest(Nest):
     def body(self, arguments: Sequence[Value]) -> None:
         c = self.c
         if self.packs_rows:
-            if self.workspace_bytes:
-                type_ = ir.MemRefType.get([self.workspace_bytes * 8 // c.a.node.element.width], c.a.node.element)
-                rows = emit.create("memref.view", [type_], [arguments[-1], emit.index_constant(0)])
+            if self.workspace_bytes > self.padded_bytes:
+                bits = (self.workspace_bytes - self.padded_bytes) * 8
+                type_ = ir.MemRefType.get([bits // c.a.node.element.width], c.a.node.element)
+                rows = emit.create("memref.view", [type_], [arguments[-1], emit.index_constant(self.padded_bytes)])
                 self.pack_rows(rows)
             else:
                 rows = flat(arguments[c.a.node.position])

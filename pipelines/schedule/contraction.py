@@ -121,8 +121,11 @@ class Contraction:
         return [Index() if d is None else point[d] for d in self.merged]
 
 
-def match(kernel: Kernel) -> list[Contraction]:
-    """The contraction of a kernel in the roles its operands can take (either may be B); empty where it is none."""
+def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
+    """The contraction of a kernel in the roles its operands can take (either may be B); empty where it is none.
+
+    With `keeps_pads` a padded operand is read as padded, not from what was padded.
+    """
     if len(kernel.results) != 1:
         return []
     root = kernel.results[0]
@@ -143,7 +146,7 @@ def match(kernel: Kernel) -> list[Contraction]:
     ]
     try:
         operands = [
-            _operand(source, [affine_index(e, point, split_exactly) for e in amap.results], cast)
+            _operand(source, [affine_index(e, point, split_exactly) for e in amap.results], cast, keeps_pads)
             for source, amap, cast in zip(structured.inputs, structured.maps, casts, strict=True)
         ]
     except NotStructured:
@@ -210,10 +213,10 @@ def _reaches(node: Node, wanted: Node) -> bool:
     return node is wanted or any(_reaches(s, wanted) for s in sources(node))
 
 
-def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]]) -> Operand:
+def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool) -> Operand:
     """Follows views, slices and zero paddings to what is in memory. Raises NotStructured where an index is not linear."""
     checks: list[tuple[Index, int]] = []
-    while node.kind in ("view", "slice", "pad"):
+    while node.kind in ("view", "slice") or (node.kind == "pad" and not keeps_pads):
         source = node.inputs[0]
         if node.kind == "slice":
             indices = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]

@@ -44,7 +44,12 @@ class LoopParameters:
 def schedule_loops(kernel: Kernel, evaluator: Evaluator, outputs: Sequence[Value], parameters: LoopParameters) -> None:
     """Emits the body of `kernel` at the ambient insertion point; `outputs` are its flat destination buffers."""
     for node, buffer in zip(kernel.results, outputs, strict=True):
-        _emit_root(node, evaluator, parameters, buffer, lambda point, node=node: linearize(point, node.shape))
+        fill(node, evaluator, parameters, buffer)
+
+
+def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: Value) -> None:
+    """Emits the computation of one node into a flat buffer."""
+    _emit_root(node, evaluator, parameters, buffer, lambda point: linearize(point, node.shape))
 
 
 def _emit_root(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: Value, offset: Callable[[Point], Index]) -> None:

@@ -5,11 +5,13 @@ from contextlib import ExitStack
 from math import prod
 
 from relayc.dialects.mlir import func, ir, scf
+from relayc.pipelines.memory import align
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.contraction import Contraction, pack
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.schedule.loops import LoopParameters, fill
 from relayc.pipelines.schedule.microkernel import COLUMN, Columns, Microkernel, Point, column_vectors
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
 from relayc.pipelines.schedule.tile import PARALLEL_GRAIN, Tile
@@ -35,7 +37,9 @@ class Nest:
         self.panel_size = contraction.depth * tile.width
         self.packs_param = takes_packed(kernel, contraction)
         self.packings: dict[int, Packing] = {}
-        self.workspace_bytes = 0
+        a = contraction.a.node
+        self.padded_bytes = align(a.size * a.element.width // 8) if a.kind == "pad" else 0
+        self.workspace_bytes = self.padded_bytes
         if self.packs_param:
             self.packings[contraction.b.node.position] = self._panels_packing()
         self.is_serial = prod(v.high + 1 for v in contraction.variables) < PARALLEL_GRAIN
@@ -49,9 +53,19 @@ class Nest:
             self.micro = Microkernel(self.c, self.tile, self.evaluator, flat(arguments[count]))
             if self.packs_param:
                 self.packed = flat(arguments[self.c.b.node.position])
+            if self.padded_bytes:
+                self.pad(arguments[-1])
             self.body(arguments)
             func.ReturnOp([])
         return Scheduled(function, self.packings, self.workspace_bytes)
+
+    def pad(self, workspace: Value) -> None:
+        """Writes a padded A to the beginning of the workspace, from where tiles read it."""
+        node = self.c.a.node
+        type_ = ir.MemRefType.get([node.size], node.element)
+        buffer = emit.create("memref.view", [type_], [workspace, emit.index_constant(0)])
+        fill(node, self.evaluator, LoopParameters(vector_bytes=self.tile.lanes * self.c.node.element.width // 8), buffer)
+        self.evaluator.bind(node, buffer)
 
     def body(self, arguments: Sequence[Value]) -> None:
         """Emits the loops; `arguments` are those of the function."""

@@ -1,6 +1,7 @@
 """Which operand of a contraction takes which role, and which loops it gets."""
 
 from dataclasses import replace
+from math import prod
 
 from relayc.pipelines.schedule.blocked import BlockedNest
 from relayc.pipelines.schedule.contraction import Contraction, match
@@ -14,6 +15,14 @@ from relayc.pipelines.target import Target
 NEAR = 1024
 """Bytes between steps of the reduction in B up to which panels are read in place however often: they share pages, and the cache's sets
 evenly enough."""
+
+
+MOST_TAPS = 64
+"""Steps of checked reduction loops up to which the tiles that a padding touches are unrolled; beyond, a padded copy is made first."""
+
+
+def _taps(contraction: Contraction) -> int:
+    return prod(v.high + 1 for v in contraction.checked)
 
 
 def _is_contiguous(contraction: Contraction) -> bool:
@@ -45,6 +54,8 @@ def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
     found = match(kernel)
     if not found:
         return None
+    if all(_taps(c) > MOST_TAPS for c in found):
+        found = match(kernel, keeps_pads=True) or found
     contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
     if contraction.column_extent < 2 or contraction.node.element.width < 16:
         return None

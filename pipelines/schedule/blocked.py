@@ -15,10 +15,10 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
-from relayc.pipelines.schedule.microkernel import Accumulators, Columns, Point, column_vectors, row_offset, rows_from, store_across
+from relayc.pipelines.schedule.microkernel import TILE, Accumulators, Columns, Point, column_vectors, rows_from, store_across, tile_offset
 from relayc.pipelines.schedule.nest import Nest
 from relayc.pipelines.schedule.strategy import Packing, flat, is_param
-from relayc.pipelines.schedule.tile import Blocks, Tile, segments
+from relayc.pipelines.schedule.tile import Blocks, Tile
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -52,16 +52,14 @@ class BlockedNest(Nest):
         self.blocks, self.reads_in_place = blocks, reads_in_place
         self.extent = c.rows[-1][1] if c.rows else 1
         self.row_var = c.rows[-1][0][-1] if c.rows else None
-        self.row_blocks = -(-self.extent // blocks.rows)
+        self.tile_count = -(-self.extent // tile.rows)
+        self.row_blocks = -(-self.tile_count // blocks.tiles)
         self.groups = -(-self.panels // blocks.panels)
-        self.runs = segments(self.extent, tile.rows, blocks.rows)
         outer = c.reduction[0].high + 1
         self.chunks = -(-outer // blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
         item = c.b.node.element.width // 8
-        self.prefetches = (
-            self.packs_param and self.panels * self.panel_size * item > target.l2_bytes and min(self.extent, blocks.rows) > tile.rows
-        )
+        self.prefetches = self.packs_param and self.panels * self.panel_size * item > target.l2_bytes and blocks.tiles > 1
         self.packs_rows = packs_rows(kernel, c, tile)
         if self.packs_rows:
             node = c.a.node
@@ -69,29 +67,29 @@ class BlockedNest(Nest):
                 self.packings[node.position] = self._rows_packing()
             else:
                 batches = prod(v.high + 1 for v in c.batch)
-                self.workspace_bytes += batches * self.extent * c.depth * node.element.width // 8
+                self.workspace_bytes += batches * self.tile_count * tile.rows * c.depth * node.element.width // 8
 
     def _rows_packing(self) -> Packing:
         c = self.c
         assert self.row_var is not None
         variables = [*c.batch, self.row_var, *c.reduction]
         extents = [*(v.high + 1 for v in c.batch), self.extent, *(v.high + 1 for v in c.reduction)]
-        indices, runs, batch = c.a.indices, self.runs, len(c.batch)
+        shape = (*(v.high + 1 for v in c.batch), self.tile_count * self.tile.rows, *(v.high + 1 for v in c.reduction))
+        indices, rows, count, batch = c.a.indices, self.tile.rows, self.tile_count, len(c.batch)
         steps = ",".join(f"{c.a.offset.coefficient(v)}*{e}" for v, e in zip(variables, extents, strict=True))
-        name = f"rows{runs}:{c.a.offset.const}:{steps}"
 
         def pack(array: np.ndarray, out: np.ndarray) -> None:
             strides = [sum(i.coefficient(v) * stride for i, stride in zip(indices, array.strides, strict=True)) for v in variables]
             first = array[tuple(slice(i.const, None) for i in indices)]
             source = np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
             for at in np.ndindex(*extents[:batch]):
-                rows, target = source[at], out[at].reshape(-1)
-                for start, count, size in runs:
-                    tiles = rows[start : start + count * size].reshape(count, size, -1)
-                    depth = tiles.shape[-1]
-                    target[start * depth : (start + count * size) * depth].reshape(count, depth, size)[...] = tiles.transpose(0, 2, 1)
+                lines = source[at].reshape(extents[batch], -1)
+                tiles = out[at].reshape(count, -1, rows)
+                whole = len(lines) // rows
+                tiles[:whole] = lines[: whole * rows].reshape(whole, rows, -1).transpose(0, 2, 1)
+                tiles[-1] = lines[-rows:].T
 
-        return Packing(name, tuple(extents), pack)
+        return Packing(f"rows{rows}:{c.a.offset.const}:{steps}", shape, pack)
 
     # ---- loops
 
@@ -124,8 +122,7 @@ class BlockedNest(Nest):
             self.panel_scratch = self.scratch(self.blocks.panels * self.chunk_size, c.b.node.element)
         if self.chunks > 1:
             self.sums_pitch = self.blocks.panels * self.tile.width
-            rows = min(self.blocks.rows, self.extent)
-            self.sums = self.scratch(rows * self.sums_pitch, c.node.element)
+            self.sums = self.scratch(self.blocks.tiles * self.tile.rows * self.sums_pitch, c.node.element)
 
     def group_panels(self, group: Index, code: Callable[[Index], None]) -> None:
         """A loop over the panels of a group."""
@@ -135,35 +132,32 @@ class BlockedNest(Nest):
             code(first)
             return
         last = self.groups * count == self.panels
-        end = first + count if last else at_most(first + count, self.panels)
+        end = first + count if last else emit.at_most(first + count, self.panels)
         var = Var(0, self.panels - 1, name="panel")
         with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
             code(Index.of(var))
 
-    def block_rows(self, block: Index) -> tuple[Index, Index]:
-        """First and one-past-last row of a block."""
-        first = block * self.blocks.rows
-        if self.row_blocks == 1:
-            return first, Index(self.extent)
-        return first, at_most(first + self.blocks.rows, self.extent)
+    def tiles(self, block: Index, point: Point, code: Callable[[Index, Point], None]) -> None:
+        """Emits `code(first row, point)` for the tiles of a block; the last tile of all starts early rather than being shorter."""
+        first = block * self.blocks.tiles
+        end = first + self.blocks.tiles
+        end = end if self.tile_count % self.blocks.tiles == 0 else emit.at_most(end, self.tile_count)
 
-    def tiles(self, block: Index, code: Callable[[Index, int], None]) -> None:
-        """Emits `code(first row, rows)` for the tiles of a block."""
-        first, end = self.block_rows(block)
-        for start, count, size in self.runs:
-            stop = start + count * size
-            if self.row_blocks == 1:
-                low, high = Index(start), Index(stop)
-                if count == 1:
-                    with self.evaluator.scope():
-                        code(low, size)
-                    continue
-            else:
-                low = at_least(first, start) if start else first
-                high = at_most(end, stop)
-            var = Var(start, stop - size, step=size if start % size == 0 else 1, name="t")
-            with emit.for_loop(emit.materialize(low), emit.materialize(high), size, var), self.evaluator.scope():
-                code(Index.of(var), size)
+        def one(number: Index) -> None:
+            code(emit.at_most(number * self.tile.rows, self.extent - self.tile.rows), {**point, TILE: number})
+
+        if self.blocks.tiles == 1:
+            one(first)
+            return
+        var = Var(0, self.tile_count - 1, name="t")
+        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
+            one(Index.of(var))
+
+    def rows(self, start: Index, point: Point, code: Callable[[list[Point], Index], None]) -> None:
+        """Emits `code([point], row of the tile)` for each row of a tile by itself."""
+        row = Var(0, self.tile.rows - 1, name="row")
+        with emit.for_loop(0, self.tile.rows, 1, row), self.evaluator.scope():
+            code(rows_from(self.row_var, start + row, 1, point), Index.of(row))
 
     # ---- the reduction in one go
 
@@ -176,11 +170,11 @@ class BlockedNest(Nest):
             self.enter_panel(group, panel, inner, Index())
             ahead = self.panel_start(panel + 1, inner)
 
-            def tile(start: Index, size: int) -> None:
-                self.prefetch(ahead, start - block * self.blocks.rows, size, self.panel_size)
-                self.micro.tile_code(self.row_var, start, size, columns, inner)
+            def tile(start: Index, at: Point) -> None:
+                self.prefetch(ahead, at[TILE] - block * self.blocks.tiles, self.panel_size)
+                self.micro.tile_code(self.row_var, start, self.tile.rows, columns, at)
 
-            self.tiles(block, tile)
+            self.tiles(block, inner, tile)
 
         self.group_panels(group, lambda panel: self.panel_code(panel, point, panel_code))
 
@@ -211,81 +205,81 @@ class BlockedNest(Nest):
         elif not self.reads_in_place:
             self.micro.panel = self.panel_scratch, self._scratch_start(group, panel, step)
 
-    def prefetch(self, ahead: Index, row: Index, rows: int, size: int) -> None:
-        """Asks for the part of the `size` elements at `ahead` in the packed B that falls to the tile at a row of the block.
+    def prefetch(self, ahead: Index, tile: Index, size: int) -> None:
+        """Asks for the part of the `size` elements at `ahead` in the packed B that falls to a tile of the block.
 
-        A panel is read from memory once while all rows go by, so only the first tile would wait for it.
+        A panel is read from memory once while all tiles go by, so only the first one would wait for it.
         """
         if not self.prefetches:
             return
         line = CACHE_LINE * 8 // self.c.b.node.element.width
-        share = -(-size // min(self.blocks.rows, self.extent))
+        share = -(-size // self.blocks.tiles)
         integer = ir.IntegerType.get_signless(32)
         attributes = {
             "isWrite": ir.BoolAttr.get(False),
             "localityHint": ir.IntegerAttr.get(integer, 2),
             "isDataCache": ir.BoolAttr.get(True),
         }
-        var = Var(0, share * rows, name="line")
-        with emit.for_loop(0, share * rows, line, var):
-            at = at_most(ahead + row * share + var, self.packed.type.shape[0] - 1)
+        var = Var(0, share, name="line")
+        with emit.for_loop(0, share, line, var):
+            at = emit.at_most(ahead + tile * share + var, self.packed.type.shape[0] - 1)
             emit.create("memref.prefetch", [], [self.packed, emit.materialize(at)], attributes)
 
     # ---- the reduction in chunks
 
     def summed_in_memory(self, group: Index, block: Index, point: Point) -> None:
         """Chunk by chunk the tiles of all panels of the group; then the epilogue, row by row."""
-        whole = column_vectors(self.tile.width, self.tile.lanes)
-        first, end = self.block_rows(block)
 
-        def sums_at(row: Index, panel: Index) -> Index:
-            return (row - first) * self.sums_pitch + (panel - group * self.blocks.panels) * self.tile.width
+        def place(panel: Index, at: Point, row: Index) -> Index:
+            number = (at[TILE] - block * self.blocks.tiles) * self.tile.rows + row
+            return number * self.sums_pitch + (panel - group * self.blocks.panels) * self.tile.width
 
-        def clear(panel: Index, columns: Columns, inner: Point) -> None:
-            for points, row in self.each_row(first, end, inner):
-                self.keep(self.micro.initial(points, columns), columns, sums_at(row, panel))
+        def begin(panel: Index, columns: Columns, inner: Point) -> None:
+            def tile(start: Index, at: Point) -> None:
+                self.rows(start, at, lambda p, row: self.keep(self.micro.initial(p, columns), columns, place(panel, at, row)))
 
-        self.group_panels(group, lambda panel: self.panel_code(panel, point, clear))
-        self.each_chunk(group, block, point, whole, sums_at)
+            self.tiles(block, inner, tile)
 
         def finish(panel: Index, columns: Columns, inner: Point) -> None:
-            if self.stores_across_rows:
-                self.tiles(
-                    block, lambda start, size: self.finish(rows_from(self.row_var, start, size, inner), columns, sums_at(start, panel))
-                )
-                return
-            for points, row in self.each_row(first, end, inner):
-                self.finish(points, columns, sums_at(row, panel))
+            def tile(start: Index, at: Point) -> None:
+                if self.stores_across_rows:
+                    self.finish(rows_from(self.row_var, start, self.tile.rows, at), columns, place(panel, at, Index()))
+                else:
+                    self.rows(start, at, lambda p, row: self.finish(p, columns, place(panel, at, row)))
 
+            self.tiles(block, inner, tile)
+
+        self.group_panels(group, lambda panel: self.panel_code(panel, point, begin))
+        self.each_chunk(group, block, point, lambda panel, at: place(panel, at, Index()))
         self.group_panels(group, lambda panel: self.panel_code(panel, point, finish))
 
-    def each_chunk(self, group: Index, block: Index, point: Point, whole: Columns, sums_at: Callable[[Index, Index], Index]) -> None:
-        """Adds every chunk of the reduction to the sums."""
+    def each_chunk(self, group: Index, block: Index, point: Point, place: Callable[[Index, Point], Index]) -> None:
+        """Adds every chunk of the reduction to the sums, which are at `place(panel, point)`; panels count as full ones here."""
         var = self.c.reduction[0]
-        inner_steps = self.c.depth // (var.high + 1)
-        chunk = Var(0, (self.chunks - 1) * self.blocks.chunk, step=self.blocks.chunk, name="chunk")
-        first, _ = self.block_rows(block)
-        with emit.for_loop(0, var.high + 1, self.blocks.chunk, chunk), self.evaluator.scope():
+        extent, size = var.high + 1, self.blocks.chunk
+        inner_steps = self.c.depth // extent
+        whole = column_vectors(self.tile.width, self.tile.lanes)
+        chunk = Var(0, (self.chunks - 1) * size, step=size, name="chunk")
+        with emit.for_loop(0, extent, size, chunk), self.evaluator.scope():
             low = Index.of(chunk)
-            end = low + self.blocks.chunk if (var.high + 1) % self.blocks.chunk == 0 else at_most(low + self.blocks.chunk, var.high + 1)
+            end = low + size if extent % size == 0 else emit.at_most(low + size, extent)
             steps = {var: (emit.materialize(low), emit.materialize(end))}
-
             self.pack_group(group, point, low * inner_steps, steps)
 
             def panel_code(panel: Index) -> None:
                 self.enter_panel(group, panel, point, low * inner_steps)
                 ahead = self.panel_start(panel + 1, point) + low * (inner_steps * self.tile.width)
 
-                def tile(start: Index, size: int) -> None:
-                    self.prefetch(ahead, start - first, size, self.chunk_size)
-                    points = rows_from(self.row_var, start, size, point)
-                    place = sums_at(start, panel)
+                def tile(start: Index, at: Point) -> None:
+                    self.prefetch(ahead, at[TILE] - block * self.blocks.tiles, self.chunk_size)
+                    points = rows_from(self.row_var, start, self.tile.rows, at)
                     self.micro.steps = steps
-                    sums = self.micro.reduce(list(self.c.reduction), points, whole, self.kept(size, whole, place), None)
+                    sums = self.kept(self.tile.rows, whole, place(panel, at))
+                    sums = self.micro.reduce(list(self.c.reduction), points, whole, sums, None)
                     self.micro.steps = {}
-                    self.keep(sums, whole, place)
+                    self.keep(sums, whole, place(panel, at))
 
-                self.tiles(block, tile)
+                self.tiles(block, point, tile)
 
             self.group_panels(group, panel_code)
 
@@ -294,12 +288,6 @@ class BlockedNest(Nest):
         """Whether neighbours in memory are neighbours along the rows, so that several rows are stored together."""
         c = self.c
         return self.row_var is not None and c.store_stride(c.column) != 1 and c.store_stride(self.row_var) == 1
-
-    def each_row(self, first: Index, end: Index, point: Point):
-        """Within a loop over rows: their points and indices."""
-        row = Var(0, self.extent - 1, name="row")
-        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, row), self.evaluator.scope():
-            yield rows_from(self.row_var, Index.of(row), 1, point), Index.of(row)
 
     def finish(self, points: Sequence[Point], columns: Columns, place: Index) -> None:
         self.micro.finish(points, columns, self.kept(len(points), columns, place), self.row_var)
@@ -326,21 +314,19 @@ class BlockedNest(Nest):
 
     def pack_rows(self, out: Value) -> None:
         """Copies A tile by tile, in the order in which they read it; contiguous rows by transposing blocks in registers."""
-        c = self.c
-        for start, count, size in self.runs:
-            tile = Var(0, count - 1, name="tile")
-            loops = [([v], v.high + 1) for v in c.batch] + [([tile], count)]
+        tile = Var(0, self.tile_count - 1, name="tile")
+        loops = [([v], v.high + 1) for v in self.c.batch] + [([tile], self.tile_count)]
 
-            def one(point: Point, tile: Var = tile, start: int = start, size: int = size) -> None:
-                row = point[tile] * size + start
-                self._pack_tile(rows_from(self.row_var, row, size, point), out)
+        def one(point: Point) -> None:
+            start = emit.at_most(point[tile] * self.tile.rows, self.extent - self.tile.rows)
+            self._pack_tile(rows_from(self.row_var, start, self.tile.rows, {**point, TILE: point[tile]}), out)
 
-            self.tasks(loops, one)
+        self.tasks(loops, one)
 
     def _pack_tile(self, points: list[Point], out: Value) -> None:
         c, lanes = self.c, self.tile.lanes
         *outer, last = c.reduction
-        base = row_offset(c, points[0])
+        base = tile_offset(c, self.tile, points[0])
         whole = (last.high + 1) // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
 
         def read(point: Point, at: Index) -> Value:
@@ -369,20 +355,3 @@ class BlockedNest(Nest):
                 nest(rest[1:], [{**p, rest[0]: Index.of(var)} for p in inner])
 
         nest(outer, points)
-
-
-def at_most(index: Index, limit: int) -> Index:
-    """The smaller of an index and a number."""
-    return _bounded(index, limit, "arith.minsi") if index.bounds()[1] > limit else index
-
-
-def at_least(index: Index, limit: int) -> Index:
-    """The larger of an index and a number."""
-    return _bounded(index, limit, "arith.maxsi") if index.bounds()[0] < limit else index
-
-
-def _bounded(index: Index, limit: int, name: str) -> Index:
-    low, high = index.bounds()
-    value = emit.create(name, [ir.IndexType.get()], [emit.materialize(index), emit.index_constant(limit)])
-    bounds = (min(low, limit), limit) if name == "arith.minsi" else (limit, max(high, limit))
-    return Index.of(Var(*bounds, value, name="bound"))

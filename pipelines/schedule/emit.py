@@ -85,6 +85,15 @@ def transpose(rows: Sequence[Value]) -> list[Value]:
     return rows
 
 
+def at_most(index: Index, limit: int) -> Index:
+    """The smaller of an index and a number."""
+    low, high = index.bounds()
+    if high <= limit:
+        return index
+    value = create("arith.minsi", [ir.IndexType.get()], [materialize(index), index_constant(limit)])
+    return Index.of(Var(min(low, limit), limit, value, name="bound"))
+
+
 @contextmanager
 def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Sequence[Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.

@@ -253,8 +253,8 @@ class _Nest:
             point: dict[Var, Index] = {}
             for (others, _), var in zip(outer, variables, strict=True):
                 point.update(_assign(others, Index.of(var)))
-            first = _at_most(Index(0, {tile: across}), extent - across)
-            lanes = _at_most(Index(0, {chunks: chunk * along, inner: along}), lane_extent - along)
+            first = emit.at_most(Index(0, {tile: across}), extent - across)
+            lanes = emit.at_most(Index(0, {chunks: chunk * along, inner: along}), lane_extent - along)
             with self.evaluator.scope():
                 assign = lambda at, lane: {**point, **_assign(members, at), **_assign(lane_members, lane)}  # noqa: E731
                 emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
@@ -430,14 +430,6 @@ class _Nest:
 def _assign(members: Sequence[Var], index: Index) -> dict[Var, Index]:
     """Indices of a collapsed group of loops: all of it in the last one."""
     return {**{v: Index() for v in members[:-1]}, members[-1]: index}
-
-
-def _at_most(start: Index, last: int) -> Index:
-    """An index, or `last` where it is beyond."""
-    if start.bounds()[1] <= last:
-        return start
-    value = emit.materialize(start)
-    return Index.of(Var(0, last, emit.create("arith.minsi", [value.type], [value, emit.index_constant(last)]), name="start"))
 
 
 def _unique_reductions(accesses: Accesses) -> list[Node]:

@@ -24,6 +24,8 @@ Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
 
 COLUMN = Var(0, 0, name="column")
 """Key of the first column of a panel in a point."""
+TILE = Var(0, 0, name="tile")
+"""Key of the number of a row tile in a point, where A is packed."""
 
 
 class Microkernel:
@@ -146,7 +148,7 @@ class Microkernel:
         c = self.c
         if self.packed_rows is None:
             return self.evaluator.at(c.a.node, self.substitute(c.a.indices, points[row]))
-        offset = row_offset(c, points[0]) + c.step(points[0]) * len(points) + row
+        offset = tile_offset(c, self.tile, points[0]) + c.step(points[0]) * self.tile.rows + row
         return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)
 
     def load_b(self, point: Point, start: int, lanes: int) -> Value:
@@ -222,13 +224,13 @@ def rows_from(var: Var | None, start: Index, size: int, point: Point) -> list[Po
     return [{**point, **({var: start + r} if var is not None else {})} for r in range(size)]
 
 
-def row_offset(contraction: Contraction, point: Point) -> Index:
-    """Where the tile that starts at a row begins in a packed A: all rows before it have come whole."""
+def tile_offset(contraction: Contraction, tile: Tile, point: Point) -> Index:
+    """Where a row tile begins in a packed A: tiles one after the other, batch by batch."""
     offset = Index()
     for v in contraction.batch:
         offset = offset * (v.high + 1) + point.get(v, Index())
-    members, extent = contraction.rows[-1]
-    return (offset * extent + point[members[-1]]) * contraction.depth
+    count = -(-contraction.rows[-1][1] // tile.rows)
+    return (offset * count + point[TILE]) * (tile.rows * contraction.depth)
 
 
 def _multiply_add(a: Value, b: Value, accumulator: Value) -> Value:

@@ -34,14 +34,18 @@ class Blocks:
     each chunk of a panel serves all tiles of the block while it stays in the first-level cache, and the block's rows stay in the second.
 
     Attributes:
-      rows: rows of a block, a multiple of the tile's where there is more than one block.
+      tiles: row tiles of a block.
       panels: panels of a group.
       chunk: steps of the outermost reduction loop between two visits of the sums; its extent where the sums never leave registers.
     """
 
-    rows: int
+    tiles: int
     panels: int
     chunk: int
+
+
+REMAINDER = 1.03
+"""What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
 
 
 def default_tile(contraction: Contraction, target: Target) -> Tile:
@@ -50,6 +54,8 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
     waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little more than
     counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
+
+    Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
     """
     lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
     registers = target.num_vector_registers
@@ -61,14 +67,15 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
 
     def cost(rows: int, vectors: int) -> float:
         count = -(-extent // rows)
-        base, larger = divmod(extent, count)
+        base, larger = divmod(extent if contraction.a.checks else count * rows, count)
         blocks, left = divmod(vectors_needed, vectors)
-        return sum(
+        total = sum(
             tiles * times * cycles(r, v)
             for tiles, r in ((larger, base + 1), (count - larger, base))
             for times, v in ((blocks, vectors), (1, left))
             if tiles and times and v
         )
+        return total * REMAINDER if left and blocks else total
 
     candidates = [
         (rows, vectors)
@@ -114,7 +121,7 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
     others = prod(v.high + 1 for v in contraction.batch) * prod(e for _, e in contraction.rows[:-1])
     rows, group = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
-    return Blocks(rows * tile.rows, group, chunk)
+    return Blocks(rows, group, chunk)
 
 
 SLACK = 1.03
@@ -137,17 +144,3 @@ def _even_parts(count: int, most: int) -> list[int]:
     """Sizes of at most `most` that cut `count` in parts of about the same size, at most 64 of them."""
     fewest = -(-count // most)
     return sorted({-(-count // parts) for parts in range(fewest, min(count, fewest + 64) + 1)})
-
-
-def segments(extent: int, size: int, block: int) -> list[tuple[int, int, int]]:
-    """Rows cut in tiles of at most `size`: (first row, tiles, rows of a tile) of each run of equal ones.
-
-    In a single block sizes differ by one at most. Where there are several, a multiple of `size` rows each, only the last tile is shorter.
-    """
-    if extent <= block:
-        count = -(-extent // size)
-        base, larger = divmod(extent, count)
-        runs = [(0, larger, base + 1), (larger * (base + 1), count - larger, base)]
-    else:
-        runs = [(0, extent // size, size), (extent // size * size, 1, extent % size)]
-    return [run for run in runs if run[1] and run[2]]

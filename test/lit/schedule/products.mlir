@@ -25,9 +25,11 @@
 // CHECK-NOT: memref.{{alloc|copy}}
 // CHECK: return
 
-// A batch of one is read for every entry of the other.
+// A batch of one is read for every entry of the other. Columns that are rows of the operand: a panel of them is turned into scratch
+// memory on the stack, taken once per thread.
 // CHECK-LABEL: func.func private @fused_batch_matmul_1({{.*}}: memref<4x33x16xf32>, %{{.*}}: memref<1x48x16xf32>
-// CHECK-NOT: memref.alloc
+// CHECK: memref.alloca
+// CHECK: vector.store
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>
 // CHECK-NOT: {{memref|vector}}.store
 // CHECK: vector.fma {{.*}}vector<8xf32>
@@ -36,9 +38,10 @@
 // CHECK-NOT: memref.{{alloc|copy}}
 // CHECK: return
 
-// Columns that are rows of the operand: a block of them is turned into scratch memory that the caller plans.
-// CHECK-LABEL: func.func private @fused_batch_matmul({{.*}}: memref<4x48x16xf32>, {{.*}}: memref<{{[0-9]+}}xi8>)
-// CHECK-NOT: memref.alloc
+// Likewise with a batch of both.
+// CHECK-LABEL: func.func private @fused_batch_matmul({{.*}}: memref<4x48x16xf32>, %{{[a-z0-9]+}}: memref<4x33x48xf32>)
+// CHECK: memref.alloca
+// CHECK: vector.store
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>
 // CHECK-NOT: {{memref|vector}}.store
 // CHECK: vector.fma {{.*}}vector<8xf32>
@@ -60,7 +63,8 @@
 
 // Transposed from the right.
 // CHECK-LABEL: func.func private @fused_matmul_1(
-// CHECK-NOT: memref.alloc
+// CHECK: memref.alloca
+// CHECK: vector.store
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>
 // CHECK-NOT: {{memref|vector}}.store
 // CHECK: vector.fma {{.*}}vector<8xf32>

@@ -70,10 +70,25 @@ class Tiles:
         return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
 
     def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
+        # Each tile of the longer side is loaded where it is multiplied: there are registers for the other side and one tile of this.
+        found = list(sums)
+        if len(rows) > len(columns):
+            right = [self._load(self.b_type, b, at, 2 * COLUMNS) for at in columns]
+            for i, at in enumerate(rows):
+                x = self._load(self.a_type, a, at, stride)
+                for j, y in enumerate(right, i * len(right)):
+                    found[j] = self._multiply(x, y, sums[j])
+            return found
         left = [self._load(self.a_type, a, at, stride) for at in rows]
-        right = [self._load(self.b_type, b, at, 2 * COLUMNS) for at in columns]
-        pairs = [(x, y) for x in left for y in right]
-        return [emit.create("x86.amx.tile_mulf", [self.sum_type], [x, y, total]) for (x, y), total in zip(pairs, sums, strict=True)]
+        for j, at in enumerate(columns):
+            y = self._load(self.b_type, b, at, 2 * COLUMNS)
+            for i, x in enumerate(left):
+                number = i * len(columns) + j
+                found[number] = self._multiply(x, y, sums[number])
+        return found
+
+    def _multiply(self, a: Value, b: Value, total: Value) -> Value:
+        return emit.create("x86.amx.tile_mulf", [self.sum_type], [a, b, total])
 
     def _load(self, type_: ir.Type, buffer: Value, at: Index, stride: int) -> Value:
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}

@@ -27,8 +27,8 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
 
     What happens to the scores before the softmax, in this order:
       softcap: where not 0, they become softcap * tanh(scores / softcap);
-      mask: none or one tensor that broadcasts to [B, Hq, Sq, Sk]: of the dtype of query it is added, of bool it puts `mask_value` where it
-        is false;
+      mask: none or one tensor that broadcasts to [B, Hq, Sq, Sk]: of the dtype of query or float32 it is added, of bool it puts
+        `mask_value` where it is false;
       is_causal: query i sees key j only where j <= i + causal_offset; other scores become -inf.
 
     nan_to_zero: rows of weights that are NaN, as of a query that sees no key at all, count as zeros instead. 16-bit floats are computed in
@@ -72,7 +72,8 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
         check(sorted(op.out_layout) == sorted(AXES), "out_layout", f"the letters {AXES} in some order", repr(op.out_layout))
         check(len(op.mask) <= 1, "mask", "at most one", len(op.mask))
         for mask in op.mask:
-            check(mask.dtype in (op.query.dtype, "bool"), "mask", f"the dtype of query, {op.query.dtype}, or bool", mask.dtype)
+            expected = f"the dtype of query ({op.query.dtype}), float32 or bool"
+            check(mask.dtype in (op.query.dtype, "float32", "bool"), "mask", expected, mask.dtype)
             _check_mask(mask, (batch, heads, rows, keys))
         sizes = dict(zip(AXES, (batch, heads, rows, width), strict=True))
         return TensorType(tuple(sizes[axis] for axis in op.out_layout), op.query.dtype)

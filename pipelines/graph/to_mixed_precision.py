@@ -33,8 +33,10 @@ config_option("relay.ToMixedPrecision.force", bool, False, "compile(precision='b
 
 ALWAYS = frozenset(
     [f"relay.nn_conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")]
-    + ["relay.nn_dense", "relay.nn_matmul", "relay.nn_batch_matmul"]
+    + ["relay.nn_dense", "relay.nn_matmul", "relay.nn_batch_matmul", "relay.nn_attention"]
 )
+FACTORS = {"relay.nn_attention": 3}
+"""How many operands of an ALWAYS operator are multiplied, where that is not two: the mask of attention stays as it is."""
 
 _POOLED = [f"relay.nn_{kind}max_pool{n}d" for n in (1, 2, 3) for kind in ("", "adaptive_")]
 _MOVED = ["reshape", "expand_dims", "squeeze", "nn_batch_flatten", "transpose", "reverse", "layout_transform", "nn_depth_to_space"]
@@ -80,12 +82,17 @@ def _names(group: ir.OpView) -> set[str]:
 def _is_product(op: ir.OpView) -> bool:
     """Whether an operation is an ALWAYS operator on f32."""
     operation = op.operation
-    return operation.name in ALWAYS and all(_dtype(v) == WIDE for v in (*operation.operands, *operation.results))
+    return operation.name in ALWAYS and all(_dtype(v) == WIDE for v in (*_factors(operation), *operation.results))
+
+
+def _factors(operation: ir.Operation) -> list[ir.Value]:
+    return list(operation.operands)[: FACTORS.get(operation.name, 2)]
 
 
 def _multiplies(group: ir.OpView, position: int) -> bool:
-    """Whether a group that is not converted yet has a product that reads its argument."""
-    return any(_is_product(use.owner) for use in _body(group).arguments[position].uses)
+    """Whether a group that is not converted yet has a product that multiplies its argument."""
+    argument = _body(group).arguments[position]
+    return any(_is_product(use.owner) and argument in _factors(use.owner.operation) for use in argument.uses)
 
 
 class _Precision:
@@ -130,7 +137,8 @@ class _Precision:
         if names <= EXACT:
             behind = set().union(*(self.readers[r] for r in group.operation.results))
             return {Reader.STRICT if reader == Reader.RESULT else reader for reader in behind}
-        return {Reader.TOLERANT if names <= ALWAYS | FOLLOW | AVERAGES else Reader.STRICT}
+        is_tolerant = names <= ALWAYS | FOLLOW | AVERAGES and names.isdisjoint(FACTORS)
+        return {Reader.TOLERANT if is_tolerant else Reader.STRICT}
 
     def _is_stored_narrow(self, value: ir.Value, made_of_narrow: bool, is_exact: bool) -> bool:
         readers = self.readers[value]
@@ -212,8 +220,10 @@ class _Precision:
         casts = _Casts()
         for position, (result, narrow) in enumerate(zip(operation.results, stored, strict=True)):
             if narrow:
-                if _dtype(terminator.operands[position]) == WIDE:
-                    terminator.operands[position] = casts.get(terminator.operands[position], NARROW, terminator)
+                value = terminator.operands[position]
+                if _dtype(value) == WIDE:
+                    is_widened = value.owner.operation.name == "relay.cast" and _dtype(value.owner.data) == NARROW
+                    terminator.operands[position] = value.owner.data if is_widened else casts.get(value, NARROW, terminator)
                 result.set_type(terminator.operands[position].type)
 
 
@@ -235,14 +245,23 @@ def _widen_body(block: ir.Block, narrow: set[ir.Value], products: set[ir.Operati
     casts = _Casts()
     for op in list(block.operations):
         operation = op.operation
+        factors = len(_factors(operation)) if operation in products else 0
         for position, value in enumerate(operation.operands):
-            if operation in products:
+            if position < factors:
                 if _dtype(value) == WIDE:
                     operation.operands[position] = casts.get(value, NARROW, operation)
             elif value in narrow:
                 operation.operands[position] = casts.get(value, WIDE, operation)
-        if operation in products:
+        if factors and "out_dtype" in op.attr_specs:
             operation.attributes["out_dtype"] = ir.StringAttr.get(WIDE)
+        elif factors:
+            result = operation.results[0]
+            uses = list(result.uses)
+            result.set_type(TensorType.of(result).with_dtype(NARROW).to_mlir())
+            with ir.InsertionPoint.after(operation):
+                wide = build("cast", result, dtype=WIDE)
+            for use in uses:
+                use.owner.operation.operands[use.operand_number] = wide
 
 
 @module_pass(opt_level=0, name="ToMixedPrecision")

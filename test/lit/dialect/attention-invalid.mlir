@@ -24,7 +24,7 @@ func.func @main(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4
 
 // -----
 
-// CHECK: relay.nn_attention at {{.*}}: mask: expected the dtype of query, float32, or bool, found int64
+// CHECK: relay.nn_attention at {{.*}}: mask: expected the dtype of query (float32), float32 or bool, found int64
 func.func @main(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %m: tensor<5x7xi64>) {
   %0 = "relay.nn_attention"(%q, %k, %v, %m) {scale = 1.0 : f64} : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>, tensor<2x4x7x8xf32>, tensor<5x7xi64>) -> tensor<?x?x?x?xf32>
   return

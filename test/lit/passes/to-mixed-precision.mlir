@@ -93,3 +93,15 @@ func.func @stream(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>, %g: tensor<4xf32>, %
   %5 = "relay.nn_dense"(%d, %e) : (tensor<8x4xf64>, tensor<4x4xf64>) -> tensor<8x4xf64>
   return %4, %5 : tensor<8x4xf32>, tensor<8x4xf64>
 }
+
+// -----
+
+// Attention reads and gives bf16, but its mask stays as it is: the least finite f32 must not become an infinity.
+// CHECK-LABEL: func.func @attention
+// CHECK: ^bb0(%{{.*}}: tensor<1x2x4x8xbf16>, %{{.*}}: tensor<1x1x4x4xf32>):
+// CHECK: %[[A:.*]] = "relay.nn_attention"({{.*}}) {{.*}} -> tensor<1x2x4x8xbf16>
+// CHECK: "relay.cast"(%[[A]]) {dtype = "float32"}
+func.func @attention(%x: tensor<1x2x4x8xf32>, %m: tensor<1x1x4x4xf32>) -> tensor<1x2x4x8xf32> {
+  %0 = "relay.nn_attention"(%x, %x, %x, %m) {scale = 0.25} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> tensor<1x2x4x8xf32>
+  return %0 : tensor<1x2x4x8xf32>
+}

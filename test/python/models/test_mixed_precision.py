@@ -71,6 +71,13 @@ def test_bf16_is_computed_where_the_target_has_it(model):
     assert relayc.compile(model, target=relayc.Target("cpu", mcpu="sapphirerapids"), precision="bf16").precision == "bf16"
 
 
+@pytest.mark.parametrize("name", ["resnet50", "vit"])
+def test_models_are_compiled_to_tiles_where_the_target_has_them(name, capfd):
+    module = relayc.compile(FOLDER / f"{name}.onnx", target=relayc.Target("cpu", mcpu="sapphirerapids"), precision="bf16")
+    assert "tdpbf16ps" in module.assembly() and "vcvtneps2bf16" in module.assembly()
+    assert capfd.readouterr().err == ""  # LLVM goes on when it runs out of tile registers
+
+
 def test_an_unknown_precision_is_an_error(model):
     with pytest.raises(ValueError, match="precision: expected one of f32, bf16, found 'fp8'"):
         relayc.compile(model, precision="fp8")

@@ -120,3 +120,18 @@ def test_a_result_that_a_product_reads_too_is_f32():
     first, second = run(lambda x, w: [y := build("nn.dense", x, w), build("nn.dense", y, w)], [x, Const(w)])
     check_product(first, rounded(x) @ rounded(w).T)
     check_product(second, rounded(first) @ rounded(w).T)
+
+
+def test_attention_reads_bf16_and_sees_its_mask_in_f32():
+    q, k, v = (values(1, 2, 6, 16) * scale for scale in (1, 0.5, 1))
+    lowest = np.finfo(np.float32).min
+    mask = np.where(np.arange(6) < 4, 0, lowest).astype(np.float32) * np.ones((1, 1, 6, 1), np.float32)
+    mask[..., 5, :] = lowest  # a row that sees nothing weighs all alike: with infinities it would be NaN
+    (found,) = run(lambda q, k, v, m: [build("nn.attention", q, k, v, m, scale=0.25)], [q, k, v, mask])
+    q, k, v = (rounded(x).astype(np.float64) for x in (q, k, v))
+    scores = 0.25 * q @ k.transpose(0, 1, 3, 2) + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ v
+    assert found.dtype == np.float32
+    # The result is rounded to bf16: half a unit in the last of 8 bits.
+    np.testing.assert_allclose(found, expected, rtol=2**-8, atol=1e-5)

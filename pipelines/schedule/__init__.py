@@ -1,6 +1,7 @@
 """te -> tir: a schedule for each kernel; importing the package registers the specialised ones, those asked first first."""
 
 # isort: off
+from relayc.pipelines.schedule import attention_tiles as attention_tiles
 from relayc.pipelines.schedule import attention_columns as attention_columns
 from relayc.pipelines.schedule import attention_rows as attention_rows
 from relayc.pipelines.schedule import amx as amx

@@ -94,10 +94,11 @@ class Tiles:
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}
         return emit.create("x86.amx.tile_load", [type_], [buffer, emit.materialize(at), emit.index_constant(stride)], segments)
 
-    def end(self, sums: Values, scratch: Value) -> None:
-        block = self.block
+    def end(self, sums: Values, scratch: Value, start: Index | None = None, pitch: int = 0) -> None:
+        """Stores the sums from element `start` of a buffer on, rows apart by `pitch`; by default as they are needed by `pairs_nest`."""
+        block, start, pitch = self.block, start or Index(), pitch or self.block.width
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1])}
         for number, total in enumerate(sums):
             i, j = divmod(number, block.column_tiles)
-            at = emit.index_constant(i * block.rows * block.width + j * COLUMNS)
-            emit.create("x86.amx.tile_store", [], [scratch, at, total, emit.index_constant(block.width)], segments)
+            at = emit.materialize(start + (i * block.rows * pitch + j * COLUMNS))
+            emit.create("x86.amx.tile_store", [], [scratch, at, total, emit.index_constant(pitch)], segments)

@@ -1,7 +1,7 @@
 """Attention recognised in a kernel: the two products, the scores between them and the softmax; and what its schedules share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -191,8 +191,8 @@ class Emission(ABC):
         """Tasks that the rows of a head make."""
 
     @abstractmethod
-    def _buffers(self) -> dict[str, int]:
-        """Names of the buffers of a thread and their sizes in elements of type `wide`."""
+    def _buffers(self) -> Mapping[str, int | tuple[int, ir.Type]]:
+        """Names of the buffers of a thread and their sizes in elements of type `wide`, or of the type given."""
 
     @abstractmethod
     def _task(self, row: list[Index], block: Index) -> None:
@@ -210,7 +210,8 @@ class Emission(ABC):
             variables = loops + [block] * (self.blocks > 1)
 
             def inside() -> None:
-                self.buffers = {name: emit.local_buffer(size, self.wide) for name, size in self._buffers().items()}
+                sizes = {name: (n, self.wide) if isinstance(n, int) else n for name, n in self._buffers().items()}
+                self.buffers = {name: emit.local_buffer(*size) for name, size in sizes.items()}
                 row = [Index()] * KEY
                 for i, variable in zip(self.outer, loops, strict=True):
                     row[i] = Index.of(variable)
@@ -233,7 +234,7 @@ class Emission(ABC):
 
     def _load(self, name: str, offset: Index) -> Value:
         """Element(s) of a buffer of the thread."""
-        return self.evaluator.load_from(self.buffers[name], self.wide, offset)
+        return self.evaluator.load_from(self.buffers[name], self.buffers[name].type.element_type, offset)
 
     def _store(self, name: str, offset: Index, value: Value) -> None:
         self.evaluator.store(value, self.buffers[name], offset)

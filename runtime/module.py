@@ -18,26 +18,37 @@ from relayc.runtime.tiles import request_tiles
 _PLAIN = 0x0101
 """numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
 
+_IDLE_SECONDS = 10.0
+"""How long an arena is kept while others are used."""
+
 
 class ArenaPool:
-    """Scratch memory for calls of `main`: an arena belongs to one call at a time, and is kept for the next."""
+    """Scratch memory for calls of `main`: an arena belongs to one call at a time, and is kept for the next.
+
+    There are as many as calls at the same time; one that has not been needed for a while goes, so that a burst of calls does not take
+    memory for ever.
+    """
 
     def __init__(self, arena_bytes: int, params: np.ndarray) -> None:
         self._arena_bytes = arena_bytes
         self._params = to_tensor(params)
-        # list.pop and list.append are atomic: no lock.
-        self._free: list[tuple[tvm_ffi.Tensor, np.ndarray]] = []
+        # Last used last, each with the time. What is done to the list is atomic: no lock.
+        self._free: list[tuple[float, tuple[tvm_ffi.Tensor, np.ndarray]]] = []
 
     def acquire(self) -> tuple[tvm_ffi.Tensor, np.ndarray]:
         """An arena as a tensor and as an array; to be given back with `release`."""
         try:
-            return self._free.pop()
+            return self._free.pop()[1]
         except IndexError:
             arena = aligned_empty(self._arena_bytes)
             return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
-        self._free.append(arena)
+        now = time.monotonic()
+        self._free.append((now, arena))
+        for since, _ in self._free[:1]:
+            if now - since > _IDLE_SECONDS:
+                del self._free[:1]
 
     @property
     def params(self) -> tvm_ffi.Tensor:
@@ -55,7 +66,7 @@ class Function:
       name: of the function in the module.
       inputs, outputs: specs of the tensors it takes and gives.
       packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of `main` takes two more
-        arguments, the arena and the parameters.
+        arguments, the arena and the parameters. Called directly, it runs on as many threads as OpenMP says for the calling thread.
       num_threads: how many threads a call uses where it runs alone; None for what holds for the process (runtime.num_threads).
     """
 

@@ -41,7 +41,7 @@ FACTORS = {"relay.nn_attention": 3}
 _POOLED = [f"relay.nn_{kind}max_pool{n}d" for n in (1, 2, 3) for kind in ("", "adaptive_")]
 _MOVED = ["reshape", "expand_dims", "squeeze", "nn_batch_flatten", "transpose", "reverse", "layout_transform", "nn_depth_to_space"]
 _MOVED += ["nn_space_to_depth", "strided_slice", "split", "concatenate", "stack", "nn_pad", "nn_mirror_pad", "broadcast_to", "tile"]
-_MOVED += ["repeat", "copy", "nn_upsampling", "nn_global_max_pool2d", "nn_relu"]
+_MOVED += ["repeat", "copy", "nn_global_max_pool2d", "nn_relu"]
 EXACT = frozenset([*_POOLED, *(f"relay.{name}" for name in _MOVED)])
 """FOLLOW operators that give elements of what they read: the same in bf16 as in f32."""
 
@@ -50,10 +50,11 @@ AVERAGES = frozenset(f"relay.{name}" for name in _AVERAGED)
 
 _ELEMENTWISE = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "where", "nn_bias_add", "nn_leaky_relu", "nn_prelu", "clip"]
 _ELEMENTWISE += ["abs", "negative", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "image_resize1d", "image_resize2d", "image_resize3d"]
+_ELEMENTWISE += ["nn_upsampling", "nn_upsampling3d"]
 FOLLOW = EXACT | frozenset(f"relay.{name}" for name in _ELEMENTWISE)
 
-_TRANSPARENT = frozenset(["relay.constant", "relay.cast", "relay.yield"])
-"""Operators inside groups that say nothing of them."""
+_TRANSPARENT = frozenset(["relay.constant", "relay.yield"])
+"""Operations inside groups that say nothing of them."""
 
 NARROW, WIDE = "bfloat16", "float32"
 
@@ -130,7 +131,7 @@ class _Precision:
                 found |= self._group_reads(owner, use.operand_number)
         return found
 
-    def _group_reads(self, group: ir.OpView, position: int) -> set[Reader]:
+    def _group_reads(self, group: Fused, position: int) -> set[Reader]:
         names = _names(group)
         if _multiplies(group, position):
             return {Reader.PRODUCT}
@@ -208,8 +209,6 @@ class _Precision:
             for position, value in enumerate(operation.operands):
                 if _dtype(value) == WIDE:
                     operation.operands[position] = casts.get(value, NARROW, operation)
-            if operation.name == "relay.cast" and op.dtype == WIDE:
-                operation.attributes["dtype"] = ir.StringAttr.get(NARROW)
             for result, type_ in zip(operation.results, op.inferred_types(), strict=True):
                 result.set_type(type_.to_mlir())
 

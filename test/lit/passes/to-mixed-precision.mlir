@@ -105,3 +105,18 @@ func.func @attention(%x: tensor<1x2x4x8xf32>, %m: tensor<1x1x4x4xf32>) -> tensor
   %0 = "relay.nn_attention"(%x, %x, %x, %m) {scale = 0.25} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> tensor<1x2x4x8xf32>
   return %0 : tensor<1x2x4x8xf32>
 }
+
+// -----
+
+// What becomes an integer must not be rounded before, be it moved on the way.
+// CHECK-LABEL: func.func @integers
+// CHECK: "relay.nn_dense"
+// CHECK-NEXT: "relay.yield"
+// CHECK: -> tensor<4x4xf32>
+// CHECK: "relay.transpose"({{.*}}) {{.*}} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+func.func @integers(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xi32> {
+  %0 = "relay.nn_dense"(%x, %w) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = "relay.transpose"(%0) {axes = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = "relay.cast"(%1) {dtype = "int32"} : (tensor<4x4xf32>) -> tensor<4x4xi32>
+  return %2 : tensor<4x4xi32>
+}

@@ -1,5 +1,5 @@
 # make demo   compile and run ResNet-50, check it, print a short table
-# make test   everything that CI runs: ruff, mypy, import-linter, the table in README.md, lit, pytest
+# make test   everything that CI runs: ruff, mypy, import-linter, the generated tables, lit, pytest
 # make lint   what comes before lit
 # make clean  remove the virtual environment and what the tools leave behind
 #
@@ -24,6 +24,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m relayc.tools.operators --check README.md
+	$(BIN)/python -m relayc.tools.strategies --check pipelines/schedule/README.md
 
 lit: $(INSTALLED)
 	$(BIN)/lit -sv -j $(JOBS) test/lit

@@ -24,7 +24,7 @@ def te_to_tir(mod: IRModule, ctx: PassContext) -> IRModule:
     """Kernels become loops by their schedules, memory is planned (pipelines.schedule.tir)."""
     from relayc.pipelines.schedule.tir import lower_to_tir
 
-    return lower_to_tir(mod, _target(ctx))
+    return lower_to_tir(mod, _target(ctx), ctx.config)
 
 
 @module_pass(opt_level=0, name="TirToLlvm", stage="llvm")

@@ -87,6 +87,7 @@ class KernelInfo:
       sources: names of the ONNX nodes it stands for (of its first use, where equal kernels share one function).
       flops: floating-point operations of a call; a multiply-add counts as two.
       bytes: bytes of its inputs and outputs: what a call moves at least.
+      schedule: the strategy that it got, and its tunable numbers: "contraction rows=6 vectors=2".
     """
 
     name: str
@@ -96,6 +97,7 @@ class KernelInfo:
     sources: tuple[str, ...]
     flops: int
     bytes: int
+    schedule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,8 @@ def _references(rows: Sequence[dict[str, Any]]) -> tuple[BufferRef, ...]:
 
 def _kernel(row: dict[str, Any]) -> KernelInfo:
     inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
-    return KernelInfo(row["name"], inputs, outputs, tuple(row["ops"]), tuple(row["sources"]), row["flops"], row["bytes"])
+    names = tuple(row["ops"]), tuple(row["sources"])
+    return KernelInfo(row["name"], inputs, outputs, *names, row["flops"], row["bytes"], row["schedule"])
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------------------

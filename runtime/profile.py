@@ -153,7 +153,10 @@ class Profile:
     def as_data(self) -> dict[str, Any]:
         """The profile as plain data, for JSON: the peak is measured for it."""
         peak = self.peak
-        names = [{"kernel": r.kernel.name, "operators": list(r.kernel.ops), "sources": list(r.sources)} for r in self.rows]
+        names = [
+            {"kernel": r.kernel.name, "operators": list(r.kernel.ops), "schedule": r.kernel.schedule, "sources": list(r.sources)}
+            for r in self.rows
+        ]
         rows = [{**known, **_data(r, r.share, peak)} for known, r in zip(names, self.rows, strict=True)]
         totals = [{"operators": list(t.operators), "calls": t.calls, **_data(t, t.share, peak)} for t in self.by_operators()]
         return {

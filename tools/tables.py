@@ -47,15 +47,16 @@ def stage_table(stats: Mapping[str, float]) -> Table:
 def kernel_table(kernels: Sequence[KernelInfo], profile: Profile | None = None) -> Table:
     """One line per kernel call in execution order, with what it is made of and, with a profile of the calls, how long it took."""
     times = {} if profile is None else {"us": NUMBER, "of total": NUMBER}
-    table = make_table("kernels", kernel={"overflow": "fold"}, operators={"overflow": "fold"}, FLOP=NUMBER, bytes=NUMBER, **times)
+    texts: dict[str, dict[str, Any]] = {name: {"overflow": "fold"} for name in ("kernel", "operators", "schedule")}
+    table = make_table("kernels", **texts, FLOP=NUMBER, bytes=NUMBER, **times)
     rows: Sequence[ProfileRow | None] = [None] * len(kernels) if profile is None else profile.rows
     for kernel, row in zip(kernels, rows, strict=True):
         taken = [] if row is None else [f"{row.seconds * 1e6:.1f}", f"{row.share:.1%}"]
-        table.add_row(kernel.name, " ".join(kernel.ops), scaled(kernel.flops), scaled(kernel.bytes), *taken)
+        table.add_row(kernel.name, " ".join(kernel.ops), kernel.schedule, scaled(kernel.flops), scaled(kernel.bytes), *taken)
     table.add_section()
     whole = [scaled(sum(k.flops for k in kernels)), scaled(sum(k.bytes for k in kernels))]
     taken = [] if profile is None else [f"{profile.seconds * 1e6:.1f}", "100.0%" if kernels else ""]
-    table.add_row(f"{len(kernels)} calls", "", *whole, *taken)
+    table.add_row(f"{len(kernels)} calls", "", "", *whole, *taken)
     return _whole_numbers(table)
 
 

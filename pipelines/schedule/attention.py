@@ -218,7 +218,7 @@ class Emission(ABC):
                 with self.evaluator.scope():
                     self._task(row, Index.of(block) if self.blocks > 1 else Index())
 
-            if variables and work >= PARALLEL_GRAIN:
+            if variables and work >= self.kernel.tuning.number("grain", PARALLEL_GRAIN):
                 emit.parallel_loop([v.high + 1 for v in variables], variables, inside)
             else:
                 self._nest(variables, inside)

@@ -17,7 +17,7 @@ from relayc.pipelines.schedule.access import Analysis
 from relayc.pipelines.schedule.attention import KEY, QUERY, Attention, Emission, arith, at_most, compare, has_few_rows, larger, match, split
 from relayc.pipelines.schedule.graph import Kernel, Node
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled
+from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -73,10 +73,8 @@ def schedule_attention_columns(kernel: Kernel, target: Target) -> Scheduled | No
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target):
         return None
-    return _Columns(kernel, attention, default_parameters(attention, target)).emit()
-
-
-STRATEGIES.append(schedule_attention_columns)
+    parameters = kernel.tuning.replace(default_parameters(attention, target), height="height", groups="groups", tiles="tiles")
+    return _Columns(kernel, attention, parameters).emit()
 
 
 @dataclass

@@ -6,14 +6,14 @@ largest score has grown, as in attention_columns.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.attention import QUERY, Attention, Emission, arith, has_few_rows, larger, match
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled
+from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -50,10 +50,9 @@ def schedule_attention_rows(kernel: Kernel, target: Target) -> Scheduled | None:
     attention = match(kernel)
     if attention is None or not has_few_rows(attention, target):
         return None
-    return _Rows(kernel, attention, default_parameters(attention, target)).emit()
-
-
-STRATEGIES.append(schedule_attention_rows)
+    parameters = kernel.tuning.replace(default_parameters(attention, target), keys="keys", sums="sums")
+    keys = max(1, parameters.keys // parameters.depth_lanes) * parameters.depth_lanes
+    return _Rows(kernel, attention, replace(parameters, keys=keys)).emit()
 
 
 class _Rows(Emission):

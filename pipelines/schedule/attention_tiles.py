@@ -17,7 +17,7 @@ from relayc.pipelines.schedule.index import Index, Var, linearize
 from relayc.pipelines.schedule.microkernel import column_vectors
 from relayc.pipelines.schedule.pairs import COLUMNS, Block, tile_rows
 from relayc.pipelines.schedule.pairs_copy import clamped, interleave
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled
+from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -43,9 +43,6 @@ def schedule_attention_tiles(kernel: Kernel, target: Target) -> Scheduled | None
     return scheduled
 
 
-STRATEGIES.append(schedule_attention_tiles)
-
-
 def _is_bf16(attention: Attention) -> bool:
     bf16 = ir.BF16Type.get()
     key, value = attention.product.structured.inputs[1], attention.context.structured.inputs[1]
@@ -69,11 +66,12 @@ class _Tiles(Emission):
         # The context is computed two tiles wide, or one where there is an odd number of them.
         self.context_tiles = 2 if self.width % (2 * COLUMNS) == 0 else 1
         self.bf16 = ir.BF16Type.get()
+        self.tasks = kernel.tuning.number("tasks", TASKS)
 
     @property
     def blocks(self) -> int:
         heads = prod(self.a.shape[i] for i in self.outer)
-        return min(self.query_blocks, -(-TASKS // heads))
+        return min(self.query_blocks, -(-self.tasks // heads))
 
     def _sizes(self) -> dict[str, tuple[int, int]]:
         """Elements of each buffer, and their bytes."""

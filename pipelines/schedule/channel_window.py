@@ -24,7 +24,7 @@ from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize,
 from relayc.pipelines.schedule.packing import fill_blocks
 from relayc.pipelines.schedule.reduction import combiners
 from relayc.pipelines.schedule.sliding import Axis, axis_of
-from relayc.pipelines.schedule.strategy import STRATEGIES, Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -211,10 +211,9 @@ def schedule_channel_window(kernel: Kernel, target: Target) -> Scheduled | None:
         return None
     accumulators = target.num_vector_registers // 2
     vectors = max(1, CACHE_LINE // target.vector_bytes) if window.channel.high + 1 > lanes else 1
-    return _Emission(kernel, window, ChannelWindowParameters(lanes, columns=accumulators // vectors, vectors=vectors)).emit()
-
-
-STRATEGIES.append(schedule_channel_window)
+    parameters = ChannelWindowParameters(lanes, columns=accumulators // vectors, vectors=vectors)
+    names = ("columns", "vectors", "unrolled", "grain", "tasks")
+    return _Emission(kernel, window, kernel.tuning.replace(parameters, **{name: name for name in names})).emit()
 
 
 @dataclass

@@ -13,7 +13,7 @@ from relayc.pipelines.schedule.index import Index
 from relayc.pipelines.schedule.pairs import COLUMNS, Block, tile_rows
 from relayc.pipelines.schedule.pairs_nest import PairsNest, Values
 from relayc.pipelines.schedule.pairs_plan import Instructions, best_plan, column_tiles
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled
+from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -54,9 +54,6 @@ def schedule_dot(kernel: Kernel, target: Target) -> Scheduled | None:
     if plan is None or plan.cycles >= plan.vector_cycles * GAIN:
         return None
     return PairsNest(kernel, plan, Dots(plan.block), target).emit()
-
-
-STRATEGIES.append(schedule_dot)
 
 
 class Dots:

@@ -42,7 +42,7 @@ class Nest:
         self.workspace_bytes = self.padded_bytes
         if self.packs_param:
             self.packings[contraction.b.node.position] = self._panels_packing()
-        self.is_serial = prod(v.high + 1 for v in contraction.variables) < PARALLEL_GRAIN
+        self.is_serial = prod(v.high + 1 for v in contraction.variables) < kernel.tuning.number("grain", PARALLEL_GRAIN)
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""

@@ -34,7 +34,8 @@ class PaddedNest(Nest):
         loops = [([v], v.high + 1) for v in c.batch] + [([panel], self.panels)]
         rows = list(c.rows)
         # Where a task packs the panel that it works on, its rows stay with it.
-        while not self.workspace_bytes and prod(extent for _, extent in loops) < PARALLEL_TASKS and len(rows) > 1:
+        tasks = self.kernel.tuning.number("tasks", PARALLEL_TASKS)
+        while not self.workspace_bytes and prod(extent for _, extent in loops) < tasks and len(rows) > 1:
             loops.append(rows.pop(0))
         *outer, last = rows or [([], 1)]
 

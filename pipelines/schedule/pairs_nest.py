@@ -53,7 +53,7 @@ class PairsNest:
     def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
         self.kernel, self.c, self.layout, self.block, self.instructions = kernel, contraction, layout, block, instructions
-        self.parallel = plan.cycles >= GRAIN
+        self.parallel = plan.cycles >= kernel.tuning.number("grain", GRAIN)
         self.lanes = target.lanes(32)
         self.rows = layout.row_groups(contraction)
         self.blocks = -(-contraction.column_extent // block.width) * block.column_tiles

@@ -8,7 +8,7 @@ from relayc.pipelines.schedule.contraction import Contraction, match
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.nest import takes_packed
 from relayc.pipelines.schedule.padded import PaddedNest
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled
+from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tile import FEWEST_TILES, Tile, default_blocks, default_tile, panel_fits
 from relayc.pipelines.target import Target
 
@@ -59,7 +59,7 @@ def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
     contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
     if contraction.column_extent < 2 or contraction.node.element.width < 16:
         return None
-    tile = default_tile(contraction, target)
+    tile = kernel.tuning.replace(default_tile(contraction, target), rows="rows", vectors="vectors")
     in_place = _reads_in_place(kernel, contraction, tile, target)
     if contraction.a.checks:
         return PaddedNest(kernel, contraction, tile, in_place).emit()
@@ -67,7 +67,6 @@ def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
         extent = contraction.rows[-1][1]
         tile = replace(tile, rows=-(-extent // -(-extent // tile.rows)))
     blocks = default_blocks(contraction, tile, target, packs=not in_place and not takes_packed(kernel, contraction))
+    names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
+    blocks = kernel.tuning.replace(blocks, lambda b: b.fitted(contraction, tile, in_place), **names)
     return BlockedNest(kernel, contraction, tile, blocks, in_place, target).emit()
-
-
-STRATEGIES.append(schedule_contraction)

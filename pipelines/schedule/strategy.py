@@ -1,4 +1,4 @@
-"""Which schedule a kernel gets: the strategies in order of preference, each with its parameters."""
+"""What strategies have in common: what they give, packings of parameters, and the function they emit into."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.graph import Kernel, NotStructured, read_kernel
+from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.loops import LoopParameters, schedule_loops
 from relayc.pipelines.target import Target
 
@@ -89,7 +89,8 @@ def begin_function(kernel: Kernel, packings: dict[int, Packing], workspace_bytes
 
 Strategy = Callable[[Kernel, Target], "Scheduled | None"]
 STRATEGIES: list[Strategy] = []
-"""Specialised schedules, asked in order; one that does not take the kernel gives None."""
+"""Schedules from outside of the package, asked before those of the strategy table (table.py); one that does not take the kernel gives
+None."""
 
 
 def default_schedule(kernel: Kernel, target: Target) -> Scheduled:
@@ -98,27 +99,8 @@ def default_schedule(kernel: Kernel, target: Target) -> Scheduled:
     with ir.InsertionPoint(function.entry_block):
         count = len(kernel.args)
         evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
-        parameters = LoopParameters(vector_bytes=target.vector_bytes)
+        names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
+        parameters = kernel.tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), **names)
         schedule_loops(kernel, evaluator, [flat(b) for b in arguments[count:]], parameters)
         func.ReturnOp([])
     return Scheduled(function)
-
-
-def schedule_kernel(source: ir.OpView, target: Target) -> Scheduled | None:
-    """Schedules a te function into the module at the ambient insertion point; None where only the fallback takes it."""
-    try:
-        kernel = read_kernel(source)
-    except NotStructured:
-        return None
-    for strategy in [*STRATEGIES, default_schedule]:
-        block = ir.InsertionPoint.current.block
-        before = len(block.operations)
-        try:
-            scheduled = strategy(kernel, target)
-        except NotStructured:
-            for op in list(block.operations)[before:]:  # what was emitted until the operation that is not read
-                op.operation.erase()
-            continue
-        if scheduled is not None:
-            return scheduled
-    return None

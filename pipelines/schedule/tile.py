@@ -10,6 +10,8 @@ PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""
 PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
+MOST_SCRATCH = 1 << 20
+"""Bytes of a buffer on the stack of a thread, at most: a quarter of what libiomp5 gives it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,17 @@ class Blocks:
     tiles: int
     panels: int
     chunk: int
+
+    def fitted(self, contraction: Contraction, tile: Tile, in_place: bool) -> "Blocks":
+        """The possible blocks nearest to these: no more than there is, with room for panels and sums on the stack; without chunks where B
+        is read in place."""
+        outer = contraction.reduction[0].high + 1
+        extent = contraction.rows[-1][1] if contraction.rows else 1
+        step_bytes = contraction.depth // outer * tile.width * contraction.b.node.element.width // 8
+        chunk = outer if in_place else max(1, min(self.chunk, outer, MOST_SCRATCH // step_bytes))
+        panels = min(self.panels, -(-contraction.column_extent // tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
+        most_tiles = max(1, MOST_SCRATCH // (panels * tile.width * tile.rows * contraction.node.element.width // 8))
+        return Blocks(min(self.tiles, -(-extent // tile.rows), most_tiles), panels, chunk)
 
 
 REMAINDER = 1.03

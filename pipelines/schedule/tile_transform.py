@@ -15,7 +15,7 @@ from relayc.pipelines.schedule.contraction import split_exactly
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled, begin_function, flat
+from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -71,12 +71,9 @@ def schedule_tile_transform(kernel: Kernel, target: Target) -> Scheduled | None:
     with ir.InsertionPoint(function.entry_block):
         count = len(kernel.args)
         evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
-        _Emission(found, evaluator, flat(arguments[count]), target).emit()
+        _Emission(found, evaluator, flat(arguments[count]), target).emit(kernel.tuning.number("grain", PARALLEL_GRAIN))
         func.ReturnOp([])
     return Scheduled(function)
-
-
-STRATEGIES.append(schedule_tile_transform)
 
 
 class _Emission:
@@ -123,12 +120,12 @@ class _Emission:
                 pending += node.structured.inputs if node.kind == "generic" else node.inputs
         return whole
 
-    def emit(self) -> None:
-        """Parallel loops over all but the last tile loop, which is inside, as are the lanes."""
+    def emit(self, grain: int) -> None:
+        """Parallel loops over all but the last tile loop, which is inside, as are the lanes; none below `grain` elements."""
         extents = self.structured.extents
         outer = [d for d in self.dims if d not in (self.t.a, self.t.b, self.lane_dim) and extents[d] > 1]
         inner = outer.pop() if outer else None
-        parallel = prod(extents) >= PARALLEL_GRAIN
+        parallel = prod(extents) >= grain
         self._loops(outer, {}, inner, parallel and bool(outer))
 
     def _loops(self, dims: list[int], point: dict[int, Index], inner: int | None, parallel: bool) -> None:

@@ -1,8 +1,9 @@
 """te -> tir: kernels become loops over buffers by their schedules, and `main` a sequence of calls on planned memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError, sources_of
@@ -14,7 +15,9 @@ from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.cost import kernel_cost
-from relayc.pipelines.schedule.strategy import Packing, Scheduled, buffer_type, schedule_kernel
+from relayc.pipelines.schedule.strategy import Packing, Scheduled, buffer_type
+from relayc.pipelines.schedule.table import schedule_kernel
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import BufferRef, KernelInfo, Step, TensorSpec
 
@@ -61,10 +64,18 @@ class _Buffer:
     element: ir.Type | None = None
 
 
-def lower_to_tir(mod: IRModule, target: Target) -> TirModule:
-    """Lowers a te module (see te.lower) for a target. Raises RelayError for an operation that main may not hold."""
+def lower_to_tir(mod: IRModule, target: Target, config: Mapping[str, Any] | None = None) -> TirModule:
+    """Lowers a te module (see te.lower) for a target.
+
+    Args:
+      config: of the PassContext: tunable numbers of schedules (see schedule.table).
+
+    Raises:
+      RelayError: an operation that main may not hold.
+      ValueError: a number that no schedule has.
+    """
     with mod.context, ir.Location.unknown():
-        return _TirLowering(mod, target).run()
+        return _TirLowering(mod, target, config or {}).run()
 
 
 def _dtypes(function: ir.OpView, which: str, types: Sequence[ir.Type]) -> list[str]:
@@ -90,10 +101,11 @@ def _specs(function: ir.OpView, which: str, types: Sequence[ir.Type], names: Seq
 
 
 class _TirLowering:
-    def __init__(self, mod: IRModule, target: Target) -> None:
-        self.source, self.target = mod, target
+    def __init__(self, mod: IRModule, target: Target, config: Mapping[str, Any]) -> None:
+        self.source, self.target, self.config = mod, target, config
         self.out = TirModule(ir.Module.create())
         self.scheduled: dict[str, Scheduled] = {}
+        self.tunings: dict[str, Tuning] = {}
         self.buffers: dict[Value, _Buffer] = {}
         self.params: dict[tuple[str, str], tuple[int, ir.Type]] = {}
 
@@ -115,11 +127,11 @@ class _TirLowering:
         for function in kernels:
             name = ir.StringAttr(function.attributes["sym_name"]).value
             with function.operation.location:
-                found = schedule_kernel(function, self.target)
+                found = schedule_kernel(function, self.target, self.config)
             if found is None:
                 left.append(function)
             else:
-                self.scheduled[name] = found
+                self.scheduled[name], self.tunings[name] = found
         if left:
             fallback = ir.Module.create()
             with ir.InsertionPoint(fallback.body):
@@ -148,7 +160,8 @@ class _TirLowering:
         }
         cost = kernel_cost(function)
         moved = sum(min(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(ins)) + sum(s.num_bytes for s in outs)
-        return KernelInfo(name, ins, outs, tuple(read["relay.ops"]), tuple(read["relay.sources"]), cost.flops, moved)
+        schedule = str(self.tunings.get(name, "bufferize"))
+        return KernelInfo(name, ins, outs, tuple(read["relay.ops"]), tuple(read["relay.sources"]), cost.flops, moved, schedule)
 
     # ---- main
 

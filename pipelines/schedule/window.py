@@ -18,7 +18,7 @@ from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.schedule.sliding import Axis, axis_of
-from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled, begin_function, flat
+from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -147,15 +147,14 @@ def schedule_window(kernel: Kernel, target: Target) -> Scheduled | None:
     contiguous = offset.coefficient(columns.output) == 1
     if not contiguous or columns.outputs < 4 or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
         return None
-    emission = _Emission(kernel, window, WindowParameters(lanes, accumulators=target.num_vector_registers // 2))
+    parameters = WindowParameters(lanes, accumulators=target.num_vector_registers // 2)
+    names = ("accumulators", "buffer_bytes", "unrolled", "grain")
+    emission = _Emission(kernel, window, kernel.tuning.replace(parameters, **{name: name for name in names}))
     if emission.buffer_bytes > MAX_BUFFER_BYTES:
         return None
     if emission.narrow and rows.output is not None and offset.coefficient(rows.output) != columns.outputs:
         return None
     return emission.emit()
-
-
-STRATEGIES.append(schedule_window)
 
 
 class _Emission:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from relayc.tools import operators
+from relayc.tools import operators, strategies
+from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+BEGIN, END = marks("operators")
 
 PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]
 
@@ -34,18 +36,18 @@ def test_the_files_a_document_names_exist(name):
 
 def test_the_table_of_operators_is_written_between_its_marks(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{operators.BEGIN}old\n{operators.END}after\n")
+    page.write_text(f"before\n{BEGIN}old\n{END}after\n")
     assert operators.main([str(page)]) == 0
-    assert page.read_text() == f"before\n{operators.BEGIN}{operators.operator_table()}{operators.END}after\n"
+    assert page.read_text() == f"before\n{BEGIN}{operators.operator_table()}{END}after\n"
     assert operators.main(["--check", str(page)]) == 0
 
 
 def test_a_stale_table_of_operators_is_an_error_that_says_how_to_write_it(tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text(operators.BEGIN + operators.END)
+    page.write_text(BEGIN + END)
     assert operators.main(["--check", str(page)]) == 1
     assert f"python -m relayc.tools.operators {page}" in capsys.readouterr().err
-    assert page.read_text() == operators.BEGIN + operators.END
+    assert page.read_text() == BEGIN + END
 
 
 def test_a_page_without_a_place_for_the_table_is_an_error(tmp_path, capsys):
@@ -53,3 +55,7 @@ def test_a_page_without_a_place_for_the_table_is_an_error(tmp_path, capsys):
     page.write_text("nothing\n")
     assert operators.main([str(page)]) == 1
     assert "expected the lines" in capsys.readouterr().err
+
+
+def test_the_strategy_table_is_that_of_the_code():
+    assert strategies.main(["--check", str(ROOT / "pipelines" / "schedule" / "README.md")]) == 0

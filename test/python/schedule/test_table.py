@@ -1,5 +1,8 @@
 """The strategy table: what kernels get by default, and what is set for all of them or for some."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from contractions import batch_product, check, convolution, matrix_product
@@ -7,6 +10,7 @@ from oracle import values
 from support import Const, program
 
 from relayc.dialects.relay import build
+from relayc.pipelines import schedule as package
 from relayc.pipelines.driver import compile
 from relayc.pipelines.passes import CONFIG, PassContext
 from relayc.pipelines.schedule.strategy import STRATEGIES
@@ -124,6 +128,13 @@ def test_windows_are_right_with_other_numbers(numbers):
     # Nine products in two orders.
     np.testing.assert_allclose(plain, expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(last.transpose(0, 3, 1, 2), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_every_schedule_of_the_package_is_in_the_table():
+    folder = Path(package.__file__).parent
+    text = "\n".join(file.read_text() for file in folder.glob("*.py"))
+    written = set(re.findall(r"^def (schedule_\w+)\(kernel: Kernel, target: Target\)", text, re.M))
+    assert written == {entry.schedule.__name__ for entry in TABLE[:-1]}
 
 
 def test_a_strategy_from_outside_is_asked_first(monkeypatch):

@@ -8,7 +8,7 @@ image itself (lanes along pixels).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -56,6 +56,7 @@ class Contraction:
       batch, rows, columns: parallel loops, outermost first; each of rows and columns groups loops that collapse to one (the last variable
         of a group stands for it). There is one group of columns, or two where the output is blocked by channels: blocks, and within one.
       reduction: reduction loops; those in `checked` first, as paddings bound them.
+      epilogue: what the epilogue reads.
       merged: for each dimension of the result the dimension of the contraction whose index it takes, None for 0; None where the indices
         of the result are computed by a reshape.
     """
@@ -70,6 +71,7 @@ class Contraction:
     columns: list[tuple[list[Var], int]]
     reduction: list[Var]
     checked: set[Var]
+    epilogue: Accesses = field(default_factory=Accesses)
     merged: list[int | None] | None = None
 
     @property
@@ -274,6 +276,7 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     epilogue.visit(root, result.root_point(result.output_point()))
     accesses.offsets += epilogue.found.offsets
     accesses.irregular |= epilogue.found.irregular
+    result.epilogue = epilogue.found
     result.rows = collapse(rows, [v.high + 1 for v in rows], accesses, [store])
     result.columns = collapse(columns, [v.high + 1 for v in columns], accesses, [store])
     if not _is_one_axis(result.columns, b.offset):

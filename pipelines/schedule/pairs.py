@@ -13,6 +13,7 @@ from math import gcd, prod
 import numpy as np
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.schedule.access import Accesses, collapse
 from relayc.pipelines.schedule.contraction import Contraction, Operand
 from relayc.pipelines.schedule.graph import Node
 from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
@@ -133,18 +134,13 @@ class Layout:
         return prod(axis.pitch for axis in self.copy) if self.copy is not None else 0
 
     def row_groups(self, contraction: Contraction) -> list[tuple[list[Var], int]]:
-        """The contraction's row loops, those apart that are not evenly spaced in the copy of A."""
+        """The contraction's row loops, grouped as they are evenly spaced in A or in its copy."""
+        c = contraction
         if self.copy is None:
-            return contraction.rows
-        groups: list[tuple[list[Var], int]] = []
-        for members, _ in contraction.rows:
-            for position, var in enumerate(members):
-                extent = var.high + 1
-                if position and self.offset.coefficient(groups[-1][0][-1]) == self.offset.coefficient(var) * extent:
-                    groups[-1] = ([*groups[-1][0], var], groups[-1][1] * extent)
-                else:
-                    groups.append(([var], extent))
-        return groups
+            return c.rows
+        rows = [v for members, _ in c.rows for v in members]
+        reads = [(c.a.node, self.offset), (c.b.node, c.b.offset), *c.epilogue.offsets]
+        return collapse(rows, [v.high + 1 for v in rows], Accesses(reads, c.epilogue.irregular), [c.output_offset()])
 
 
 def layouts(contraction: Contraction, max_step: int) -> list[Layout]:
@@ -152,11 +148,21 @@ def layouts(contraction: Contraction, max_step: int) -> list[Layout]:
     found = []
     if memory_of(contraction.a.node) is not None and not contraction.a.checks:
         offset = contraction.a.offset
-        inner = _run(offset, contraction.reduction, 1)
+        inner = _run(offset, _reduction(contraction), 1)
         found += _layouts(contraction, offset, inner, None, max_step)
     for axis in range(len(contraction.a.indices)):
         found += _copies(contraction, axis, max_step)
     return found
+
+
+def _reduction(contraction: Contraction) -> list[Var]:
+    """Reduction loops of several steps."""
+    return [v for v in contraction.reduction if v.high]
+
+
+def _moving(index: Index) -> Index:
+    """An index without loops of one step."""
+    return Index(index.const, {v: c for v, c in index.terms.items() if v.high})
 
 
 def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:
@@ -171,7 +177,7 @@ def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:
 def _layouts(contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[Axis, ...] | None, max_step: int) -> list[Layout]:
     size = prod(v.high + 1 for v in inner)
     pitch = copy[-1].pitch if copy is not None and copy[-1].extent == size else size
-    rest = [v for v in contraction.reduction if v not in inner]
+    rest = [v for v in _reduction(contraction) if v not in inner]
     merged = _run(offset, rest, pitch)
     found = []
     for count in range(len(merged) + 1):
@@ -191,10 +197,10 @@ def _even_part(count: int, most: int) -> int:
 def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Layout]:
     """Layouts in which A is copied so that a dimension with reduction loops is innermost."""
     a = contraction.a
-    axes = [_axis(a, d, contraction.variables) for d in range(len(a.indices))]
-    index = a.indices[innermost]
+    axes = [_axis(a, d) for d in range(len(a.indices))]
+    index = _moving(a.indices[innermost])
     unit = axes[innermost].stride
-    inner = _run(Index(0, {v: c // unit for v, c in index.terms.items()}), contraction.reduction, 1)
+    inner = _run(Index(0, {v: c // unit for v, c in index.terms.items()}), _reduction(contraction), 1)
     if not inner:
         return []
     axis = axes[innermost]
@@ -210,14 +216,14 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Lay
         copy = (*rest, last)
         offset = Index()
         for part, stride in zip(copy, strides_of(tuple(p.pitch for p in copy)), strict=True):
-            reach = a.indices[part.dimension] - part.low
+            reach = _moving(a.indices[part.dimension]) - part.low
             offset += Index(reach.const // part.stride, {v: c // part.stride for v, c in reach.terms.items()}) * stride
         found += _layouts(contraction, offset, inner, copy, max_step)
     return found
 
 
-def _axis(a: Operand, dimension: int, variables: Sequence[Var]) -> Axis:
-    index = a.indices[dimension]
+def _axis(a: Operand, dimension: int) -> Axis:
+    index = _moving(a.indices[dimension])
     low, high = index.bounds()
     stride = gcd(*index.terms.values()) if index.terms else 1
     extent = (high - low) // stride + 1

@@ -9,15 +9,18 @@ result and no cycle can arise, and diamonds (`x * sigmoid(x)`) close by themselv
 2. injective producers: what is left without an anchor joins the group that uses it: injective into injective, injective into the input of
    a reduction, elementwise into the input of a row operator (`fuse_prologue`), elementwise beside an epilogue.
 
+A concatenation that can be done in place (see schedule/inplace) stays alone: its operands' kernels then write straight into its result.
+
 What a producer computes is never computed more often than its elements are: a producer smaller than its consumer (a gate that is
 broadcast over an image) stays a kernel of its own, unless it only moves data.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, Pattern
+from relayc.dialects.relay.base import Op, Pattern, normalize_axis
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, If, Yield
 from relayc.dialects.relay.types import TensorType
@@ -51,6 +54,15 @@ class _Node:
     @property
     def is_anchor(self) -> bool:
         return self.op.pattern in _ANCHORS
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether this joins, one after the other in memory, tensors that operators of the program give."""
+        if self.op.operation.name != "relay.concatenate" or not self.types[0].is_static:
+            return False
+        axis = normalize_axis(self.op.axis, self.types[0].rank)
+        made = all(isinstance(v.owner, Op) and not isinstance(v.owner, Constant) for v in self.operands)
+        return made and prod(self.types[0].shape[:axis]) == 1 and len(set(self.operands)) == len(self.operands)  # type: ignore[arg-type]
 
     @property
     def moves_only(self) -> bool:
@@ -102,6 +114,8 @@ class _Fusion:
             if producer.root is not node or len(node.types) != 1 or node.op.root_only or None in node.users or not node.users:
                 continue
             target = self.group[node.users[0].index]  # type: ignore[union-attr]
+            if node.is_in_place or target.root.is_in_place:
+                continue
             if any(self.group[user.index] is not target for user in node.users):  # type: ignore[union-attr]
                 continue
             if len(target.root.types) == 1 and self._fits(producer, target) and joins(producer, target, set(node.users)):  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.cost import kernel_cost
+from relayc.pipelines.schedule.inplace import VIEWS, concatenated, find_places
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, buffer_type
 from relayc.pipelines.schedule.table import schedule_kernel
 from relayc.pipelines.schedule.tuning import Tuning
@@ -55,12 +56,16 @@ class TirModule(IRModule):
 
 @dataclass(eq=False)
 class _Buffer:
-    """Memory behind te values of main: views of one tensor share it."""
+    """Memory behind te values of main: views of one tensor share it, and a tensor within another one has its arena tensor.
+
+    `offset` is the first byte in that.
+    """
 
     space: str
     index: int = 0
     key: str = ""
     tensor: Tensor | None = None
+    offset: int = 0
     element: ir.Type | None = None
 
 
@@ -84,6 +89,10 @@ def _dtypes(function: ir.OpView, which: str, types: Sequence[ir.Type]) -> list[s
     if name in function.attributes:
         return [ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[name])]
     return [TensorType.from_mlir(t).dtype for t in types]
+
+
+def _name(function: ir.OpView) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
 
 
 def _names(function: ir.OpView, attribute: str, count: int, default: str) -> list[str]:
@@ -113,6 +122,7 @@ class _TirLowering:
         functions = [op for op in self.source.module.body.operations if op.operation.name == "func.func"]
         main = self.source.main
         kernels = [f for f in functions if f != main]
+        self.find_places(main, kernels)
         with ir.InsertionPoint(self.out.module.body):
             self.schedule(kernels)
             self.out.kernels = tuple(self.info(f) for f in kernels)
@@ -122,10 +132,21 @@ class _TirLowering:
 
     # ---- kernels
 
+    def find_places(self, main: ir.OpView, kernels: list[ir.OpView]) -> None:
+        """Finds the concatenations that are done in place, and takes kernels away that no other call needs."""
+        joins = {_name(f): parts for f in kernels if (parts := concatenated(f)) is not None}
+        block = main.regions[0].blocks[0]
+        self.places = find_places(block, joins, _bytes)
+        calls = [op for op in block.operations if isinstance(op, func.CallOp)]
+        needless, needed = (
+            {c.callee.value for c in calls if (c.operation.results[0] in self.places.needless) == flag} for flag in (True, False)
+        )
+        kernels[:] = [f for f in kernels if _name(f) not in needless - needed]
+
     def schedule(self, kernels: Sequence[ir.OpView]) -> None:
         left = []
         for function in kernels:
-            name = ir.StringAttr(function.attributes["sym_name"]).value
+            name = _name(function)
             with function.operation.location:
                 found = schedule_kernel(function, self.target, self.config)
             if found is None:
@@ -146,7 +167,7 @@ class _TirLowering:
                     function.operation.clone()
 
     def info(self, function: ir.OpView) -> KernelInfo:
-        name = ir.StringAttr(function.attributes["sym_name"]).value
+        name = _name(function)
         signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         scheduled = self.scheduled[name]
         ins = _specs(function, "input", signature.inputs, [f"arg{i}" for i in range(len(signature.inputs))])
@@ -173,7 +194,7 @@ class _TirLowering:
         result_types = [v.type for v in returned]
         self.out.outputs = _specs(function, "output", result_types, _names(function, "res_attrs", len(returned), "output"))
         calls = self.assign(block, returned)
-        tensors = [t for b in {id(b): b for b in self.buffers.values()}.values() if (t := b.tensor) is not None]
+        tensors = list({id(b.tensor): b.tensor for b in self.buffers.values() if b.tensor is not None}.values())
         workspaces = []
         for step, call in enumerate(calls):
             size = self.scheduled[call.callee.value].workspace_bytes
@@ -185,6 +206,7 @@ class _TirLowering:
     def assign(self, block: ir.Block, returned: Sequence[Value]) -> list[func.CallOp]:
         """Gives every value of main its buffer and every arena tensor its life; returns the calls in order."""
         calls: list[func.CallOp] = []
+        outer: dict[Value, Tensor] = {}
         for i, argument in enumerate(block.arguments):
             self.buffers[argument] = _Buffer("input", i)
         for op in block.operations:
@@ -196,10 +218,14 @@ class _TirLowering:
                 self.buffers[op.operation.results[0]] = _Buffer("param", key=op.key, element=op.operation.results[0].type.element_type)
             elif isinstance(op, func.CallOp):
                 for result in op.operation.results:
-                    size = prod(result.type.shape) * _bytes(result.type.element_type)
-                    self.buffers[result] = _Buffer("arena", tensor=Tensor(size, len(calls), len(calls)))
-                calls.append(op)
-            elif op.operation.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+                    whole, offset = self.places.outermost(result)
+                    size = prod(whole.type.shape) * _bytes(whole.type.element_type)
+                    tensor = outer.setdefault(whole, Tensor(size, len(calls), len(calls)))
+                    tensor.last = len(calls)
+                    self.buffers[result] = _Buffer("arena", tensor=tensor, offset=offset)
+                if op.operation.results[0] not in self.places.needless:
+                    calls.append(op)
+            elif op.operation.name in VIEWS:
                 self.buffers[op.operation.results[0]] = self.buffers[operands[0]]
             elif op.operation.name != "func.return":
                 raise RelayError(f"{op.operation.name} at {op.operation.location}: expected calls, parameters and reshapes in main")
@@ -246,7 +272,7 @@ class _TirLowering:
         return tuple(ins), tuple(self.reference(b, s) for b, s in zip(buffers, info.outputs, strict=True))
 
     def reference(self, buffer: _Buffer, spec: TensorSpec) -> BufferRef:
-        offset = buffer.tensor.offset if buffer.tensor is not None else 0
+        offset = buffer.tensor.offset + buffer.offset if buffer.tensor is not None else 0
         return BufferRef(buffer.space, buffer.index, offset, spec)  # type: ignore[arg-type]
 
     def param(self, key: str, type_: ir.RankedTensorType, packing: Packing | None) -> int:

@@ -236,3 +236,32 @@ func.func @branch(%c: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4
   %4 = "relay.negative"(%0) : (tensor<4xf32>) -> tensor<4xf32>
   return %1, %4 : tensor<4xf32>, tensor<4xf32>
 }
+
+// A concatenation of channels of one image stays alone where operators give its operands: it can be done in place. One whose operands
+// alternate in memory is done by the kernel of an operand.
+// CHECK-LABEL: func.func @in_place
+// CHECK: "relay.exp"
+// CHECK-NEXT: "relay.yield"
+// CHECK: "relay.tanh"
+// CHECK-NEXT: "relay.yield"
+// CHECK: "relay.concatenate"
+// CHECK-NEXT: "relay.yield"
+// CHECK: "relay.nn_relu"
+func.func @in_place(%x: tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = "relay.exp"(%x) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %1 = "relay.tanh"(%x) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %2 = "relay.concatenate"(%0, %1) {axis = 1 : i64} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %3 = "relay.nn_relu"(%2) : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  return %3 : tensor<1x4x4x4xf32>
+}
+
+// CHECK-LABEL: func.func @alternating
+// CHECK: "relay.exp"
+// CHECK-NOT: "relay.yield"
+// CHECK: "relay.concatenate"
+func.func @alternating(%x: tensor<2x2x4x4xf32>) -> tensor<2x4x4x4xf32> {
+  %0 = "relay.exp"(%x) : (tensor<2x2x4x4xf32>) -> tensor<2x2x4x4xf32>
+  %1 = "relay.tanh"(%x) : (tensor<2x2x4x4xf32>) -> tensor<2x2x4x4xf32>
+  %2 = "relay.concatenate"(%0, %1) {axis = 1 : i64} : (tensor<2x2x4x4xf32>, tensor<2x2x4x4xf32>) -> tensor<2x4x4x4xf32>
+  return %2 : tensor<2x4x4x4xf32>
+}

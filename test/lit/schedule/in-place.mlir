@@ -1,0 +1,35 @@
+// RUN: relayc-opt %s --passes relay-to-te,te-to-tir | filecheck %s
+
+// Both operands are written where they belong in the concatenation, which takes no kernel: the second starts 32 * 4 bytes after the first.
+// CHECK-NOT: @fused_concatenate
+// CHECK-LABEL: func.func @main
+// CHECK: %[[P:.*]] = memref.view %arg2[%c0{{.*}}] {{.*}} to memref<1x2x4x4xf32>
+// CHECK: call @fused_exp(%arg0, %[[P]])
+// CHECK: %[[AT:.*]] = arith.constant 128 : index
+// CHECK: %[[Q:.*]] = memref.view %arg2[%[[AT]]]
+// CHECK: call @fused_tanh(%arg0, %[[Q]])
+// CHECK: %[[W:.*]] = memref.view %arg2[%c0{{.*}}] {{.*}} to memref<1x4x4x4xf32>
+// CHECK: call @fused_relu(%[[W]], %arg1)
+func.func @main(%x: tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = "relay.fused"(%x) ({
+  ^bb0(%a: tensor<1x2x4x4xf32>):
+    %r = "relay.exp"(%a) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+    "relay.yield"(%r) : (tensor<1x2x4x4xf32>) -> ()
+  }) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %1 = "relay.fused"(%x) ({
+  ^bb0(%a: tensor<1x2x4x4xf32>):
+    %r = "relay.tanh"(%a) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+    "relay.yield"(%r) : (tensor<1x2x4x4xf32>) -> ()
+  }) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %2 = "relay.fused"(%0, %1) ({
+  ^bb0(%a: tensor<1x2x4x4xf32>, %b: tensor<1x2x4x4xf32>):
+    %r = "relay.concatenate"(%a, %b) {axis = 1 : i64} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
+    "relay.yield"(%r) : (tensor<1x4x4x4xf32>) -> ()
+  }) : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %3 = "relay.fused"(%2) ({
+  ^bb0(%a: tensor<1x4x4x4xf32>):
+    %r = "relay.nn_relu"(%a) : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+    "relay.yield"(%r) : (tensor<1x4x4x4xf32>) -> ()
+  }) : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  return %3 : tensor<1x4x4x4xf32>
+}

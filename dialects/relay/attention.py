@@ -31,8 +31,8 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
         `mask_value` where it is false;
       is_causal: query i sees key j only where j <= i + causal_offset; other scores become -inf.
 
-    nan_to_zero: rows of weights that are NaN, as of a query that sees no key at all, count as zeros instead. 16-bit floats are computed in
-    float32.
+    The weights of a query that sees no key at all are NaN; with `empty_to_zero` they are zeros, with `nan_to_zero` those of every row with
+    NaN are. 16-bit floats are computed in float32.
     """
 
     query: Operand
@@ -45,6 +45,7 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
     is_causal: bool = False
     causal_offset: int = 0
     nan_to_zero: bool = False
+    empty_to_zero: bool = False
     query_layout: str = AXES
     key_layout: str = AXES
     value_layout: str = AXES

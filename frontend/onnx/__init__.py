@@ -12,6 +12,7 @@ import onnx
 from relayc.dialects.relay import IRModule
 from relayc.frontend.onnx import (
     activation,
+    attention,
     binary,
     conv,
     create,
@@ -35,7 +36,25 @@ from relayc.frontend.onnx.graph import Importer, Progress
 from relayc.frontend.onnx.model import ModelLike, load
 
 __all__ = ["OnnxError", "SupportedOperator", "Tensor", "constant", "converter", "emit", "from_onnx", "supported_operators"]
-FAMILIES = (activation, binary, conv, create, dense, image, indexing, norm, pool, quantize, reduce, scan, sort, structure, transform, unary)
+FAMILIES = (
+    activation,
+    attention,
+    binary,
+    conv,
+    create,
+    dense,
+    image,
+    indexing,
+    norm,
+    pool,
+    quantize,
+    reduce,
+    scan,
+    sort,
+    structure,
+    transform,
+    unary,
+)
 """The modules that register converters."""
 
 

@@ -8,7 +8,8 @@ default of None marks an optional one) and its keyword-only parameters are the a
         return emit("nn.leaky_relu", x, alpha=alpha)
 
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
-gives a Tensor, or a tuple of them for several outputs, and raises OnnxError where the node cannot be imported.
+gives a Tensor, or a tuple of them for several outputs, or NotImplemented to leave the node to the function body of its schema, and raises
+OnnxError where the node cannot be imported.
 """
 
 import contextvars
@@ -208,8 +209,9 @@ class Converter:
             frozenset(p.name for p in keyword if p.default is p.empty),
         )
 
-    def __call__(self, inputs: Sequence[Tensor | None], attributes: dict[str, Any]) -> tuple[Tensor, ...]:
-        """Converts one node. Raises OnnxError for inputs or attributes that the operator does not have, or misses."""
+    def __call__(self, inputs: Sequence[Tensor | None], attributes: dict[str, Any]) -> tuple[Tensor, ...] | None:
+        """Converts one node; None where that is left to its function body. Raises OnnxError for inputs or attributes that the operator does
+        not have, or misses."""
         unknown = attributes.keys() - self.attributes
         if unknown:
             raise OnnxError(f"expected attributes among {', '.join(sorted(self.attributes)) or 'none'}, found {', '.join(sorted(unknown))}")
@@ -226,6 +228,8 @@ class Converter:
         if absent:
             raise OnnxError(f"expected input {', '.join(absent)}, found none")
         found = self.function(*inputs, **attributes)
+        if found is NotImplemented:
+            return None
         return found if isinstance(found, tuple) else (found,)
 
 

@@ -156,14 +156,16 @@ class Importer:
     def _outputs(self, node: NodeProto, domain: str, opset: int, inputs: list[Tensor | None], label: str, scope: Scope) -> Sequence[Tensor]:
         convert = find_converter(domain, node.op_type, opset)
         function = self.functions.get((domain, node.op_type, node.overload))
-        if convert is None or function is not None:
-            function = function or functions.schema_function(node, domain, opset, inputs)
-            if function is None:
-                raise OnnxError("expected an operator with a mapping or a function body for these inputs, found none")
-            return self._inline_function(function, node, inputs, label, functions.default_attributes(node, domain, opset), scope.opsets)
-        here = Node(opset, node.output, lambda graph: self._inline_graph(graph, label, scope))
-        with converting(here):
-            return convert(inputs, {a.name: _attribute(a) for a in node.attribute})
+        if convert is not None and function is None:
+            here = Node(opset, node.output, lambda graph: self._inline_graph(graph, label, scope))
+            with converting(here):
+                found = convert(inputs, {a.name: _attribute(a) for a in node.attribute})
+            if found is not None:
+                return found
+        function = function or functions.schema_function(node, domain, opset, inputs)
+        if function is None:
+            raise OnnxError("expected an operator with a mapping or a function body for these inputs, found none")
+        return self._inline_function(function, node, inputs, label, functions.default_attributes(node, domain, opset), scope.opsets)
 
     def _inline_function(
         self,

@@ -7,11 +7,11 @@ from math import prod
 
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import multiply_add_casts, split_exactly
+from relayc.pipelines.schedule.contraction import multiply_add_casts, same_order, split_exactly
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.exponential import exp_below_zero
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured
-from relayc.pipelines.schedule.index import Index, Var, affine_index
+from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.schedule.reduction import combiners
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
 from relayc.pipelines.target import Target
@@ -31,7 +31,7 @@ class Attention:
     """A kernel that is softmax(scores(query x key^T)) x value.
 
     Attributes:
-      result: what the kernel gives, without views around it: the context divided by the total.
+      result: what the kernel gives, made element by element of the context divided by the total, in its order.
       product: query x key^T, whose inputs are these two; its dimensions are the loops BATCH to KEY.
       scores, plain: what becomes of the product before the softmax, with the causal mask and without.
       causal: where there is a causal mask, the last key that query 0 sees; None where every query sees every key.
@@ -79,6 +79,10 @@ class Attention:
         loops = [*row, Index(), element]
         return [Index() if d is None else loops[d] for d in self.context.structured.output_dims(self.context.position)]
 
+    def result_point(self, context_point: Sequence[Index]) -> Point:
+        """Indices of the result for those of the context. Raises NotStructured where they are not linear."""
+        return reshape(context_point, self.context.shape, self.result.shape, split_exactly)
+
 
 def match(kernel: Kernel) -> Attention | None:
     """The attention of a kernel in the form in which the compute rule of nn.attention writes it; None where it is none."""
@@ -87,12 +91,9 @@ def match(kernel: Kernel) -> Attention | None:
         return None
     product, largest, context, total = reductions  # inputs before users, and first inputs first
     result = kernel.results[0]
-    while result.kind == "view":
-        result = result.inputs[0]
     if not (_is_product(product, ELEMENT) and _is_product(context, KEY) and _is_softmax(largest, total, context.structured.inputs[0])):
         return None
-    identity = ir.AffineMap.get_identity(5)
-    if result.kind != "generic" or result.structured.output_maps != [identity] or result.shape != context.shape:
+    if result is context or not same_order(result, context):
         return None
     if product.structured.output_dims(product.position) != [BATCH, HEAD, GROUP, QUERY, KEY]:
         return None
@@ -238,6 +239,25 @@ class Emission(ABC):
 
     def _store(self, name: str, offset: Index, value: Value) -> None:
         self.evaluator.store(value, self.buffers[name], offset)
+
+    def _result(self, row: Sequence[Index], element: Index, context: Value, total: Value) -> Value:
+        """What the kernel gives for an element of the context and the total of its row."""
+        row = [Index() if extent == 1 else index for index, extent in zip(row, self.a.shape, strict=False)]
+        point = self.a.context_point(row, element)
+        self.evaluator.remember(self.a.total, row, total)
+        self.evaluator.remember(self.a.context, point, context)
+        return self.evaluator.at(self.a.result, self.a.result_point(point))
+
+    def _place(self, row: Sequence[Index], element: Index) -> Index:
+        """Where the result for an element of the context goes."""
+        return linearize(self.a.context_point(row, element), self.a.context.shape)
+
+    def _is_read_in_place(self, node: Node) -> bool:
+        """Whether the second operand of a product is loaded as it is, from memory."""
+        source = node.structured.inputs[1]
+        while source.kind in ("view", "slice"):
+            source = source.inputs[0]
+        return source.kind == "arg" and not self.casts[node is self.a.context]
 
     def _operand(self, node: Node, position: int, point: Sequence[Index]) -> Value:
         """An operand of a product at a point of its loops, as the product takes it."""

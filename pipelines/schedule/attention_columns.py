@@ -16,7 +16,7 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.access import Analysis
 from relayc.pipelines.schedule.attention import KEY, QUERY, Attention, Emission, arith, at_most, compare, has_few_rows, larger, match, split
 from relayc.pipelines.schedule.graph import Kernel, Node
-from relayc.pipelines.schedule.index import Index, Var, linearize
+from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
@@ -153,8 +153,8 @@ class _Columns(Emission):
             "rows": self.block_tiles * 2 * width,
             "scores": self.block_keys * width,
         }
-        for name, cast, extent in (("key", self.casts[0], self.depth), ("value", self.casts[1], self.width)):
-            if cast:  # converted once for all tiles of the task
+        for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.context, self.width)):
+            if not self._is_read_in_place(node):  # computed once for all tiles of the task
                 sizes[name] = self.block_keys * extent
         return sizes
 
@@ -172,7 +172,7 @@ class _Columns(Emission):
             number = Var(0, self.key_blocks - 1, name="keys")
             with emit.for_loop(0, self.key_blocks, 1, number), self.evaluator.scope():
                 keys = self._block(Index.of(number) if self.key_blocks > 1 else Index())
-                self._widen(row, keys)
+                self._convert(row, keys)
                 self._each_tile(row, first, count, lambda tile: self._tile(tile, keys))
             self._each_tile(row, first, count, self._finish_tile)
 
@@ -184,9 +184,9 @@ class _Columns(Emission):
     def _each_tile(self, row: list[Index], first: Index, count: Value | int, body: Callable[[_Tile], None]) -> None:
         number = Var(0, self.block_tiles - 1, name="tile")
         with emit.for_loop(0, count, 1, number), self.evaluator.scope():
-            p = self.p
-            starts = [at_most((first + number) * p.width + j * p.lanes, self.a.rows - p.lanes) for j in range(p.vectors)]
-            body(_Tile(Index.of(number), row, starts))
+            p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
+            starts = [at_most((first + place) * p.width + j * p.lanes, self.a.rows - p.lanes) for j in range(p.vectors)]
+            body(_Tile(place, row, starts))
 
     def _block(self, number: Index) -> _Block:
         """A block of keys: all groups of the larger size come before those of the smaller."""
@@ -199,8 +199,8 @@ class _Columns(Emission):
             base -= Var(0, self.smaller, before, name="smaller")
         return _Block(base, larger, arith("subi", every, larger))
 
-    def _widen(self, row: list[Index], keys: _Block) -> None:
-        """Converts a block of key and value where their elements are narrower than the scores."""
+    def _convert(self, row: list[Index], keys: _Block) -> None:
+        """Computes a block of key and value where their elements are not in memory as they are multiplied."""
         for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.context, self.width)):
             if name not in self.buffers:
                 continue
@@ -219,12 +219,12 @@ class _Columns(Emission):
 
     def _vector(self, name: str, row: Index, j: int) -> Value:
         """Vector `j` of a row of a buffer of the thread."""
-        return self._load(name, self._place(row, j))
+        return self._load(name, self._lane_place(row, j))
 
     def _keep(self, name: str, row: Index, j: int, value: Value) -> None:
-        self._store(name, self._place(row, j), value)
+        self._store(name, self._lane_place(row, j), value)
 
-    def _place(self, row: Index, j: int) -> Index:
+    def _lane_place(self, row: Index, j: int) -> Index:
         return row * self.p.width + j * self.p.lanes + self.lane
 
     def _row(self, tile: _Tile, j: int, place: Index | int) -> list[Index]:
@@ -334,7 +334,7 @@ class _Columns(Emission):
                     points = [[*self._row(tile, j, i), keys.base + start + lane] for i in range(p.lanes)]
                     rows = [self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points]
                 for i, column in enumerate(emit.transpose(rows)):
-                    self.evaluator.store(column, turned.buffer, self._place(start + p.lanes + i, j))
+                    self.evaluator.store(column, turned.buffer, self._lane_place(start + p.lanes + i, j))
 
     def _at(self, offset: Index, point: Sequence[Index]) -> Index:
         """An offset, a function of the loops BATCH to KEY, at a point."""
@@ -373,7 +373,7 @@ class _Columns(Emission):
             for j in range(p.vectors):
                 point = [*self._row(tile, j, Index.of(self.lane)), base + start + i]
                 for turned in self.turned:
-                    value = self.evaluator.load_from(turned.buffer, turned.node.element, self._place(start + i + p.lanes, j))
+                    value = self.evaluator.load_from(turned.buffer, turned.node.element, self._lane_place(start + i + p.lanes, j))
                     self.evaluator.remember_load(turned.node, self._at(turned.offset, point), value)
                 self.evaluator.remember(a.product, point, products[i * p.vectors + j])
                 score = self.evaluator.at(node, point)
@@ -428,23 +428,19 @@ class _Columns(Emission):
             self._finish(tile, j)
 
     def _finish(self, tile: _Tile, j: int) -> None:
-        a = self.a
         row = self._row(tile, j, Index.of(self.lane))
 
         def result(element: Index) -> Value:
-            self.evaluator.remember(a.total, row, self._vector("rows", tile.number * 2 + 1, j))
-            point = a.context_point(row, element)
-            self.evaluator.remember(a.context, point, self._vector("context", tile.number * self.width + element, j))
-            return self.evaluator.at(a.result, point)
+            context = self._vector("context", tile.number * self.width + element, j)
+            return self._result(row, element, context, self._vector("rows", tile.number * 2 + 1, j))
 
         def block(start: Index, lanes: int) -> None:
             if lanes == 1:
-                self.evaluator.store(result(start), self.output, linearize(a.context_point(row, start), a.context.shape))
+                self.evaluator.store(result(start), self.output, self._place(row, start))
                 return
             for i, column in enumerate(emit.transpose([result(start + i) for i in range(lanes)])):
                 with self.evaluator.lanes(lanes) as lane:
-                    point = a.context_point(self._row(tile, j, i), start + lane)
-                    self.evaluator.store(column, self.output, linearize(point, a.context.shape))
+                    self.evaluator.store(column, self.output, self._place(self._row(tile, j, i), start + lane))
 
         self._along(self.width, self.p.lanes, block)
 

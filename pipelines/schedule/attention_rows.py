@@ -12,7 +12,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.attention import QUERY, Attention, Emission, arith, has_few_rows, larger, match
 from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.index import Index, Var, linearize
+from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
@@ -215,15 +215,13 @@ class _Rows(Emission):
 
     def _finish(self, row: list[Index], number: Index) -> None:
         """Divides by the total and stores."""
-        a, at = self.a, self._row(row, number)
+        at = self._row(row, number)
 
         def store(start: Index, lanes: int) -> None:
             with self.evaluator.lanes(lanes) as lane:
                 along = start + lane if lanes > 1 else start
-                point = a.context_point(at, along)
-                self.evaluator.remember(a.total, at, self._load("rows", number * 3 + 1))
-                self.evaluator.remember(a.context, point, self._load("context", number * self.width + along))
-                self.evaluator.store(self.evaluator.at(a.result, point), self.output, linearize(point, a.context.shape))
+                total, context = self._load("rows", number * 3 + 1), self._load("context", number * self.width + along)
+                self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
 
         self._along(self.width, self.p.width_lanes, store)
 

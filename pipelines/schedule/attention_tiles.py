@@ -13,7 +13,7 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.amx import MAX_ROWS, MAX_STEP, Tiles
 from relayc.pipelines.schedule.attention import QUERY, Attention, Emission, arith, has_few_rows, larger, match
 from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.index import Index, Var, linearize
+from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.microkernel import column_vectors
 from relayc.pipelines.schedule.pairs import COLUMNS, Block, tile_rows
 from relayc.pipelines.schedule.pairs_copy import clamped, interleave
@@ -264,14 +264,12 @@ class _Tiles(Emission):
 
     def _finish(self, row: list[Index], place: Index) -> None:
         """Divides by the total and stores."""
-        a = self.a
 
         def store(start: Index, lanes: int) -> None:
             with self.evaluator.lanes(lanes) as lane:
-                point = a.context_point(row, start + lane)
-                self.evaluator.remember(a.total, row[: QUERY + 1], self._load("totals", place))
-                self.evaluator.remember(a.context, point, self._load("context", place * self.width + start + lane))
-                self.evaluator.store(self.evaluator.at(a.result, point), self.output, linearize(point, a.context.shape))
+                total, context = self._load("totals", place), self._load("context", place * self.width + start + lane)
+                value = self._result(row[: QUERY + 1], start + lane, context, total)
+                self.evaluator.store(value, self.output, self._place(row[: QUERY + 1], start + lane))
 
         self._along(self.width, min(self.lanes, COLUMNS), store)
 

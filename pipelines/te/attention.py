@@ -93,9 +93,9 @@ def attention(op: Op, query: Value, key: Value, value: Value, *mask: Value) -> V
 
 def _normalized(op: Op, x: Value, total: Value, dtype: str, wide: str) -> Value:
     quotient = arith.MulFOp(x, arith.DivFOp(scalar.constant(1.0, wide), total).result).result
-    if op.nan_to_zero:
+    if op.nan_to_zero or op.empty_to_zero:
         zero = scalar.constant(0.0, wide)
-        quotient = scalar.select(scalar.compare("gt", total, zero, wide), quotient, zero)
+        quotient = scalar.select(scalar.compare("gt" if op.nan_to_zero else "ne", total, zero, wide), quotient, zero)
     return scalar.convert(quotient, wide, dtype)
 
 

@@ -76,3 +76,25 @@ func.func @main(%q: tensor<1x4x1x64xf32>, %k: tensor<1x4x900x64xf32>, %v: tensor
   %0 = "relay.nn_attention"(%q, %k, %v) {scale = 0.25 : f64} : (tensor<1x4x1x64xf32>, tensor<1x4x900x64xf32>, tensor<1x4x900x64xf32>) -> tensor<1x4x1x64xf32>
   return %0 : tensor<1x4x1x64xf32>
 }
+
+// -----
+
+// Conversions around it belong to the kernel: key and value are widened a block at a time, once for all tiles of a task.
+// CHECK-LABEL: func.func private @fused_cast_cast_cast_attention_cast
+// CHECK-NOT: memref.alloc(
+// CHECK-COUNT-6: memref.alloca() {{.*}} : memref<{{[0-9]+}}xf32>
+// CHECK: arith.extf %{{.*}} : vector<8xbf16> to vector<8xf32>
+// CHECK-COUNT-12: vector.fma
+// CHECK: arith.truncf %{{.*}} : vector<8xf32> to vector<8xbf16>
+func.func @main(%q: tensor<1x4x64x16xbf16>, %k: tensor<1x4x96x16xbf16>, %v: tensor<1x4x96x16xbf16>) -> tensor<1x4x64x16xbf16> {
+  %0 = "relay.fused"(%q, %k, %v) ({
+  ^bb0(%a: tensor<1x4x64x16xbf16>, %b: tensor<1x4x96x16xbf16>, %c: tensor<1x4x96x16xbf16>):
+    %1 = "relay.cast"(%a) {dtype = "float32"} : (tensor<1x4x64x16xbf16>) -> tensor<1x4x64x16xf32>
+    %2 = "relay.cast"(%b) {dtype = "float32"} : (tensor<1x4x96x16xbf16>) -> tensor<1x4x96x16xf32>
+    %3 = "relay.cast"(%c) {dtype = "float32"} : (tensor<1x4x96x16xbf16>) -> tensor<1x4x96x16xf32>
+    %4 = "relay.nn_attention"(%1, %2, %3) {scale = 0.25 : f64} : (tensor<1x4x64x16xf32>, tensor<1x4x96x16xf32>, tensor<1x4x96x16xf32>) -> tensor<1x4x64x16xf32>
+    %5 = "relay.cast"(%4) {dtype = "bfloat16"} : (tensor<1x4x64x16xf32>) -> tensor<1x4x64x16xbf16>
+    "relay.yield"(%5) : (tensor<1x4x64x16xbf16>) -> ()
+  }) : (tensor<1x4x64x16xbf16>, tensor<1x4x96x16xbf16>, tensor<1x4x96x16xbf16>) -> tensor<1x4x64x16xbf16>
+  return %0 : tensor<1x4x64x16xbf16>
+}

@@ -181,7 +181,7 @@ def test_a_model_local_function_is_inlined_with_its_attributes():
     assert str(operations(mod)[0].operation.location) == 'loc("call/leak")'
 
 
-@pytest.mark.parametrize("name", ["DynamicQuantizeLinear", "NegativeLogLikelihoodLoss", "Attention"])
+@pytest.mark.parametrize("name", ["DynamicQuantizeLinear", "NegativeLogLikelihoodLoss", "RotaryEmbedding"])
 def test_operators_without_a_mapping_go_through_their_function_body(name):
     rows = {row.name: row.through for row in supported_operators() if row.domain == ""}
     assert rows[name] == "function"
@@ -192,10 +192,20 @@ def test_operators_whose_function_body_cannot_be_imported_are_not_listed():
 
 
 def test_a_function_body_that_depends_on_the_types_is_expanded():
-    node = helper.make_node("Attention", ["q", "k", "v"], ["y"], name="attention")
+    # An output that the mapping does not give.
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y", "", "", "scores"], name="attention")
     mod = from_onnx(model_of([node], {"q": [1, 2, 4, 8], "k": [1, 2, 6, 8], "v": [1, 2, 6, 8]}, opset=23))
     assert result_type(mod) == "tensor<1x2x4x8xf32>"
     assert {"nn_batch_matmul", "nn_softmax"} <= set(built(mod))
+
+
+def test_attention_is_one_operator():
+    node = helper.make_node("Attention", ["q", "k", "v", "", "pk", "pv"], ["y", "k1", "v1"], q_num_heads=4, kv_num_heads=2, is_causal=1)
+    past = {"pk": [1, 2, 5, 8], "pv": [1, 2, 5, 8]}
+    mod = from_onnx(model_of([node], {"q": [1, 3, 32], "k": [1, 3, 16], "v": [1, 3, 16], **past}, opset=23))
+    (attention,) = [op for op in operations(mod) if op.operation.name == "relay.nn_attention"]
+    assert (attention.is_causal, attention.causal_offset, attention.query_layout, attention.key_layout) == (True, 5, "BSHD", "BHSD")
+    assert result_type(mod) == "tensor<1x3x32xf32>"
 
 
 @pytest.mark.parametrize(("condition", "operator"), [(True, "exp"), (False, "log")])

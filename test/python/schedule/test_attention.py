@@ -142,3 +142,10 @@ def test_exp_below_zero() -> None:
     bound = (2.5e-7 + 5e-9 * np.abs(x[finite])) * expected[finite]  # ln(2) is one constant, so its error grows with the exponent
     assert (np.abs(found - expected)[finite] <= bound).all()
     assert (found[x == -np.inf] == 0).all()
+
+
+@pytest.mark.parametrize("cases", [SHAPES, FEW_QUERIES, MASKS, HALVES, DOUBLES], ids=["shapes", "few", "masks", "halves", "doubles"])
+def test_no_case_is_left_to_the_default_schedule(cases) -> None:
+    mod, _ = attentions(cases)
+    kernels = relayc.compile(mod, stop_after="tir").kernels
+    assert kernels and all(kernel.schedule.startswith("attention_") for kernel in kernels)

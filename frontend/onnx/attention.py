@@ -1,0 +1,82 @@
+"""Attention."""
+
+from onnx import TensorProto
+
+from relayc.frontend.onnx.common import reshape, transpose
+from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.onnx.errors import OnnxError
+
+
+def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:
+    """An input in four dimensions and their layout: [B, H, S, D], or [B, S, H * D] with the number of heads H."""
+    if x.rank == 4:
+        return x, "BHSD"
+    if x.rank != 3 or not count or x.shape[2] % count:
+        raise OnnxError(f"input {what}: expected 4 dimensions, or 3 whose last is a multiple of the number of heads, found {list(x.shape)}")
+    return reshape(x, (*x.shape[:2], count, x.shape[2] // count)), "BSHD"
+
+
+def _with_past(x: Tensor, layout: str, past: Tensor) -> Tensor:
+    """The keys or values of the past, then these: [B, H, S, D]."""
+    return emit("concatenate", past, x if layout == "BHSD" else transpose(x, (0, 2, 1, 3)), axis=2)
+
+
+@converter(since=23)
+def Attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    nonpad_kv_seqlen: Tensor | None = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: int | None = None,
+    left_window_size: int = -1,
+    q_num_heads: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    right_window_size: int = -1,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    softmax_precision: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    if current().wants(3) or nonpad_kv_seqlen is not None or softmax_precision == TensorProto.DOUBLE:
+        return NotImplemented
+    if left_window_size >= 0:
+        return NotImplemented
+    if len({q.dtype, k.dtype, v.dtype}) > 1 or (past_key is None) != (past_value is None):
+        return NotImplemented
+    (query, query_layout), (key, key_layout), (value, value_layout) = (
+        _heads(x, count, what) for x, count, what in ((q, q_num_heads, "Q"), (k, kv_num_heads, "K"), (v, kv_num_heads, "V"))
+    )
+    past = 0
+    if past_key is not None and past_value is not None:
+        past = past_key.shape[2]
+        key, value = _with_past(key, key_layout, past_key), _with_past(value, value_layout, past_value)
+        key_layout = value_layout = "BHSD"
+    if attn_mask is not None and attn_mask.shape[-1:] != (key.shape[key_layout.index("S")],):
+        return NotImplemented
+    depth = query.shape[3]
+    found = emit(
+        "nn.attention",
+        query,
+        key,
+        value,
+        *([attn_mask] if attn_mask is not None else []),
+        scale=depth**-0.5 if scale is None else scale,
+        softcap=softcap,
+        is_causal=bool(is_causal) or right_window_size >= 0,
+        causal_offset=past + (0 if is_causal else max(0, right_window_size)),
+        empty_to_zero=attn_mask is not None,
+        query_layout=query_layout,
+        key_layout=key_layout,
+        value_layout=value_layout,
+        out_layout=query_layout,
+    )
+    if q.rank == 3:
+        found = reshape(found, (*found.shape[:2], found.shape[2] * found.shape[3]))
+    if not (current().wants(1) or current().wants(2)):
+        return found
+    present = [x if layout == "BHSD" else transpose(x, (0, 2, 1, 3)) for x, layout in ((key, key_layout), (value, value_layout))]
+    return found, *present

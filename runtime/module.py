@@ -67,7 +67,7 @@ class Function:
       inputs, outputs: specs of the tensors it takes and gives.
       packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of `main` takes two more
         arguments, the arena and the parameters. Called directly, it runs on as many threads as OpenMP says for the calling thread.
-      num_threads: how many threads a call uses where it runs alone; None for what holds for the process (runtime.num_threads).
+      team: the threads of its calls.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Function:
         self.packed = packed
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
-        self.num_threads: int | None = None
+        self.team = Team()
         self._arenas = arenas
         self._wanted = [(spec, spec.shape, numpy_dtype(spec.dtype)) for spec in inputs]
         self._made = [(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in outputs]
@@ -99,12 +99,12 @@ class Function:
         results = [aligned_array(*made) for made in self._made] if out is None else self._check_out(out, arrays)
         arguments = map(to_argument, (*arrays, *results))
         if self._arenas is None:
-            with Team(self.num_threads):
+            with self.team:
                 self.packed(*arguments)
         else:
             arena = self._arenas.acquire()
             try:
-                with Team(self.num_threads):
+                with self.team:
                     self.packed(*arguments, arena[0], self._arenas.params)
             finally:
                 self._arenas.release(arena)
@@ -253,12 +253,12 @@ class Module:
 
         Raises TypeError or ValueError where it is set to what is no number of threads.
         """
-        return self._functions["main"].num_threads
+        return self._functions["main"].team.count
 
     @num_threads.setter
     def num_threads(self, count: int | None) -> None:
         for function in self._functions.values():
-            function.num_threads = count if count is None else checked_threads(count)
+            function.team.count = count if count is None else checked_threads(count)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -330,7 +330,7 @@ class Module:
                 for step in self._artifact.steps
             ]
             times: list[list[float]] = [[] for _ in calls]
-            with Team(self.num_threads) as threads:
+            with main.team as threads:
                 for timed in [False] + [True] * repeat:
                     for (packed, arguments), seconds in zip(calls, times, strict=True):
                         start = time.perf_counter()

@@ -126,26 +126,29 @@ def num_threads() -> int:
 
 
 class Team:
-    """A context in which the calling thread runs compiled code; entering it gives how many threads it has for that.
+    """A context in which the calling thread runs compiled code; entering it gives how many threads it has for that. It may be entered many
+    times, also from several threads at once.
 
-    Args:
-      count: how many to have where no one else runs; by default `num_threads()`.
+    Attributes:
+      count: how many to have where no one else runs; None for `num_threads()`.
     """
 
-    __slots__ = ("_count",)
+    __slots__ = ("count",)
 
     def __init__(self, count: int | None = None) -> None:
-        self._count = count
+        self.count = count
 
     def __enter__(self) -> int:
         global _active
-        wanted = self._count if self._count is not None else num_threads()
+        wanted = self.count or _requested or _default()
         with _lock:
             _active += 1
             sharing = _active
         if sharing > 1:
             wanted = max(1, min(wanted, max(wanted, usable_cpus()) // sharing))
-        return _apply(wanted)
+        if wanted != _caller.count:
+            _apply(wanted)
+        return wanted
 
     def __exit__(self, *_: object) -> None:
         global _active
@@ -153,11 +156,9 @@ class Team:
             _active -= 1
 
 
-def _apply(count: int) -> int:
+def _apply(count: int) -> None:
     """Makes a number of threads hold for the calling thread: OpenMP keeps it for each thread that opens parallel regions."""
-    if count != _caller.count:
-        if _caller.count is None and not any(os.environ.get(name) for name in _WAITING_VARIABLES):
-            _runtime().kmp_set_blocktime(_BLOCK_MILLISECONDS)
-        _runtime().omp_set_num_threads(count)
-        _caller.count = count
-    return count
+    if _caller.count is None and not any(os.environ.get(name) for name in _WAITING_VARIABLES):
+        _runtime().kmp_set_blocktime(_BLOCK_MILLISECONDS)
+    _runtime().omp_set_num_threads(count)
+    _caller.count = count

@@ -88,18 +88,16 @@ def test_a_failing_call_gives_its_share_back(model):
     assert threads._active == active
 
 
-def test_a_module_may_have_a_number_of_its_own(model, monkeypatch):
+def test_a_module_may_have_a_number_of_its_own(model):
     module, inputs = model
-    found = []
-    team = threads.Team
-    monkeypatch.setattr("relayc.runtime.module.Team", lambda count: found.append(count) or team(count))
+    others = threads.num_threads() + 1
     assert module.num_threads is None
-    module.num_threads = 1
+    module.num_threads = others
     module["main"](*inputs)
-    assert module.profile(inputs, repeat=1).threads == 1
+    assert team_size() == others and module.profile(inputs, repeat=1).threads == others
     module.num_threads = None
     module["main"](*inputs)
-    assert found == [1, 1, 1, None]
+    assert team_size() == threads.num_threads() == others - 1
     with pytest.raises(ValueError, match="expected 1 to 32768 threads, found 0"):
         module.num_threads = 0
 

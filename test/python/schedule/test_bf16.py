@@ -35,11 +35,11 @@ def _server(kind: str, emulate: bool = False) -> Target:
 
 
 PRODUCTS = {
-    "less than a tile": [(2, 2, 3), (3, 31, 2), (1, 64, 48), (15, 30, 17)],
-    "primes": [(7, 13, 11), (31, 67, 37), (37, 257, 53)],
-    "whole tiles": [(32, 64, 32), (16, 32, 16), (64, 128, 96)],
-    "around a tile": [(17, 33, 33), (33, 65, 31), (31, 63, 47), (48, 48, 48)],
-    "steps that are not 32 deep": [(33, 40, 34), (49, 80, 20), (32, 24, 64)],
+    "less than a tile": [(3, 31, 2), (1, 64, 48), (15, 30, 17)],
+    "primes": [(7, 13, 11), (37, 257, 53)],
+    "whole tiles": [(16, 32, 16), (64, 128, 96)],
+    "around a tile": [(17, 33, 33), (31, 63, 47), (48, 48, 48)],
+    "steps that are not 32 deep": [(33, 40, 34), (49, 80, 20)],
     "one row, one column": [(1, 67, 129), (1, 512, 100), (100, 70, 1)],
     "worth threads": [(197, 96, 130), (300, 160, 200)],
 }
@@ -149,6 +149,14 @@ def test_machine_code_keeps_sums_in_tiles(case):
     assert counts["tdpbf16ps"] == counts["tileloadd"] > 0
     assert counts["tilestored"] == counts["tilezero"] == 4
     assert not re.search(r"tileloadd .*%rsp", body)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 256), (16, 96), (200, 16)])
+def test_tiles_of_blocks_of_other_shapes_stay_in_registers(rows, columns, monkeypatch):
+    monkeypatch.setattr(Plan, "vector_cycles", property(lambda self: float("inf")))
+    pytest.importorskip("iced_x86")
+    body = _body_with("tdpbf16ps", _compiled(matrix_product(rows, 512, columns, constant="b", **BF16), _server("tiles")))
+    assert len(re.findall(r"\btilestored\b", body)) == len(re.findall(r"\btilezero\b", body)) > 0
 
 
 def test_machine_code_keeps_sums_in_vector_registers():

@@ -76,53 +76,47 @@ class _Step:
     fill: float = 0.0
 
 
-def _steps(value: ir.Value, rw: Rewriter) -> tuple[Op, list[_Step]] | None:
-    """The product that scores were made from, and the steps from there on, in order."""
-    steps: list[_Step] = []
-    while True:
-        for name in ("nn_batch_matmul", "nn_matmul"):
-            product = rw.producer(value, name)
-            if product is not None and rw.used_once(value):
-                return product, steps[::-1]
-        found = _step(value, rw) if rw.used_once(value) else None
-        if found is None:
-            return None
-        value, step = found
-        if step is not None:
-            steps.append(step)
+MAX_STEPS = 12
+"""Operators between the product and the softmax, at most."""
 
 
-def _step(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, _Step | None] | None:
-    """(the scores before, the step) of what gives scores; no step for what leaves them as they are."""
-    shape = _shape(value)
-    reshape = rw.producer(value, "reshape")
-    if reshape is not None:
-        return (reshape.data, None) if _shape(reshape.data)[-2:] == shape[-2:] else None
-    cast = rw.producer(value, "cast")
-    if cast is not None:
-        return (cast.data, None) if cast.dtype == "float32" and TensorType.of(cast.data).is_float else None
-    scaled = _factor(value, rw)
-    if scaled is not None:
-        return scaled[0], _Step("scale", shape, factor=scaled[1])
-    tanh = rw.producer(value, "tanh")
-    if tanh is not None:
-        return tanh.data, _Step("tanh", shape)
-    where = rw.producer(value, "where")
-    if where is not None:
-        for scores, other, keep in ((where.x, where.y, True), (where.y, where.x, False)):
-            fill = rw.scalar(other)
-            if fill is not None and scores.type == value.type:
-                return scores, _Step("where", shape, where.condition, keep=keep, fill=float(fill))
+def _steps(value: ir.Value, rw: Rewriter, most: int = MAX_STEPS) -> tuple[Op, list[_Step]] | None:
+    """The product that scores were made from, and the steps from there on, in order; no more than `most` operators."""
+    if most < 0 or not rw.used_once(value):
         return None
-    plus = rw.producer(value, "add")
-    for scores, mask in ((plus.lhs, plus.rhs), (plus.rhs, plus.lhs)) if plus is not None else ():
-        if scores.type == value.type and (mask.type != value.type or _leads_to_product(scores, rw)):
-            return scores, _Step("add", shape, mask)
+    product = rw.producer(value, "nn_batch_matmul") or rw.producer(value, "nn_matmul")
+    if product is not None:
+        return product, []
+    for before, step in _last_steps(value, rw):
+        found = _steps(before, rw, most - 1)
+        if found is not None:
+            return found[0], found[1] + ([step] if step is not None else [])
     return None
 
 
-def _leads_to_product(value: ir.Value, rw: Rewriter) -> bool:
-    return _steps(value, rw) is not None
+def _last_steps(value: ir.Value, rw: Rewriter) -> Iterator[tuple[ir.Value, _Step | None]]:
+    """(the scores before, the step) of what may have given scores; no step for what leaves them as they are."""
+    shape = _shape(value)
+    reshape, cast = rw.producer(value, "reshape"), rw.producer(value, "cast")
+    if reshape is not None and _shape(reshape.data)[-2:] == shape[-2:]:
+        yield reshape.data, None
+    if cast is not None and cast.dtype == "float32" and TensorType.of(cast.data).is_float:
+        yield cast.data, None
+    scaled = _factor(value, rw)
+    if scaled is not None:
+        yield scaled[0], _Step("scale", shape, factor=scaled[1])
+    tanh = rw.producer(value, "tanh")
+    if tanh is not None:
+        yield tanh.data, _Step("tanh", shape)
+    where = rw.producer(value, "where")
+    for scores, other, keep in ((where.x, where.y, True), (where.y, where.x, False)) if where is not None else ():
+        fill = rw.scalar(other)
+        if fill is not None and scores.type == value.type:
+            yield scores, _Step("where", shape, where.condition, keep=keep, fill=float(fill))  # type: ignore[union-attr]
+    plus = rw.producer(value, "add")
+    for scores, mask in ((plus.lhs, plus.rhs), (plus.rhs, plus.lhs)) if plus is not None else ():
+        if scores.type == value.type:
+            yield scores, _Step("add", shape, mask)
 
 
 @dataclass
@@ -242,19 +236,20 @@ def _is_guard(where: Op, rw: Rewriter) -> bool:
     return same and rw.used_once(where.condition) and len(list(rw.users(where.y))) == 2
 
 
-def _heads(shape: Shape, operands: list[ir.Value], rw: Rewriter) -> Shape:
-    """(batch, heads) of scores: their leading dimensions where these are two, else those of an operand that was reshaped to the product."""
-    lead = shape[:-2]
-    if len(lead) == 2:
-        return lead
+def _heads(shape: Shape, steps: list[_Step], operands: list[ir.Value], rw: Rewriter) -> Shape:
+    """(batch, heads) of scores: the leading dimensions where these are two, be it at one of the steps only, else those of an operand that
+    was reshaped to the product."""
+    lead = prod(shape[:-2])
+    for seen in (shape, *(step.shape for step in steps)):
+        if len(seen) == 4 and prod(seen[:2]) == lead:
+            return seen[:2]
     for value in operands:
-        source = _shape(_behind_reshapes(value, rw))
         scaled = _factor(value, rw)
-        if scaled is not None:
-            source = _shape(_behind_reshapes(scaled[0], rw))
-        if len(source) == 4 and prod(source[:2]) == prod(lead) and source[2:] == _shape(value)[-2:]:
-            return source[:2]
-    return (prod(lead), 1)
+        for source in (value, scaled[0]) if scaled is not None else (value,):
+            seen = _shape(_behind_reshapes(source, rw))
+            if len(seen) == 4 and prod(seen[:2]) == lead and seen[2:] == _shape(value)[-2:]:
+                return seen[:2]
+    return (lead, 1)
 
 
 @RULES.on("nn_batch_matmul", "nn_matmul")
@@ -272,7 +267,7 @@ def products(op: Op, rw: Rewriter) -> Found:
         return None
     operands = [product.tensor_a, product.tensor_b, op.tensor_b]
     shape = _shape(softmax.data)
-    heads = _heads(shape, operands, rw)
+    heads = _heads(shape, steps, operands, rw)
     if 0 in shape or any(prod(_shape(v)[:-2]) != prod(heads) for v in operands):
         return None
     scores = _scores(steps, (*heads, *shape[-2:]), rw)

@@ -357,6 +357,25 @@ def _parts(source: Shape, target: Shape) -> list[list[int]] | None:
 
 
 @RULES.on("nn_attention")
+def constant_mask(op: Op, rw: Rewriter) -> Found:
+    """A constant mask that hides nothing -> none; a triangle -> is_causal."""
+    array = rw.array(op.mask[0]) if op.mask else None
+    if array is None or not array.size:
+        return None
+    kept = array if array.dtype == bool else array == 0
+    lost = np.array([op.mask_value]) if array.dtype == bool else array[~kept]
+    causal = {}
+    if not kept.all():
+        rows, keys = (_shape(getattr(op, name))[getattr(op, f"{name}_layout").index("S")] for name in ("query", "key"))
+        offset = _causal_offset(kept, (rows, keys))
+        unsound = offset is not None and offset < 0 and np.isfinite(lost).any()
+        if offset is None or unsound or op.is_causal or not (lost <= NEVER).all():
+            return None
+        causal = {"is_causal": True, "causal_offset": offset}
+    return build("nn.attention", op.query, op.key, op.value, **{**op.attrs(), **causal})
+
+
+@RULES.on("nn_attention")
 def repeated_heads(op: Op, rw: Rewriter) -> Found:
     """Heads of key and value that were repeated for those of the query -> as they were."""
     found = {name: _unrepeated(getattr(op, name), getattr(op, f"{name}_layout").index("H"), rw) for name in ("key", "value")}

@@ -100,3 +100,18 @@ func.func @weights_wanted(%q: tensor<4x5x8xf32>, %k: tensor<4x7x8xf32>, %v: tens
   %2 = "relay.nn_batch_matmul"(%1, %v) {transpose_b = false} : (tensor<4x5x7xf32>, tensor<4x7x8xf32>) -> tensor<4x5x8xf32>
   return %2, %1 : tensor<4x5x8xf32>, tensor<4x5x7xf32>
 }
+
+// -----
+
+// Of an operator that was one from the start, a constant mask of a triangle is the causal one, too; one of zeros is none.
+// CHECK-LABEL: func.func @constant_masks
+// CHECK-NEXT: %[[A:.*]] = "relay.nn_attention"(%arg0, %arg1, %arg2) {causal_offset = 1 : i64, empty_to_zero = true, is_causal = true
+// CHECK-NEXT: %[[B:.*]] = "relay.nn_attention"(%[[A]], %arg1, %arg2) {causal_offset = 0 : i64, empty_to_zero = false, is_causal = false
+// CHECK-NEXT: return %[[B]]
+func.func @constant_masks(%q: tensor<1x4x2x8xf32>, %k: tensor<1x2x3x8xf32>, %v: tensor<1x2x3x8xf32>) -> tensor<1x4x2x8xf32> {
+  %t = "relay.constant"() {value = dense<[[true, true, false], [true, true, true]]> : tensor<2x3xi1>} : () -> tensor<2x3xi1>
+  %z = "relay.constant"() {value = dense<0.0> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
+  %0 = "relay.nn_attention"(%q, %k, %v, %t) {scale = 1.0 : f64, empty_to_zero = true} : (tensor<1x4x2x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<2x3xi1>) -> tensor<1x4x2x8xf32>
+  %1 = "relay.nn_attention"(%0, %k, %v, %z) {scale = 1.0 : f64} : (tensor<1x4x2x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<2x3xf32>) -> tensor<1x4x2x8xf32>
+  return %1 : tensor<1x4x2x8xf32>
+}

@@ -16,7 +16,7 @@ from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
 from relayc.pipelines.codegen.half import emulated_floats, extend_in_steps, floats_to_bits
 from relayc.pipelines.codegen.legalize import expand_for
-from relayc.pipelines.codegen.x86 import convert_by_instruction, lower_x86, restore_bf16, uses_x86
+from relayc.pipelines.codegen.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.target import Target
 
 MAX_VECTOR_BYTES = 4096
@@ -79,6 +79,7 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
             floats_to_bits(module, emulated)
         if x86:
             restore_bf16(module)
+            keep_tiles_apart(module)
         module.operation.verify()
 
 

@@ -5,6 +5,8 @@ from relayc.dialects.mlir import ir, passmanager
 TILE = "!x86.amx.tile<"
 _BF16 = "llvm.x86.avx512bf16."
 """Prefix of the intrinsics on vectors of bf16."""
+_TILES = ("llvm.x86.tile", "llvm.x86.tdp")
+"""Prefixes of the intrinsics on tiles."""
 _CONVERTED = ([8], [16])
 """Shapes of the vectors that an instruction converts."""
 
@@ -65,6 +67,28 @@ def convert_by_instruction(module: ir.Module) -> None:
             made = ir.Operation.create("x86.avx512.cvt.packed.f32_to_bf16", results=[op.results[0].type], operands=[op.operands[0]])
             op.results[0].replace_all_uses_with(made.results[0])
         op.erase()
+
+
+def keep_tiles_apart(module: ir.Module) -> None:
+    """Keeps functions with tiles from being inlined: LLVM gives a tile register one shape in all of a function, and runs out of registers,
+    of which there are eight, where the callers' tiles have other shapes. It says so on stderr and goes on with code that is wrong.
+    """
+    tiles: set[ir.Operation] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(_TILES):
+            tiles.add(_function_of(op))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for function in tiles:
+        function.attributes["no_inline"] = ir.UnitAttr.get()
+
+
+def _function_of(op: ir.Operation) -> ir.Operation:
+    while op.name != "llvm.func":
+        op = op.parent
+    return op
 
 
 def restore_bf16(module: ir.Module) -> None:

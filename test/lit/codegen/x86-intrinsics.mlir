@@ -25,8 +25,9 @@ func.func @dot(%a: memref<32xbf16>, %s: memref<16xf32>) {
   return
 }
 
-// A tile that a loop carries is a value of LLVM's tile type in its branches.
+// A tile that a loop carries is a value of LLVM's tile type in its branches; a function with tiles is not inlined.
 // CHECK-LABEL: llvm.func @tiles
+// CHECK-SAME: no_inline
 // CHECK: llvm.call_intrinsic "llvm.x86.tilezero.internal"
 // CHECK: llvm.br ^[[LOOP:bb[0-9]+]](%{{.*}} : i64, !llvm.x86_amx)
 // CHECK: ^[[LOOP]](%{{.*}}: i64, %[[SUM:.*]]: !llvm.x86_amx):

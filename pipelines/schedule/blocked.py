@@ -23,7 +23,6 @@ from relayc.pipelines.target import Target
 
 Value = ir.Value
 
-CACHE_LINE = 64
 PAGE = 4096
 """Rows of A at a distance that is a multiple of this share a few sets of the cache, so A is packed."""
 FEWEST_PANELS = 8
@@ -35,6 +34,8 @@ def packs_rows(kernel: Kernel, contraction: Contraction, tile: Tile) -> bool:
     c = contraction
     if len(c.rows) != 1 or c.rows[-1][1] < 2 or c.a.checks or c.a.node.element.width < 16:
         return False
+    if c.row_loops:
+        return True
     members, _ = c.rows[0]
     step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(members[-1])
     if c.a.node.kind in ("arg", "pad") and step == 1 and row * c.a.node.element.width // 8 % PAGE and row:
@@ -58,8 +59,7 @@ class BlockedNest(Nest):
         outer = c.reduction[0].high + 1
         self.chunks = -(-outer // blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
-        item = c.b.node.element.width // 8
-        self.prefetches = self.packs_param and self.panels * self.panel_size * item > target.l2_bytes and blocks.tiles > 1
+        self.prefetches = self.packs_param and self.packed_bytes > target.l2_bytes and blocks.tiles > 1
         self.packs_rows = packs_rows(kernel, c, tile)
         if self.packs_rows:
             node = c.a.node
@@ -212,18 +212,10 @@ class BlockedNest(Nest):
         """
         if not self.prefetches:
             return
-        line = CACHE_LINE * 8 // self.c.b.node.element.width
         share = -(-size // self.blocks.tiles)
-        integer = ir.IntegerType.get_signless(32)
-        attributes = {
-            "isWrite": ir.BoolAttr.get(False),
-            "localityHint": ir.IntegerAttr.get(integer, 2),
-            "isDataCache": ir.BoolAttr.get(True),
-        }
         var = Var(0, share, name="line")
-        with emit.for_loop(0, share, line, var):
-            at = emit.at_most(ahead + tile * share + var, self.packed.type.shape[0] - 1)
-            emit.create("memref.prefetch", [], [self.packed, emit.materialize(at)], attributes)
+        with emit.for_loop(0, share, self.line, var):
+            emit.prefetch(self.packed, ahead + tile * share + var)
 
     # ---- the reduction in chunks
 
@@ -319,9 +311,21 @@ class BlockedNest(Nest):
 
         def one(point: Point) -> None:
             start = emit.at_most(point[tile] * self.tile.rows, self.extent - self.tile.rows)
-            self._pack_tile(rows_from(self.row_var, start, self.tile.rows, {**point, TILE: point[tile]}), out)
+            points = rows_from(self.row_var, start, self.tile.rows, {**point, TILE: point[tile]})
+            self._pack_tile([self._split_row(p) for p in points], out)
 
         self.tasks(loops, one)
+
+    def _split_row(self, point: Point) -> Point:
+        """A point whose row is split among the loops in which A walks its rows."""
+        loops = self.c.row_loops
+        if not loops:
+            return point
+        rest, found = point[loops[-1]], dict(point)
+        for v in reversed(loops[1:]):
+            found[v] = self.evaluator.divide(rest, v.high + 1, "remainder")
+            rest = self.evaluator.divide(rest, v.high + 1, "quotient")
+        return {**found, loops[0]: rest}
 
     def _pack_tile(self, points: list[Point], out: Value) -> None:
         c, lanes = self.c, self.tile.lanes

@@ -8,7 +8,8 @@ image itself (lanes along pixels).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -59,6 +60,7 @@ class Contraction:
       epilogue: what the epilogue reads.
       merged: for each dimension of the result the dimension of the contraction whose index it takes, None for 0; None where the indices
         of the result are computed by a reshape.
+      epilogue: what the epilogue reads.
     """
 
     node: Node
@@ -73,6 +75,22 @@ class Contraction:
     checked: set[Var]
     epilogue: Accesses = field(default_factory=Accesses)
     merged: list[int | None] | None = None
+    epilogue: Accesses = field(default_factory=Accesses)
+
+    def with_one_row_loop(self) -> "Contraction | None":
+        """This contraction with all rows in one loop, which A does not walk as one; None where the result or the epilogue does not
+        either. Only a packed A can be read so: see `row_loops`."""
+        members = [v for group, _ in self.rows for v in group]
+        rows = collapse(members, [v.high + 1 for v in members], self.epilogue, [self.output_offset()])
+        return replace(self, rows=rows) if len(rows) == 1 else None
+
+    @property
+    def row_loops(self) -> list[Var]:
+        """Loops of the innermost group of rows that A walks by themselves: the whole row is split among them to read A."""
+        members, _ = self.rows[-1]
+        offset = self.a.offset
+        as_one = all(offset.coefficient(o) == offset.coefficient(i) * (i.high + 1) for o, i in pairwise(members))
+        return [] if as_one else members
 
     @property
     def structured(self) -> Structured:

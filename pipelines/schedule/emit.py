@@ -94,6 +94,16 @@ def at_most(index: Index, limit: int) -> Index:
     return Index.of(Var(min(low, limit), limit, value, name="bound"))
 
 
+def prefetch(buffer: Value, index: Index) -> None:
+    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the second-level cache."""
+    attributes = {
+        "isWrite": ir.BoolAttr.get(False),
+        "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
+        "isDataCache": ir.BoolAttr.get(True),
+    }
+    create("memref.prefetch", [], [buffer, materialize(at_most(index, buffer.type.shape[0] - 1))], attributes)
+
+
 @contextmanager
 def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Sequence[Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.

@@ -7,7 +7,7 @@ tile is stored once. What lies around the tiles is the business of `nest`.
 Paddings cost nothing: outer reduction loops get bounds that depend on the row, and at the ends of a row tiles leave out what lies outside.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
@@ -37,6 +37,7 @@ class Microkernel:
         it; None where B is read in place.
       packed_rows: a buffer that holds A tile by tile, the rows of a tile side by side for each step; None where A is read in place.
       steps: bounds of reduction loops that do not run over their whole extent.
+      on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
     """
 
     def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: Value) -> None:
@@ -44,6 +45,7 @@ class Microkernel:
         self.panel: tuple[Value, Index] | None = None
         self.packed_rows: Value | None = None
         self.steps: dict[Var, tuple[Value, Value]] = {}
+        self.on_inner_loop: Callable[[Point], None] | None = None
 
     def tile_code(self, var: Var | None, start: Index, size: int, columns: Columns, point: Point, edge: bool = False) -> None:
         """One tile from `start` along the row variable: accumulators, reduction, epilogue and store.
@@ -70,6 +72,8 @@ class Microkernel:
         if not loops:
             return self.step(points, columns, accumulators)
         var, *rest = loops
+        if not rest and self.on_inner_loop is not None:
+            self.on_inner_loop(points[0])
         checks = [(index, extent) for index, extent in self.c.a.checks if index.coefficient(var)]
         if edge is not None and any(index.coefficient(edge) for index, _ in checks):
             return self.unrolled(var, rest, checks, points, columns, accumulators, edge)

@@ -19,8 +19,8 @@ from relayc.pipelines.schedule.tile import PARALLEL_GRAIN, Tile
 Value = ir.Value
 Loops = Sequence[tuple[list[Var], int]]  # groups (members, extent); the last member stands for the group
 
-STACK_ALIGNMENT = 64
-"""Of scratch memory on the stack: a cache line, and the widest vector."""
+CACHE_LINE = 64
+"""Bytes of a cache line, and of the widest vector: the alignment of scratch memory."""
 
 
 def takes_packed(kernel: Kernel, contraction: Contraction) -> bool:
@@ -35,6 +35,9 @@ class Nest:
         self.kernel, self.c, self.tile = kernel, contraction, tile
         self.panels = -(-contraction.column_extent // tile.width)
         self.panel_size = contraction.depth * tile.width
+        item = contraction.b.node.element.width // 8
+        self.packed_bytes = prod(v.high + 1 for v in contraction.batch) * self.panels * self.panel_size * item
+        self.line = CACHE_LINE // item
         self.packs_param = takes_packed(kernel, contraction)
         self.packings: dict[int, Packing] = {}
         a = contraction.a.node
@@ -86,7 +89,7 @@ class Nest:
 
     def scratch(self, count: int, element: ir.Type) -> Value:
         """Memory on the stack of the thread."""
-        alignment = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), STACK_ALIGNMENT)}
+        alignment = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), CACHE_LINE)}
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
         return emit.create("memref.alloca", [ir.MemRefType.get([count], element)], [], alignment | segments)
 

@@ -7,10 +7,11 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.schedule.index import Index, Var, linearize
 from relayc.pipelines.schedule.microkernel import Columns, Point
 from relayc.pipelines.schedule.nest import Nest
 from relayc.pipelines.schedule.tile import PARALLEL_TASKS, Tile
+from relayc.pipelines.target import Target
 
 Value = ir.Value
 
@@ -18,12 +19,12 @@ Value = ir.Value
 class PaddedNest(Nest):
     """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves."""
 
-    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile, reads_in_place: bool) -> None:
+    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile, reads_in_place: bool, target: Target) -> None:
         super().__init__(kernel, contraction, tile)
         self.reads_in_place = reads_in_place
         if not self.packs_param and not reads_in_place:
-            batches = prod(v.high + 1 for v in contraction.batch)
-            self.workspace_bytes = batches * self.panels * self.panel_size * contraction.b.node.element.width // 8
+            self.workspace_bytes = self.packed_bytes
+        self.prefetches = self.packs_param and self.packed_bytes > target.l2_bytes
 
     def body(self, arguments: Sequence[Value]) -> None:
         c = self.c
@@ -46,6 +47,7 @@ class PaddedNest(Nest):
                 first = self.panel_start(at, point)
                 width = self.tile.width
                 self.each_step(point, lambda p: self.pack_columns(columns, p, self.packed, first + c.step(p) * width))
+            self.ahead = self.panel_start(at + 1, point)
             self.serial([g for g in outer if g[1] > 1], point, lambda inner: self.row(last, columns, inner))
 
         self.tasks(loops, lambda point: self.panel_code(point[panel], point, code))
@@ -67,14 +69,35 @@ class PaddedNest(Nest):
             if count > 1:
                 loop = Var(start, start + (count - 1) * size, step=size if start % size == 0 else 1, name="t")
                 with emit.for_loop(start, start + count * size, size, loop), self.evaluator.scope():
-                    self.micro.tile_code(var, Index.of(loop), size, columns, point)
+                    self.tile_code(var, Index.of(loop), size, columns, point, edge=False)
             else:
                 count = 1
                 with self.evaluator.scope():
                     edge = not self.inside_padding(var, start, size)
-                    self.micro.tile_code(var, Index(start), size, columns, point, edge)
+                    self.tile_code(var, Index(start), size, columns, point, edge)
             position += count
             start += count * size
+
+    def tile_code(self, var: Var | None, start: Index, size: int, columns: Columns, point: Point, edge: bool) -> None:
+        """One tile. With each step of the reduction's last loop but one it asks for its share of the next panel, which the first tile to
+        need it would have to wait for."""
+        if self.prefetches:
+            rows = prod(extent for _, extent in self.c.rows)
+            share = -(-self.panel_size // rows)
+            row = linearize([point.get(m[-1], Index()) for m, _ in self.c.rows[:-1]], [e for _, e in self.c.rows[:-1]])
+            first = self.ahead + (row * self.c.rows[-1][1] + start) * share
+            inner = self.c.reduction[-1].high + 1
+            each = -(-share * size * inner // self.c.depth)
+
+            def visit(at: Point) -> None:
+                line = self.c.step(at).split(inner)
+                assert line is not None
+                for k in range(0, each, self.line):
+                    emit.prefetch(self.packed, first + line[0] * each + k)
+
+            self.micro.on_inner_loop = visit
+        self.micro.tile_code(var, start, size, columns, point, edge)
+        self.micro.on_inner_loop = None
 
     def inside_padding(self, var: Var | None, start: int, size: int) -> bool:
         """Whether no index that moves along the row loop leaves its dimension in rows [start, start + size)."""

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from math import prod
 
-from relayc.pipelines.schedule.blocked import BlockedNest
+from relayc.pipelines.schedule.blocked import FEWEST_PANELS, BlockedNest
 from relayc.pipelines.schedule.contraction import Contraction, match
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.nest import takes_packed
 from relayc.pipelines.schedule.padded import PaddedNest
-from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tile import FEWEST_TILES, Tile, default_blocks, default_tile, panel_fits
 from relayc.pipelines.target import Target
 
@@ -49,6 +49,17 @@ def _reads_in_place(kernel: Kernel, contraction: Contraction, tile: Tile, target
     return tiles < FEWEST_TILES or bool(c.a.checks) or (distance <= NEAR and panel_fits(c, tile, target))
 
 
+def _long_rows(contraction: Contraction, kernel: Kernel, target: Target) -> Contraction:
+    """The contraction with its rows in one loop, where A is worth packing for it: rows of a strided convolution, say, are short."""
+    c = contraction
+    if len(c.rows) < 2 or c.a.checks or (c.a.node.kind == "arg" and is_param(kernel, c.a.node.position)):
+        return c
+    tile = default_tile(c, target)
+    short = -(-c.rows[-1][1] // tile.rows) < FEWEST_TILES
+    deep = not panel_fits(c, tile, target) and -(-c.column_extent // tile.width) >= FEWEST_PANELS
+    return (c.with_one_row_loop() or c) if short and deep else c
+
+
 def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
     """Schedules a kernel whose result is a contraction with an elementwise epilogue; None for any other."""
     found = match(kernel)
@@ -59,10 +70,11 @@ def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
     contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
     if contraction.column_extent < 2 or contraction.node.element.width < 16:
         return None
+    contraction = _long_rows(contraction, kernel, target)
     tile = kernel.tuning.replace(default_tile(contraction, target), rows="rows", vectors="vectors")
     in_place = _reads_in_place(kernel, contraction, tile, target)
     if contraction.a.checks:
-        return PaddedNest(kernel, contraction, tile, in_place).emit()
+        return PaddedNest(kernel, contraction, tile, in_place, target).emit()
     if contraction.rows:
         extent = contraction.rows[-1][1]
         tile = replace(tile, rows=-(-extent // -(-extent // tile.rows)))

@@ -20,6 +20,3 @@ if "PYTHONPATH" in os.environ:
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]  # noqa: F821
 # Each run is short: threads of numpy's BLAS would only cost their start.
 config.environment["OPENBLAS_NUM_THREADS"] = "1"  # noqa: F821
-# Another checkout than the installed one is tested with its parent folder there.
-if "PYTHONPATH" in os.environ:
-    config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]  # noqa: F821

@@ -14,25 +14,18 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.passes import config_option
-from relayc.pipelines.schedule import (
-    amx,
-    attention,
-    attention_columns,
-    attention_rows,
-    attention_tiles,
-    channel_window,
-    dot,
-    loops,
-    roles,
-    strategy,
-    tile,
-    tile_transform,
-    window,
-)
+from relayc.pipelines.schedule import loops, strategy, tile_transform
+from relayc.pipelines.schedule.attention import columns as attention_columns
+from relayc.pipelines.schedule.attention import rows as attention_rows
+from relayc.pipelines.schedule.attention import tiles as attention_tiles
+from relayc.pipelines.schedule.attention.kernel import PARALLEL_GRAIN
 from relayc.pipelines.schedule.graph import NotStructured, read_kernel
-from relayc.pipelines.schedule.pairs_nest import GRAIN
+from relayc.pipelines.schedule.pairs import amx, dot
+from relayc.pipelines.schedule.pairs.nest import GRAIN
+from relayc.pipelines.schedule.products import roles, tile
 from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled, Strategy
 from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.windows import channel_window, window
 from relayc.pipelines.target import Target
 
 
@@ -68,7 +61,7 @@ class Entry:
 _BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
 _WINDOW, _CHANNELS, _LOOPS = window.WindowParameters(0), channel_window.ChannelWindowParameters(0), loops.LoopParameters()
 
-_ATTENTION_GRAIN = Parameter("grain", attention.PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
+_ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
 
 TABLE: tuple[Entry, ...] = (
     Entry(

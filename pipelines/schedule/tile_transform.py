@@ -11,10 +11,10 @@ from math import prod
 
 from relayc.dialects.mlir import func, ir, scf
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import split_exactly
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.schedule.products.contraction import split_exactly
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
 from relayc.pipelines.target import Target
 

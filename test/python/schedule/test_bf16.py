@@ -11,7 +11,7 @@ from oracle import values
 from support import Const, program
 
 from relayc.pipelines.driver import compile
-from relayc.pipelines.schedule.pairs_plan import Plan
+from relayc.pipelines.schedule.pairs.plan import Plan
 from relayc.pipelines.target import Target
 from relayc.runtime import Module
 

@@ -132,7 +132,7 @@ def test_windows_are_right_with_other_numbers(numbers):
 
 def test_every_schedule_of_the_package_is_in_the_table():
     folder = Path(package.__file__).parent
-    text = "\n".join(file.read_text() for file in folder.glob("*.py"))
+    text = "\n".join(file.read_text() for file in folder.rglob("*.py"))
     written = set(re.findall(r"^def (schedule_\w+)\(kernel: Kernel, target: Target\)", text, re.M))
     assert written == {entry.schedule.__name__ for entry in TABLE[:-1]}
 

@@ -10,13 +10,13 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.amx import MAX_ROWS, MAX_STEP, Tiles
-from relayc.pipelines.schedule.attention import QUERY, Attention, Emission, arith, has_few_rows, larger, match
+from relayc.pipelines.schedule.attention.kernel import QUERY, Attention, Emission, arith, has_few_rows, larger, match
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
-from relayc.pipelines.schedule.microkernel import column_vectors
-from relayc.pipelines.schedule.pairs import COLUMNS, Block, tile_rows
-from relayc.pipelines.schedule.pairs_copy import clamped, interleave
+from relayc.pipelines.schedule.pairs.amx import MAX_ROWS, MAX_STEP, Tiles
+from relayc.pipelines.schedule.pairs.copies import clamped, interleave
+from relayc.pipelines.schedule.pairs.layout import COLUMNS, Block, tile_rows
+from relayc.pipelines.schedule.products.microkernel import column_vectors
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 

@@ -2,7 +2,7 @@
 
 A block of sums is two by two tiles (one by four, or four by one, where there are few rows or columns). Each step loads the tiles of A and
 of B once, 32 reduction steps deep, and multiplies each with each. A multiplication takes 16 cycles and a tile is 16 cache lines, so two by
-two tiles need one line a cycle. Operands are laid out by `pairs`.
+two tiles need one line a cycle. Operands are laid out by `layout`.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index
-from relayc.pipelines.schedule.pairs import COLUMNS, Block, tile_rows
-from relayc.pipelines.schedule.pairs_nest import PairsNest, Values
-from relayc.pipelines.schedule.pairs_plan import Instructions, best_plan, column_tiles
+from relayc.pipelines.schedule.pairs.layout import COLUMNS, Block, tile_rows
+from relayc.pipelines.schedule.pairs.nest import PairsNest, Values
+from relayc.pipelines.schedule.pairs.plan import Instructions, best_plan, column_tiles
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
@@ -53,7 +53,7 @@ def schedule_amx(kernel: Kernel, target: Target) -> Scheduled | None:
 
 
 class Tiles:
-    """Sums in tile registers (see `pairs_nest.BlockKernel`)."""
+    """Sums in tile registers (see `nest.BlockKernel`)."""
 
     uses_tiles = True
 
@@ -92,7 +92,7 @@ class Tiles:
         return emit.create("x86.amx.tile_load", [type_], [buffer, emit.materialize(at), emit.index_constant(stride)], segments)
 
     def end(self, sums: Values, scratch: Value, start: Index | None = None, pitch: int = 0) -> None:
-        """Stores the sums from element `start` of a buffer on, rows apart by `pitch`; by default as they are needed by `pairs_nest`."""
+        """Stores the sums from element `start` of a buffer on, rows apart by `pitch`; by default as they are needed by `nest`."""
         block, start, pitch = self.block, start or Index(), pitch or self.block.width
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1])}
         for number, total in enumerate(sums):

@@ -17,14 +17,14 @@ import numpy as np
 
 from relayc.dialects.mlir import func, ir, scf
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import same_order, split_exactly
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.schedule.packing import fill_blocks
+from relayc.pipelines.schedule.products.contraction import same_order, split_exactly
 from relayc.pipelines.schedule.reduction import combiners
-from relayc.pipelines.schedule.sliding import Axis, axis_of
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.windows.sliding import Axis, axis_of
 from relayc.pipelines.target import Target
 
 Value = ir.Value

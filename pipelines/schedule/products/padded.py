@@ -5,12 +5,12 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.microkernel import Columns, Point
-from relayc.pipelines.schedule.nest import Nest
-from relayc.pipelines.schedule.tile import PARALLEL_TASKS, Tile
+from relayc.pipelines.schedule.products.contraction import Contraction
+from relayc.pipelines.schedule.products.microkernel import Columns, Point
+from relayc.pipelines.schedule.products.nest import Nest
+from relayc.pipelines.schedule.products.tile import PARALLEL_TASKS, Tile
 from relayc.pipelines.target import Target
 
 Value = ir.Value

@@ -1,7 +1,7 @@
 """The schedule of bf16 contractions on AVX512-BF16: register tiles of f32 sums, to which an instruction adds the products of a pair.
 
 It multiplies as much as two f32 multiply-adds do, on operands half as large that need no conversion. A tile is a few rows by a few vectors
-of 16 columns; each step broadcasts a pair of A for each row. Operands are laid out by `pairs`, as they are for AMX.
+of 16 columns; each step broadcasts a pair of A for each row. Operands are laid out by `layout`, as they are for AMX.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index
-from relayc.pipelines.schedule.pairs import COLUMNS, Block, tile_rows
-from relayc.pipelines.schedule.pairs_nest import PairsNest, Values
-from relayc.pipelines.schedule.pairs_plan import Instructions, best_plan, column_tiles
+from relayc.pipelines.schedule.pairs.layout import COLUMNS, Block, tile_rows
+from relayc.pipelines.schedule.pairs.nest import PairsNest, Values
+from relayc.pipelines.schedule.pairs.plan import Instructions, best_plan, column_tiles
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
@@ -57,7 +57,7 @@ def schedule_dot(kernel: Kernel, target: Target) -> Scheduled | None:
 
 
 class Dots:
-    """Sums in vector registers (see `pairs_nest.BlockKernel`)."""
+    """Sums in vector registers (see `nest.BlockKernel`)."""
 
     uses_tiles = False
 

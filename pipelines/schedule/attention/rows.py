@@ -2,7 +2,7 @@
 
 A task is a head. Lanes run along the elements of a head, so that key and value are read once, in order. Scores of a few keys at a time are
 summed up across lanes by a transpose, and kept in a buffer of the thread for a block of keys; the context so far is scaled by how much the
-largest score has grown, as in attention_columns.
+largest score has grown, as in `columns`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.attention import QUERY, Attention, Emission, arith, has_few_rows, larger, match
+from relayc.pipelines.schedule.attention.kernel import QUERY, Attention, Emission, arith, has_few_rows, larger, match
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import NotStructured
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.tile import Tile
+from relayc.pipelines.schedule.products.contraction import Contraction
+from relayc.pipelines.schedule.products.tile import Tile
 
 Value = ir.Value
 Accumulators = dict[tuple[int, int], Value]  # by (row, column vector)

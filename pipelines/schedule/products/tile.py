@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import prod
 
-from relayc.pipelines.schedule.contraction import Contraction
+from relayc.pipelines.schedule.products.contraction import Contraction
 from relayc.pipelines.target import Target
 
 PARALLEL_GRAIN = 1 << 17

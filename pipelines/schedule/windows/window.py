@@ -13,12 +13,12 @@ from math import prod
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.access import Analysis, collapse
-from relayc.pipelines.schedule.contraction import same_order, split_exactly
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.schedule.sliding import Axis, axis_of
+from relayc.pipelines.schedule.products.contraction import same_order, split_exactly
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
+from relayc.pipelines.schedule.windows.sliding import Axis, axis_of
 from relayc.pipelines.target import Target
 
 Value = ir.Value

@@ -14,7 +14,19 @@ from math import prod
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.access import Analysis
-from relayc.pipelines.schedule.attention import KEY, QUERY, Attention, Emission, arith, at_most, compare, has_few_rows, larger, match, split
+from relayc.pipelines.schedule.attention.kernel import (
+    KEY,
+    QUERY,
+    Attention,
+    Emission,
+    arith,
+    at_most,
+    compare,
+    has_few_rows,
+    larger,
+    match,
+    split,
+)
 from relayc.pipelines.schedule.graph import Kernel, Node
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled

@@ -12,13 +12,22 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
-from relayc.pipelines.schedule.microkernel import TILE, Accumulators, Columns, Point, column_vectors, rows_from, store_across, tile_offset
-from relayc.pipelines.schedule.nest import Nest
+from relayc.pipelines.schedule.products.contraction import Contraction
+from relayc.pipelines.schedule.products.microkernel import (
+    TILE,
+    Accumulators,
+    Columns,
+    Point,
+    column_vectors,
+    rows_from,
+    store_across,
+    tile_offset,
+)
+from relayc.pipelines.schedule.products.nest import Nest
+from relayc.pipelines.schedule.products.tile import Blocks, Tile
 from relayc.pipelines.schedule.strategy import Packing, flat, is_param
-from relayc.pipelines.schedule.tile import Blocks, Tile
 from relayc.pipelines.target import Target
 
 Value = ir.Value

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from math import prod
 
-from relayc.pipelines.schedule.blocked import FEWEST_PANELS, BlockedNest
-from relayc.pipelines.schedule.contraction import Contraction, match
 from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.nest import takes_packed
-from relayc.pipelines.schedule.padded import PaddedNest
+from relayc.pipelines.schedule.products.blocked import FEWEST_PANELS, BlockedNest
+from relayc.pipelines.schedule.products.contraction import Contraction, match
+from relayc.pipelines.schedule.products.nest import takes_packed
+from relayc.pipelines.schedule.products.padded import PaddedNest
+from relayc.pipelines.schedule.products.tile import FEWEST_TILES, Tile, default_blocks, default_tile, panel_fits
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
-from relayc.pipelines.schedule.tile import FEWEST_TILES, Tile, default_blocks, default_tile, panel_fits
 from relayc.pipelines.target import Target
 
 NEAR = 1024

@@ -14,10 +14,10 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.microkernel import column_vectors, store_across
-from relayc.pipelines.schedule.pairs import COLUMNS, pack_pairs, packed_shape, packing_name
-from relayc.pipelines.schedule.pairs_copy import TASKS, ColumnsCopy, RowsCopy, below, clamped, leading, packed_offset, when
-from relayc.pipelines.schedule.pairs_plan import Plan
+from relayc.pipelines.schedule.pairs.copies import TASKS, ColumnsCopy, RowsCopy, below, clamped, leading, packed_offset, when
+from relayc.pipelines.schedule.pairs.layout import COLUMNS, pack_pairs, packed_shape, packing_name
+from relayc.pipelines.schedule.pairs.plan import Plan
+from relayc.pipelines.schedule.products.microkernel import column_vectors, store_across
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
 from relayc.pipelines.target import Target
 

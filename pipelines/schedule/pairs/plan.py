@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from relayc.pipelines.schedule.contraction import Contraction, match
 from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.nest import takes_packed
-from relayc.pipelines.schedule.pairs import COLUMNS, Block, Layout, is_bf16, layouts, memory_of
+from relayc.pipelines.schedule.pairs.layout import COLUMNS, Block, Layout, is_bf16, layouts, memory_of
+from relayc.pipelines.schedule.products.contraction import Contraction, match
+from relayc.pipelines.schedule.products.nest import takes_packed
 
 COPIED = 16
 """Elements that a copy of an operand moves in a cycle where it moves vectors; transposed they are a quarter, one by one a sixteenth."""

@@ -1,14 +1,14 @@
-"""Copies of run-time operands in the order of `pairs`: A with the reduction innermost and zeros around it, B with pairs interleaved."""
+"""Copies of run-time operands in the order of `layout`: A with the reduction innermost and zeros around it, B with pairs interleaved."""
 
 from collections.abc import Callable, Sequence
 from math import prod
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
-from relayc.pipelines.schedule.pairs import COLUMNS, Layout, step_offset
+from relayc.pipelines.schedule.pairs.layout import COLUMNS, Layout, step_offset
+from relayc.pipelines.schedule.products.contraction import Contraction
 
 Value = ir.Value
 Point = dict[Var, Index]
@@ -99,7 +99,7 @@ def zeros(buffer: Value, start: Index, count: int, evaluator: Evaluator) -> None
 
 
 class RowsCopy:
-    """Emits the copy of A (see `pairs.Layout.copy`) into a flat buffer."""
+    """Emits the copy of A (see `layout.Layout.copy`) into a flat buffer."""
 
     def __init__(self, contraction: Contraction, layout: Layout, evaluator: Evaluator, buffer: Value) -> None:
         assert layout.copy is not None
@@ -276,7 +276,7 @@ def clamped(index: Index, most: int) -> Index:
 
 
 class ColumnsCopy:
-    """Emits the copy of B in pairs (see `pairs.packed_shape`) into a flat buffer."""
+    """Emits the copy of B in pairs (see `layout.packed_shape`) into a flat buffer."""
 
     def __init__(self, contraction: Contraction, layout: Layout, blocks: int, evaluator: Evaluator, buffer: Value) -> None:
         self.c, self.layout, self.blocks, self.evaluator, self.buffer = contraction, layout, blocks, evaluator, buffer

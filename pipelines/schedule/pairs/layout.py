@@ -14,9 +14,9 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.access import Accesses, collapse
-from relayc.pipelines.schedule.contraction import Contraction, Operand
 from relayc.pipelines.schedule.graph import Node
 from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
+from relayc.pipelines.schedule.products.contraction import Contraction, Operand
 
 COLUMNS = 16
 """Columns of a block of B: f32 sums in 64 bytes, a row of a tile."""

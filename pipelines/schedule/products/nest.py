@@ -7,14 +7,14 @@ from math import prod
 from relayc.dialects.mlir import func, ir, scf
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import Contraction, pack
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.loops import LoopParameters, fill
-from relayc.pipelines.schedule.microkernel import COLUMN, Columns, Microkernel, Point, column_vectors
+from relayc.pipelines.schedule.products.contraction import Contraction, pack
+from relayc.pipelines.schedule.products.microkernel import COLUMN, Columns, Microkernel, Point, column_vectors
+from relayc.pipelines.schedule.products.tile import PARALLEL_GRAIN, Tile
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
-from relayc.pipelines.schedule.tile import PARALLEL_GRAIN, Tile
 
 Value = ir.Value
 Loops = Sequence[tuple[list[Var], int]]  # groups (members, extent); the last member stands for the group

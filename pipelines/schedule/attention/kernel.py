@@ -7,11 +7,11 @@ from math import prod
 
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.contraction import multiply_add_casts, same_order, split_exactly
+from relayc.pipelines.schedule.attention.exponential import exp_below_zero
 from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.exponential import exp_below_zero
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.schedule.products.contraction import multiply_add_casts, same_order, split_exactly
 from relayc.pipelines.schedule.reduction import combiners
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
 from relayc.pipelines.target import Target

@@ -1,0 +1,1 @@
+"""Schedules of attention: many queries, few queries, and tiles of bf16."""

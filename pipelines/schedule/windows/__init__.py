@@ -1,0 +1,1 @@
+"""Schedules of sliding windows: depthwise convolutions and poolings."""

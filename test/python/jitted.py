@@ -19,6 +19,11 @@ def compile_text(text: str, bufferize: bool = False, mcpu: str = "native") -> En
         if bufferize:
             bufferize_kernel(module)
         lower_to_llvm(module, target)
+        if mcpu != "native":
+            # The engine puts around each function one for this machine, into which LLVM would take the body.
+            for op in module.body.operations:
+                if op.operation.name == "llvm.func" and len(op.regions[0].blocks):
+                    op.attributes["no_inline"] = ir.UnitAttr.get()
         return jit(module, target)
 
 

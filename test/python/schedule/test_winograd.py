@@ -46,7 +46,7 @@ def kernels(module: relayc.Module) -> str:
     [
         (32, 32, 16, 16, 1, True),
         (32, 48, 18, 23, 0, False),
-        (40, 32, 14, 31, 1, False),
+        (48, 32, 14, 31, 1, False),
         (32, 32, 17, 14, 1, True),
         (64, 32, 33, 16, 2, False),
     ],

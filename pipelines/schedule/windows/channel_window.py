@@ -21,10 +21,10 @@ from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.schedule.packing import fill_blocks
-from relayc.pipelines.schedule.products.contraction import same_order, split_exactly
+from relayc.pipelines.schedule.products.contraction import split_exactly
 from relayc.pipelines.schedule.reduction import combiners
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
-from relayc.pipelines.schedule.windows.sliding import Axis, axis_of
+from relayc.pipelines.schedule.windows.sliding import Axis, axis_of, windowed_reduction
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -97,24 +97,13 @@ class ChannelWindow:
 
 def match(kernel: Kernel) -> ChannelWindow | None:
     """The window beside channels of a kernel; None where it is none."""
-    reductions = [n for n in kernel.nodes() if n.is_reduction]
-    if len(kernel.results) != 1 or len(reductions) != 1 or not same_order(kernel.results[0], reductions[0]):
+    found = windowed_reduction(kernel)
+    if found is None:
         return None
-    node = reductions[0]
-    structured = node.structured
-    if len(structured.inits) != 1 or structured.inits[0].kind != "splat" or structured.captured or 0 in structured.extents:
-        return None
-    variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(structured.extents)]
-    point = [Index() if v.high == 0 else Index.of(v) for v in variables]
-    reduced = {v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction" and v.high > 0}
-    for position, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
-        if source.kind == "empty" or not source.shape:
+    for position, (source, indices) in enumerate(zip(found.node.structured.inputs, found.reads, strict=True)):
+        if source.kind == "empty" or not source.shape or indices is None:
             continue
-        try:
-            indices = [affine_index(e, point, split_exactly) for e in amap.results]
-        except NotStructured:
-            continue
-        window = _over(kernel.results[0], node, position, indices, variables, reduced)
+        window = _over(found.root, found.node, position, indices, found.variables, found.reduced)
         if window is not None:
             return window
     return None

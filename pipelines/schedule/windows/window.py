@@ -14,11 +14,11 @@ from relayc.dialects.mlir import func, ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.access import Analysis, collapse
 from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured
-from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.schedule.products.contraction import same_order, split_exactly
+from relayc.pipelines.schedule.graph import Kernel, Node
+from relayc.pipelines.schedule.index import Index, Var, linearize, reshape
+from relayc.pipelines.schedule.products.contraction import split_exactly
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
-from relayc.pipelines.schedule.windows.sliding import Axis, axis_of
+from relayc.pipelines.schedule.windows.sliding import Axis, axis_of, windowed_reduction
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -85,24 +85,17 @@ class Window:
 
 def match(kernel: Kernel) -> Window | None:
     """The sliding window of a kernel; None where it is none, or one whose windows do not overlap."""
-    reductions = [n for n in kernel.nodes() if n.is_reduction]
-    if len(kernel.results) != 1 or len(reductions) != 1 or not same_order(kernel.results[0], reductions[0]):
+    found = windowed_reduction(kernel)
+    if found is None:
         return None
-    node = reductions[0]
-    structured = node.structured
-    if len(structured.inits) != 1 or structured.inits[0].kind != "splat" or structured.captured or 0 in structured.extents:
-        return None
-    variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(structured.extents)]
-    point = [Index() if v.high == 0 else Index.of(v) for v in variables]
-    reduced = {v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction" and v.high > 0}
-    try:
-        reads = [[affine_index(e, point, split_exactly) for e in amap.results] for amap in structured.maps]
-    except NotStructured:
+    inputs = found.node.structured.inputs
+    reads = [read for read in found.reads if read is not None]
+    if len(reads) < len(inputs):
         return None
     for position, indices in enumerate(reads):
-        further = [read for i, read in enumerate(reads) if i != position and structured.inputs[i].kind != "empty"]
+        further = [read for i, read in enumerate(reads) if i != position and inputs[i].kind != "empty"]
         others = {v for read in further for index in read for v in index.terms}
-        window = _over(kernel.results[0], node, position, indices, variables, reduced, others)
+        window = _over(found.root, found.node, position, indices, found.variables, found.reduced, others)
         if window is not None:
             return window
     return None

@@ -149,7 +149,7 @@ class _Scores:
                 return True
             offset = _causal_offset(kept, shape) if causal else None
             lost = np.array([step.fill]) if step.kind == "where" else array[~kept]
-            if offset is not None and self.causal is None and (lost <= NEVER).all():
+            if offset is not None and self.causal is None and (lost.astype(np.float64) <= NEVER).all():
                 self.causal, self.finite = offset, bool(np.isfinite(lost).any())
                 return self.chosen is None
         mask_shape = before_reshape(_shape(step.mask), shape, step.shape)

@@ -20,7 +20,7 @@ LEAST_TILES = 16
 """Tiles below which the transformed weights are read too rarely for what they cost to read."""
 LEAST_GAIN = 1.5
 """Ratio of multiplications, direct to Winograd's, below which it does not pay: maps that fill their last tiles badly."""
-GROWTH_SHARE, GROWTH_BYTES = 0.15, 100 << 20
+GROWTH_SHARE, GROWTH_BYTES = 0.15, 64 << 20
 """How much larger all parameters together may become: a share of what they are, and bytes on top. Convolutions over the largest maps come
 first, as they gain the most for each byte."""
 

@@ -16,7 +16,7 @@ from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
 from relayc.pipelines.lowering import relay_to_te, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
-from relayc.pipelines.schedule.tir import TirModule
+from relayc.pipelines.program.lower import TirModule
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact, TensorSpec
 from relayc.runtime.objects import ObjectCode, Program, can_load
@@ -89,10 +89,8 @@ def build(
     return Artifact(
         functions=functions,
         keep_alive=owner,
-        inputs=program.inputs,
-        outputs=program.outputs,
+        programs=program.programs,
         kernels=program.kernels,
-        steps=program.steps,
         arena_bytes=program.arena_bytes,
         params=params,
         ir=texts,
@@ -132,5 +130,4 @@ def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:
     found = {k.name: [*k.inputs, *k.outputs] for k in program.kernels}
     arena = TensorSpec("arena", (program.arena_bytes,), "uint8")
     params = TensorSpec("params", (program.params_bytes,), "uint8")
-    found["main"] = [*program.inputs, *program.outputs, arena, params]
-    return found
+    return found | {p.name: [*p.inputs, *p.outputs, arena, params] for p in program.programs if p.public}

@@ -7,6 +7,9 @@ from relayc.pipelines.target import Target
 config_option("target", Target, None, "the Target that te-to-tir and tir-to-llvm lower for; None is this machine's CPU")
 
 
+config_option("relay.max_recursion_depth", int, 1000, "how many calls of a recursive program may nest; its memory is planned for them all")
+
+
 def _target(ctx: PassContext) -> Target:
     return ctx.get("target") or Target("cpu")
 
@@ -19,10 +22,18 @@ def relay_to_te(mod: IRModule, ctx: PassContext) -> IRModule:
     return lower_module(mod)
 
 
+@module_pass(opt_level=0, name="MaterializeResults", stage="te")
+def materialize_results(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Copies where a program gives what is not memory of its own, such as inputs and parameters (pipelines.program.results)."""
+    from relayc.pipelines.program.results import materialize_results as materialize
+
+    return materialize(mod)
+
+
 @module_pass(opt_level=0, name="TeToTir", stage="tir")
 def te_to_tir(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Kernels become loops by their schedules, memory is planned (pipelines.schedule.tir)."""
-    from relayc.pipelines.schedule.tir import lower_to_tir
+    """Kernels become loops by their schedules, memory is planned (pipelines.program.lower)."""
+    from relayc.pipelines.program.lower import lower_to_tir
 
     return lower_to_tir(mod, _target(ctx), ctx.config)
 

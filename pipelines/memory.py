@@ -11,13 +11,13 @@ def align(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-@dataclass
+@dataclass(eq=False)
 class Tensor:
-    """A tensor to place: its size in bytes and the first and last step at which it is alive (inclusive)."""
+    """A tensor to place: its size in bytes, and the first and last step at which it is alive (inclusive), once they are known."""
 
     size: int
-    first: int
-    last: int
+    first: int | None = None
+    last: int = -1
     offset: int = 0
 
 

@@ -51,10 +51,10 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class BufferRef:
-    """Where a tensor lives during a call of `main`.
+    """Where a tensor lives during a call of a program.
 
     Attributes:
-      space: "input" and "output" are arguments of `main`, at position `index`; "arena" and "param" are blobs, at byte `offset`.
+      space: "input" and "output" are arguments of the program, at position `index`; "arena" and "param" are blobs, at byte `offset`.
       spec: the tensor that is read or written there.
     """
 
@@ -66,16 +66,78 @@ class BufferRef:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a kernel by `main`: its packed function takes the inputs, then the outputs.
+    """One call of a kernel, or of a function that came in the tir stage: its packed function takes the inputs, then the outputs.
 
     Attributes:
-      sources: names of the ONNX nodes that the call stands for.
+      sources: names of the ONNX nodes that the call stands for; so in all nodes.
     """
 
     kernel: str
     inputs: tuple[BufferRef, ...]
     outputs: tuple[BufferRef, ...]
     sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCall:
+    """One call of the packed function that is registered under `name`: it takes the inputs, then the outputs, which it writes."""
+
+    name: str
+    inputs: tuple[BufferRef, ...]
+    outputs: tuple[BufferRef, ...]
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """One call of the program `function`, whose arena begins at byte `arena` of the caller's."""
+
+    function: str
+    inputs: tuple[BufferRef, ...]
+    outputs: tuple[BufferRef, ...]
+    arena: int
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Does `then` where `condition`, one bool element, is true, and `otherwise` where it is not."""
+
+    condition: BufferRef
+    then: tuple["Node", ...]
+    otherwise: tuple["Node", ...]
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Does `condition_steps`, and as long as `condition`, one bool element, is true then, `body` and `condition_steps` again."""
+
+    condition_steps: tuple["Node", ...]
+    condition: BufferRef
+    body: tuple["Node", ...]
+    sources: tuple[str, ...] = ()
+
+
+Node = Step | PackedCall | ProgramCall | Branch | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInfo:
+    """A program: a function that calls kernels, packed functions and programs.
+
+    Attributes:
+      steps: what it does, in order.
+      public: whether it is called from outside.
+      max_depth: how many calls may nest in one of it, where it is recursive; 0 where it is not.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    steps: tuple[Node, ...]
+    public: bool
+    max_depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +167,12 @@ class Artifact:
     """A compiled program.
 
     Attributes:
-      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of `main` and of each kernel, by function name.
-        `main` takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
+      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of each public program and of each kernel, by function name.
+        A program takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
       keep_alive: owner of the code; lives as long as any function made of it.
-      inputs, outputs: of `main`, in order.
-      kernels: one entry per kernel function; `steps` may call a kernel more than once.
-      arena_bytes: memory that a call of `main` needs for its intermediate tensors.
+      programs: all programs, public ones first, `main` first of all.
+      kernels: one entry per kernel function, which may be called more than once.
+      arena_bytes: memory that a call of a public program needs for its intermediate tensors: the largest need of them.
       params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
@@ -123,10 +185,8 @@ class Artifact:
 
     functions: Mapping[str, int]
     keep_alive: object
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    programs: tuple[ProgramInfo, ...]
     kernels: tuple[KernelInfo, ...]
-    steps: tuple[Step, ...]
     arena_bytes: int
     params: np.ndarray
     ir: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Concatenations in place: tensors of main that lie within another one, so that their kernels write straight into it.
+"""Concatenations in place: tensors of a program that lie within another one, so that their kernels write straight into it.
 
 Where only dimensions of 1 stand before the axis of a concatenation (channels of one image, in NCHW and in blocks), each operand is a
 contiguous part of the result. A part must be the result of a kernel and of no second place; a concatenation of parts that already lie so
@@ -6,6 +6,7 @@ in a larger one (a dense block joins ever more of the same tensors) is a part of
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import prod
 
@@ -52,10 +53,16 @@ class Places:
         return value, offset
 
 
-def find_places(block: ir.Block, joins: Mapping[str, Sequence[int]], element_bytes: Callable[[ir.Type], int]) -> Places:
-    """Places of the tensors of main's block; `joins` are the kernels that `concatenated` takes apart, by name.
+def find_places(
+    block: ir.Block, joins: Mapping[str, Sequence[int]], element_bytes: Callable[[ir.Type], int], placed: AbstractSet[Value]
+) -> Places:
+    """Places of the tensors of a block of a program.
 
-    Later concatenations go first, as they are the larger ones. What main returns stays outside.
+    Later concatenations go first, as they are the larger ones.
+
+    Args:
+      joins: the kernels that `concatenated` takes apart, by name.
+      placed: tensors whose place is elsewhere, such as what the block returns; they stay outside.
     """
     places, source = Places(), {}
     for op in block.operations:
@@ -63,7 +70,6 @@ def find_places(block: ir.Block, joins: Mapping[str, Sequence[int]], element_byt
             data = op.operation.operands[0]
             source[op.operation.results[0]] = source.get(data, data)
     root = lambda value: source.get(value, value)  # noqa: E731 (an argument, not a definition)
-    returned = {root(v) for v in block.operations[len(block.operations) - 1].operands}
     results = {r for op in block.operations if isinstance(op, func.CallOp) for r in op.operation.results}
     for op in reversed(list(block.operations)):
         if not isinstance(op, func.CallOp) or op.callee.value not in joins:
@@ -71,7 +77,7 @@ def find_places(block: ir.Block, joins: Mapping[str, Sequence[int]], element_byt
         whole = op.operation.results[0]
         operands = list(op.operation.operands)
         parts = [root(operands[i]) for i in joins[op.callee.value]]
-        if whole in returned or len(set(parts)) < len(parts) or not set(parts) <= results - returned:
+        if whole in placed or len(set(parts)) < len(parts) or not set(parts) <= results - placed:
             continue
         sizes = [prod(p.type.shape) * element_bytes(p.type.element_type) for p in parts]
         starts = [sum(sizes[:i]) for i in range(len(sizes))]

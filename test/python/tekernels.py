@@ -9,7 +9,7 @@ from jitted import call
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType
 from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
-from relayc.pipelines.schedule.tir import TirModule, lower_to_tir
+from relayc.pipelines.program.lower import TirModule, lower_to_tir
 from relayc.pipelines.target import Target
 from relayc.pipelines.te.core import te_type
 from relayc.runtime.artifact import aligned_empty

@@ -1,0 +1,197 @@
+"""The body of a program as a tree: its calls, branches and loops in order, each with the steps at which it happens.
+
+Steps are numbered as the text reads: a branch at its condition, then what it holds; a loop at its start, its condition and its end.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.structure import Constant
+from relayc.runtime.artifact import BufferRef
+
+Value = ir.Value
+
+RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+"""Operations that give a tensor in the memory of another one."""
+CONDITIONS = frozenset({"tensor.extract", "arith.trunci"})
+"""Operations that read a condition, a tensor of one i8, as an i1. The branch or loop reads its memory."""
+_TERMINATORS = frozenset({"func.return", "scf.yield", "scf.condition"})
+
+
+@dataclass(eq=False)
+class Call:
+    """A call; `inputs` and `outputs` are where its tensors are, once memory is planned."""
+
+    op: func.CallOp
+    step: int
+    inputs: tuple[BufferRef, ...] = ()
+    outputs: tuple[BufferRef, ...] = ()
+    arena: int = 0
+    """First byte of the arena of a program that is called, in that of the caller."""
+
+    @property
+    def callee(self) -> str:
+        return self.op.callee.value
+
+
+@dataclass(eq=False)
+class If:
+    op: ir.OpView
+    step: int
+    condition: Value
+    then: "Body"
+    otherwise: "Body"
+    reference: BufferRef | None = None
+    """Where its condition is, once memory is planned."""
+
+
+@dataclass(eq=False)
+class While:
+    """A loop: `before` computes the condition, at whose step `test` it is read; `after` is repeated while it holds."""
+
+    op: ir.OpView
+    first: int
+    before: "Body"
+    condition: Value
+    test: int
+    after: "Body"
+    last: int
+    reference: BufferRef | None = None
+
+
+Item = Call | If | While
+
+
+@dataclass(eq=False)
+class Body:
+    """A block.
+
+    Attributes:
+      block: None for the second region that an scf.if without results may lack.
+      results: operands of its terminator (those of scf.condition without the condition).
+    """
+
+    block: ir.Block | None = None
+    items: list[Item] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Program:
+    """A program that has been read.
+
+    Attributes:
+      sources: what reshapes, and readers of conditions, are of.
+      constants: the parameters.
+    """
+
+    function: ir.OpView
+    name: str
+    body: Body
+    sources: dict[Value, Value]
+    constants: dict[Value, Constant]
+
+    def root(self, value: Value) -> Value:
+        """The value in whose memory `value` is."""
+        while value in self.sources:
+            value = self.sources[value]
+        return value
+
+
+def read_program(function: ir.OpView) -> Program:
+    """Reads a program. Raises RelayError for an operation or a form that a program may not have."""
+    return _Reader(function).run()
+
+
+def items_of(body: Body) -> Iterator[Item]:
+    """All items of a body and of those within it, in the order of the text."""
+    for item in body.items:
+        yield item
+        for inner in within(item):
+            yield from items_of(inner)
+
+
+def within(item: Item) -> tuple[Body, ...]:
+    """The bodies of a branch or a loop."""
+    if isinstance(item, If):
+        return item.then, item.otherwise
+    return (item.before, item.after) if isinstance(item, While) else ()
+
+
+def bodies_of(body: Body) -> Iterator[Body]:
+    """A body and all those within it."""
+    yield body
+    for item in body.items:
+        for inner in within(item):
+            yield from bodies_of(inner)
+
+
+class _Reader:
+    def __init__(self, function: ir.OpView) -> None:
+        self.function, self.name = function, ir.StringAttr(function.attributes["sym_name"]).value
+        self.step = 0
+        self.sources: dict[Value, Value] = {}
+        self.constants: dict[Value, Constant] = {}
+        self.readers: dict[type, Callable[[ir.OpView], Item]] = {func.CallOp: self.call, scf.IfOp: self.branch, scf.WhileOp: self.loop}
+
+    def run(self) -> Program:
+        if len(self.function.regions[0].blocks) != 1:
+            raise RelayError(f"@{self.name}: expected a program of one block, with scf.if and scf.while")
+        body = self.body(self.function.regions[0].blocks[0])
+        return Program(self.function, self.name, body, self.sources, self.constants)
+
+    def next(self) -> int:
+        self.step += 1
+        return self.step
+
+    def body(self, block: ir.Block) -> Body:
+        found = Body(block)
+        for op in block.operations:
+            name = op.operation.name
+            if isinstance(op, Constant):
+                if op.key is None:
+                    raise RelayError(f"{self.where(op)}: expected the key of a parameter, found elements")
+                self.constants[op.operation.results[0]] = op
+            elif name in RESHAPES or (name in CONDITIONS and len(op.operation.operands) == 1):
+                self.sources[op.operation.results[0]] = op.operation.operands[0]
+            elif type(op) in self.readers:
+                found.items.append(self.readers[type(op)](op))
+            elif name in _TERMINATORS:
+                found.results = list(op.operation.operands)[name == "scf.condition" :]
+            else:
+                raise RelayError(f"{self.where(op)}: expected parameters, reshapes, calls, scf.if and scf.while in a program")
+        return found
+
+    def call(self, op: func.CallOp) -> Call:
+        return Call(op, self.next())
+
+    def branch(self, op: scf.IfOp) -> If:
+        step = self.next()
+        then, otherwise = (self.body(r.blocks[0]) if len(r.blocks) else Body() for r in op.operation.regions)
+        return If(op, step, self.condition(op, op.operation.operands[0]), then, otherwise)
+
+    def loop(self, op: scf.WhileOp) -> While:
+        first = self.next()
+        before, after = (r.blocks[0] for r in op.operation.regions)
+        terminator = before.operations[len(before.operations) - 1]
+        forwarded = list(terminator.operation.operands)[1:]
+        if forwarded != list(before.arguments):
+            raise RelayError(f"{self.where(op)}: expected scf.condition to forward the arguments of its block, in order")
+        read = self.body(before)
+        condition = self.condition(op, terminator.operation.operands[0])
+        return While(op, first, read, condition, self.next(), self.body(after), self.next())
+
+    def condition(self, op: ir.OpView, value: Value) -> Value:
+        """The tensor that a condition is read from."""
+        chain = []
+        while value in self.sources and isinstance(value.type, ir.IntegerType):
+            chain.append(value.owner.name)
+            value = self.sources[value]
+        if chain != ["arith.trunci", "tensor.extract"] or value.type != ir.RankedTensorType.get([], ir.IntegerType.get_signless(8)):
+            raise RelayError(f"{self.where(op)}: expected a condition that arith.trunci makes of the element of a tensor<i8>")
+        return value
+
+    def where(self, op: ir.OpView) -> str:
+        return f"@{self.name}: {op.operation.name} at {op.operation.location}"

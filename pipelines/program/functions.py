@@ -1,0 +1,196 @@
+"""What the functions of a te module are, and which programs call which.
+
+- A *program* is public, or private with the unit attribute `relay.program`: parameters, reshapes, calls, branches and loops.
+- A *kernel* is any other private function over tensors that has a body.
+- `func.func private @p(tensors) -> tensors attributes {relay.packed = "NAME"}` is the packed function registered as NAME: inputs, then
+  outputs, which it writes.
+- `func.func private @k(tensors) -> tensors attributes {relay.tir = @k_impl}` is `@k_impl`, a private function of the tir stage in the same
+  module: inputs, then outputs, as static memrefs of identity layout, without results.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.types import TensorType
+from relayc.runtime.artifact import TensorSpec
+
+
+def name_of(function: ir.OpView) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def signature_of(function: ir.OpView) -> ir.FunctionType:
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+
+def strings_of(function: ir.OpView, attribute: str) -> tuple[str, ...]:
+    """A string array attribute; nothing where there is none."""
+    return tuple(ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[attribute])) if attribute in function.attributes else ()
+
+
+def dtypes_of(function: ir.OpView, which: str) -> list[str]:
+    """Element type names that callers see of the "input" or "output" tensors; the signless ones where the function does not record them."""
+    name = f"relay.{which}_dtypes"
+    if name in function.attributes:
+        return list(strings_of(function, name))
+    signature = signature_of(function)
+    return [TensorType.from_mlir(t).dtype for t in (signature.inputs if which == "input" else signature.results)]
+
+
+def specs_of(function: ir.OpView, which: str, names: Sequence[str] | None = None) -> tuple[TensorSpec, ...]:
+    """The "input" or "output" tensors of a te function; `names` are arg0, arg1, ... and out0, out1, ... by default."""
+    signature = signature_of(function)
+    types, stem = (signature.inputs, "arg") if which == "input" else (signature.results, "out")
+    names = names or [f"{stem}{i}" for i in range(len(types))]
+    return tuple(TensorSpec(n, tuple(t.shape), d) for n, t, d in zip(names, types, dtypes_of(function, which), strict=True))
+
+
+@dataclass
+class Functions:
+    """The functions of a te module by name.
+
+    Attributes:
+      programs: public ones first, `main` first of all.
+      packed: declarations of packed functions.
+      standins: declarations of functions of the tir stage; `implementations` says of which.
+      tir: functions of the tir stage.
+      other: operations of the module that are no functions.
+    """
+
+    programs: dict[str, ir.OpView] = field(default_factory=dict)
+    kernels: dict[str, ir.OpView] = field(default_factory=dict)
+    packed: dict[str, ir.OpView] = field(default_factory=dict)
+    standins: dict[str, ir.OpView] = field(default_factory=dict)
+    tir: dict[str, ir.OpView] = field(default_factory=dict)
+    other: list[ir.OpView] = field(default_factory=list)
+
+    def implementation(self, standin: str) -> str:
+        """Name of the function of the tir stage that a declaration stands for."""
+        return ir.FlatSymbolRefAttr(self.standins[standin].attributes["relay.tir"]).value
+
+    def get(self, name: str) -> ir.OpView:
+        """The te function of a name. Raises RelayError where there is none."""
+        for found in (self.kernels, self.programs, self.packed, self.standins):
+            if name in found:
+                return found[name]
+        raise RelayError(f"a call of @{name}: expected a function over tensors in the module, found none")
+
+
+def is_public(function: ir.OpView) -> bool:
+    return "sym_visibility" not in function.attributes or ir.StringAttr(function.attributes["sym_visibility"]).value == "public"
+
+
+def read_functions(module: ir.Module) -> Functions:
+    """The functions of a te module. Raises RelayError for a declaration of nothing, or of a tir function that is not as declared."""
+    found = Functions()
+    programs = []
+    for op in module.body.operations:
+        if not isinstance(op, func.FuncOp):
+            found.other.append(op)
+        elif op.is_external:
+            _declared(op, found)
+        elif is_public(op) or "relay.program" in op.attributes:
+            programs.append(op)
+        elif any(isinstance(t, ir.MemRefType) for t in signature_of(op).inputs):
+            found.tir[name_of(op)] = op
+        else:
+            found.kernels[name_of(op)] = op
+    programs.sort(key=lambda f: (not is_public(f), name_of(f) != "main"))
+    found.programs = {name_of(f): f for f in programs}
+    for name in found.standins:
+        _check_standin(found, name)
+    return found
+
+
+def _declared(function: ir.OpView, found: Functions) -> None:
+    kinds = [kind for kind in ("relay.packed", "relay.tir") if kind in function.attributes]
+    if len(kinds) != 1:
+        raise RelayError(f"@{name_of(function)}: expected a body, or the attribute relay.packed or relay.tir, found {kinds or 'none'}")
+    (found.packed if kinds[0] == "relay.packed" else found.standins)[name_of(function)] = function
+
+
+def _check_standin(functions: Functions, name: str) -> None:
+    standin, wanted = functions.standins[name], functions.implementation(name)
+    if wanted not in functions.tir:
+        raise RelayError(f"@{name}: relay.tir: expected a private function over memrefs with a body, found no such @{wanted}")
+    declared, found = signature_of(standin), signature_of(functions.tir[wanted])
+    types = [memref_type(t) for t in (*declared.inputs, *declared.results)]
+    if types != list(found.inputs) or len(found.results):
+        expected = ir.FunctionType.get(types, [])
+        raise RelayError(f"@{wanted}, which @{name} stands for: expected the type {expected}, found {found}")
+
+
+def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
+    """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer)."""
+    return ir.MemRefType.get([0] if 0 in tensor.shape else list(tensor.shape), tensor.element_type)
+
+
+# ---- who calls whom ---------------------------------------------------------------------------------------------------------------
+
+
+def callees(function: ir.OpView) -> list[str]:
+    """Names that the calls in a function refer to, each once."""
+    found: dict[str, None] = {}
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "func.call":
+            found[ir.FlatSymbolRefAttr(op.attributes["callee"]).value] = None
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit)
+    return list(found)
+
+
+@dataclass
+class Component:
+    """Programs that call one another, or one that stands alone.
+
+    Attributes:
+      recursive: whether a call of one of them can lead to another call of it.
+      fails: whether a call of them can raise an error: by a packed function, or by too many nested calls.
+    """
+
+    names: list[str]
+    recursive: bool
+    fails: bool
+
+
+def components(functions: Functions) -> list[Component]:
+    """The strongly connected components of the programs (Tarjan's algorithm), callees before callers."""
+    calls = {name: callees(f) for name, f in functions.programs.items()}
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: dict[str, Component] = {}
+    order: list[Component] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for callee in calls[name]:
+            if callee in calls and callee not in index:
+                visit(callee)
+                low[name] = min(low[name], low[callee])
+            elif callee in calls and callee in stack:
+                low[name] = min(low[name], index[callee])
+        if low[name] == index[name]:
+            at = stack.index(name)
+            names = stack[at:]
+            del stack[at:]
+            order.append(_component(names, calls, functions, found))
+
+    for name in calls:
+        if name not in index:
+            visit(name)
+    return order
+
+
+def _component(names: list[str], calls: Mapping[str, Sequence[str]], functions: Functions, found: dict[str, Component]) -> Component:
+    called = {callee for name in names for callee in calls[name]}
+    recursive = bool(called & set(names))
+    fails = recursive or any(c in functions.packed or (c in found and found[c].fails) for c in called)
+    component = Component(names, recursive, fails)
+    found.update(dict.fromkeys(names, component))
+    return component

@@ -81,7 +81,7 @@ def build(
         assert program is not None
         signatures = _signatures(program)
         with mod.context, ir.Location.unknown():
-            add_packed_entries(mod.module, signatures)
+            add_packed_entries(mod.module, signatures, {p.name: p.max_depth for p in program.programs})
             code, functions, owner = _load(jit(mod.module, target), list(signatures), target.is_host)
         times.mark("codegen")
         params = blob.result()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from relayc.dialects.mlir import ir, memref, passmanager
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
+from relayc.pipelines.codegen.calls import add_call_bodies
 from relayc.pipelines.codegen.emulate_x86 import emulate_x86
 from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
@@ -50,7 +51,8 @@ _TO_LLVM = (
 def lower_to_llvm(module: ir.Module, target: Target) -> None:
     """Lowers a tir module to the LLVM and OpenMP dialects in place.
 
-    Functions keep their names; memref arguments, which must be static and of identity layout, become bare pointers. Raises CodegenError
+    Functions keep their names; memref arguments, which must be static and of identity layout, become bare pointers. Declarations of packed
+    functions and errors get bodies (see calls). Raises CodegenError
     for a vector type too large to generate code for, MLIRError for what has no lowering.
     """
     with module.context, module.operation.location:
@@ -80,6 +82,7 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
         if x86:
             restore_bf16(module)
             keep_tiles_apart(module)
+        add_call_bodies(module)
         module.operation.verify()
 
 

@@ -16,16 +16,15 @@ for every external function (0.7 ms each).
 
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
 from relayc.runtime.artifact import PACKED_PREFIX, TensorSpec
 from relayc.runtime.objects import ENTRIES_SYMBOL
-
-_DTYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
-"""DLDataTypeCode of the dtype names without their width."""
 
 _FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
 """Formats of the first DLDataTypeCodes given the bits, for the description of a tensor that was not expected."""
@@ -260,7 +259,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
 """
 
 _ENTRY = """
-llvm.func internal @{prefix}{name}(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{
+llvm.func internal @"{prefix}{name}"(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{
   %count = llvm.mlir.constant({count} : i32) : i32
   %zero = llvm.mlir.constant(0 : i32) : i32
   %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
@@ -271,12 +270,17 @@ llvm.func internal @{prefix}{name}(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, 
   llvm.cond_br %good, ^run, ^end
 ^run:
 {loads}
-  llvm.call @{name}({values}) {{no_inline}} : ({types}) -> ()
-  llvm.br ^end
+{run}
 ^end:
   llvm.return %status : i32
 }}
 """
+
+_RUN = """  llvm.call @"{name}"({values}) {{no_inline}} : ({types}) -> ()
+  llvm.br ^end"""
+
+_RUN_WITH_STATUS = """  %found = llvm.call @"{name}"({values}) {{no_inline}} : ({types}) -> i32
+  llvm.return %found : i32"""
 
 _ENTRIES = """
 llvm.mlir.global internal constant @__relayc_entry_table() : !llvm.array<{count} x ptr> {{
@@ -313,69 +317,71 @@ class Linked(Protocol):
         """Address of the wrapper `void(void**)` of an external function; 0 where it cannot be linked."""
 
 
-class _Strings:
-    """Texts laid out one after the other, each closed by a zero byte; equal texts share their place."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self._offsets: dict[str, int] = {}
-
-    def offset(self, text: str) -> int:
-        if text not in self._offsets:
-            self._offsets[text] = len(self.data)
-            self.data += text.encode().replace(b"\0", b"") + b"\0"
-        return self._offsets[text]
-
-
-def _dtype_bits(dtype: str) -> int:
-    """DLDataType of a dtype name as the little-endian i32 that a DLTensor holds, one lane."""
-    stem = dtype.rstrip("0123456789")
-    return _DTYPE_CODES[stem] | int(dtype[len(stem) :] or 8) << 8 | 1 << 16
-
-
-def _table_row(strings: _Strings, name: str, specs: Sequence[TensorSpec]) -> list[int]:
+def _table_row(strings: Strings, name: str, specs: Sequence[TensorSpec]) -> list[int]:
     row = [len(specs), strings.offset(name)]
     for spec in specs:
         # The strides of an empty tensor say nothing.
         strided = len(spec.shape) if spec.num_elements else 0
-        row += [strings.offset(spec.name), strings.offset(str(spec)), _dtype_bits(spec.dtype), len(spec.shape), strided, *spec.shape]
+        row += [strings.offset(spec.name), strings.offset(str(spec)), dtype_bits(spec.dtype), len(spec.shape), strided, *spec.shape]
     return row
 
 
-def _entry(name: str, row: int, count: int) -> str:
-    values = [f"%p{i}" for i in range(count)]
+def _entry(function: "_Function", row: int) -> str:
+    count = len(function.specs)
     loads = [
         f"  %a{i} = llvm.getelementptr %data[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n  %p{i} = llvm.load %a{i} : !llvm.ptr -> !llvm.ptr"
         for i in range(count)
     ]
-    types = ", ".join(["!llvm.ptr"] * count)
-    return _ENTRY.format(
-        prefix=PACKED_PREFIX, name=name, count=count, row=row, loads="\n".join(loads), values=", ".join(values), types=types
-    )
+    values = [f"%p{i}" for i in range(count)]
+    if function.depth:
+        loads.append(f"  %depth = llvm.mlir.constant({function.depth} : i64) : i64")
+        values.append("%depth")
+    call = _RUN_WITH_STATUS if function.fails else _RUN
+    run = call.format(name=function.name, values=", ".join(values), types=", ".join(function.types))
+    return _ENTRY.format(prefix=PACKED_PREFIX, name=function.name, count=count, row=row, loads="\n".join(loads), run=run)
 
 
 def _entry_table(names: Sequence[str]) -> str:
     array = f"!llvm.array<{len(names)} x ptr>"
     inserts = [
-        f"  %f{i} = llvm.mlir.addressof @{PACKED_PREFIX}{name} : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
+        f'  %f{i} = llvm.mlir.addressof @"{PACKED_PREFIX}{name}" : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}'
         for i, name in enumerate(names)
     ]
     return _ENTRIES.format(count=len(names), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
 
 
-def _i64_global(name: str, values: Sequence[int]) -> str:
-    n = len(values)
-    return f"llvm.mlir.global internal constant @{name}(dense<{list(values)}> : tensor<{n}xi64>) : !llvm.array<{n} x i64>"
+@dataclass
+class _Function:
+    """A function that gets an entry.
+
+    Attributes:
+      fails: whether it gives a status.
+      depth: what it takes after its tensors, where that is not 0.
+    """
+
+    name: str
+    specs: Sequence[TensorSpec]
+    fails: bool
+    depth: int
+
+    @property
+    def types(self) -> list[str]:
+        return ["!llvm.ptr"] * len(self.specs) + ["i64"] * bool(self.depth)
+
+    def declaration(self) -> str:
+        return f'llvm.func @"{self.name}"({", ".join(self.types)}){" -> i32" * self.fails}'
 
 
-def add_packed_entries(module: ir.Module, signatures: Mapping[str, Sequence[TensorSpec]]) -> None:
+def add_packed_entries(module: ir.Module, signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int] | None = None) -> None:
     """Adds a packed entry `@__tvm_ffi_NAME` for each function of `signatures` to a module in the LLVM dialect.
 
-    The functions become internal to the module; `entry_addresses` finds the entries once it is compiled.
+    The functions become internal to the module, as do its private ones; `entry_addresses` finds the entries once it is compiled.
 
     Args:
-      module: holds `llvm.func @NAME(!llvm.ptr, ...)` without a result for each name, one bare pointer per tensor.
+      module: holds `llvm.func @NAME(!llvm.ptr, ...)` for each name, one bare pointer per tensor. A function may give an i32, 0 or, with
+        an error raised, another one: so does its entry.
       signatures: the tensors of each function in argument order: inputs, then outputs; the names are used in error messages.
+      depths: functions that take an i64 after their tensors, and what their entry passes there.
 
     Raises:
       ValueError: a function is missing from the module.
@@ -389,36 +395,39 @@ def add_packed_entries(module: ir.Module, signatures: Mapping[str, Sequence[Tens
         raise ValueError(f"expected functions {', '.join(missing)} in the module, found none of these names")
 
     with module.context, ir.Location.unknown():
-        for name in signatures:
-            functions[name].attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-        parsed = ir.Module.parse(_entries_text(signatures))
+        for name, function in functions.items():
+            private = "sym_visibility" in function.attributes and len(function.regions[0].blocks)
+            if name in signatures or private:
+                function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        entered = []
+        for name, specs in signatures.items():
+            fails = str(functions[name].attributes["function_type"]).startswith("!llvm.func<i32")
+            entered.append(_Function(name, specs, fails, (depths or {}).get(name, 0)))
+        parsed = ir.Module.parse(_entries_text(entered))
     for op in list(parsed.body.operations):
         if ir.StringAttr(op.attributes["sym_name"]).value not in functions:
             op.detach_from_parent()
             module.body.append(op)
 
 
-def _entries_text(signatures: Mapping[str, Sequence[TensorSpec]]) -> str:
-    """All that is added to a module, after declarations of the functions of `signatures`."""
-    strings = _Strings()
+def _entries_text(functions: Sequence[_Function]) -> str:
+    """All that is added to a module, after declarations of the functions."""
+    strings = Strings()
     messages = {key: strings.offset(message) for key, message in _MESSAGES.items()}
     dtypes = [strings.offset(text) for text in (*_FOUND_CODES, "unknown%d")]
     table: list[int] = []
     entries = []
-    for name, specs in signatures.items():
-        entries.append(_entry(name, len(table), len(specs)))
-        table += _table_row(strings, name, specs)
-    declarations = [f"llvm.func @{name}({', '.join(['!llvm.ptr'] * len(specs))})" for name, specs in signatures.items()]
-    # Every byte escaped: names are free text.
-    escaped = "".join(f"\\{byte:02X}" for byte in strings.data)
+    for function in functions:
+        entries.append(_entry(function, len(table)))
+        table += _table_row(strings, function.name, function.specs)
     parts = [
-        *declarations,
-        f'llvm.mlir.global internal constant @__relayc_strings("{escaped}")',
-        _i64_global("__relayc_dtypes", dtypes),
-        _i64_global("__relayc_table", table),
+        *[f.declaration() for f in functions],
+        strings.as_global("__relayc_strings"),
+        i64_global("__relayc_dtypes", dtypes),
+        i64_global("__relayc_table", table),
         _CHECK.format(num_codes=len(_FOUND_CODES), **messages),
         *entries,
-        _entry_table(list(signatures)),
+        _entry_table([f.name for f in functions]),
     ]
     return "\n".join(parts)
 

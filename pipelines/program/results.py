@@ -256,7 +256,7 @@ class _CopyKernels:
         return func.CallOp([value.type], ir.FlatSymbolRefAttr.get(self.made[type_, is_param]), [value])
 
     def make(self, type_: TensorType, is_param: bool) -> str:
-        name = next(n for n in ("fused_copy", *(f"fused_copy_{i}" for i in count(1))) if n not in self.names)
+        name = next(n for i in count() if (n := f"fused_copy_{i}" if i else "fused_copy") not in self.names)
         self.names.add(name)
         tensor = core.te_type(type_)
         with ir.InsertionPoint.at_block_begin(self.module.body), ir.Location.unknown():

@@ -1,0 +1,37 @@
+"""Constant tables in the LLVM dialect: what generated code knows of tensors and texts."""
+
+from collections.abc import Sequence
+
+_DTYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+"""DLDataTypeCode of the dtype names without their width."""
+
+
+class Strings:
+    """Texts laid out one after the other, each closed by a zero byte; equal texts share their place."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._offsets: dict[str, int] = {}
+
+    def offset(self, text: str) -> int:
+        if text not in self._offsets:
+            self._offsets[text] = len(self._data)
+            self._data += text.encode().replace(b"\0", b"") + b"\0"
+        return self._offsets[text]
+
+    def as_global(self, name: str) -> str:
+        """The constant that holds the texts. Every byte is escaped, as names are free text."""
+        escaped = "".join(f"\\{byte:02X}" for byte in self._data)
+        return f'llvm.mlir.global internal constant @{name}("{escaped}")'
+
+
+def i64_global(name: str, values: Sequence[int]) -> str:
+    """A constant array."""
+    n = len(values)
+    return f"llvm.mlir.global internal constant @{name}(dense<{list(values)}> : tensor<{n}xi64>) : !llvm.array<{n} x i64>"
+
+
+def dtype_bits(dtype: str) -> int:
+    """DLDataType of a dtype name as the little-endian i32 that a DLTensor holds, one lane."""
+    stem = dtype.rstrip("0123456789")
+    return _DTYPE_CODES[stem] | int(dtype[len(stem) :] or 8) << 8 | 1 << 16

@@ -4,11 +4,15 @@
     llvm.func @e() attributes {relay.error = ["KIND", "MESSAGE"]}
 
 `@p` takes a pointer to the data of each tensor, inputs then outputs, and calls the function that is registered as NAME at that moment with
-a DLTensor* for each: on the CPU, in row-major order, of the shape and dtype in `relay.tensors`. It gives 0, or -1 with an error raised:
+a tensor object for each: on the CPU, in row-major order, of the shape and dtype in `relay.tensors`. It gives 0, or -1 with an error raised:
 that of the function as it is, or a ValueError where none is registered. `@e` raises an error.
 
-The work is one function for the whole module, driven by a table: a call costs the tensors on the stack and a look-up of the name (the C API
-is in tvm/ffi/c_api.h of apache-tvm-ffi).
+A tensor object, not a bare DLTensor*: a Python function may export it through DLPack, for which tvm-ffi needs the object, and may keep it,
+if only in the traceback of an error. Its shape and strides stay as long as it does; its data is the program's, and holds until the function
+returns.
+
+The work is one function for the whole module, driven by a table: a call costs the tensors and a look-up of the name (the C API is in
+tvm/ffi/c_api.h of apache-tvm-ffi).
 """
 
 from collections.abc import Sequence
@@ -22,9 +26,11 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
 
 # What the text below knows of C structures (64-bit, little-endian), by byte:
-#   TVMFFIAny       { i32 type_index; i32 padding; i64 value }; type 7: value is a DLTensor*; from type 64 on it is a counted object.
-#   TVMFFIByteArray { ptr data; i64 size }
-#   DLTensor        { ptr data; i32 device_type, device_id; i32 ndim; i32 dtype; ptr shape; ptr strides; u64 byte_offset }
+#   TVMFFIAny                { i32 type_index; i32 padding; i64 value }; type 70 is a tensor; from type 64 on value is a counted object.
+#   TVMFFIByteArray          { ptr data; i64 size }
+#   DLTensor                 { ptr data; i32 device_type, device_id; i32 ndim; i32 dtype; ptr shape; ptr strides; u64 byte_offset }
+#   DLManagedTensorVersioned { u32 major, minor; ptr manager_ctx; ptr deleter; u64 flags; DLTensor dl_tensor }; here dimensions and strides
+#                            follow it, and free() is its deleter.
 # and of the table, in i64:
 #   function        { number of tensors, name, bytes of the name, what to say where there is none of the name } and then, for each tensor,
 #                   { ndim and dtype as in DLTensor, rank, dimensions..., strides... }; texts are offsets of strings.
@@ -32,6 +38,64 @@ _CALL = """
 llvm.func @TVMFFIFunctionGetGlobal(!llvm.ptr, !llvm.ptr) -> i32
 llvm.func @TVMFFIFunctionCall(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
 llvm.func @TVMFFIObjectDecRef(!llvm.ptr) -> i32
+llvm.func @TVMFFITensorFromDLPackVersioned(!llvm.ptr, i32, i32, !llvm.ptr) -> i32
+llvm.func @malloc(i64) -> !llvm.ptr
+llvm.func @free(!llvm.ptr)
+
+// Makes a tensor object of data and of its description at `row`, and writes its handle to `out`. Returns 0, or another number with an
+// error raised.
+llvm.func internal @__relayc_make_tensor(%row: !llvm.ptr, %data: !llvm.ptr, %out: !llvm.ptr) -> i32
+    attributes {{no_inline, passthrough = ["optsize"]}} {{
+  %no = llvm.mlir.constant(0 : i32) : i32
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %version = llvm.mlir.constant(1 : i64) : i64
+  %cpu = llvm.mlir.constant(1 : i64) : i64
+  %size = llvm.mlir.constant(80 : i64) : i64
+  %each = llvm.mlir.constant(16 : i64) : i64
+  %null = llvm.mlir.zero : !llvm.ptr
+  %free = llvm.mlir.addressof @free : !llvm.ptr
+  %0 = llvm.getelementptr %row[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %rank = llvm.load %0 : !llvm.ptr -> i64
+  %extents = llvm.mul %rank, %each : i64
+  %1 = llvm.add %size, %extents : i64
+  %tensor = llvm.call @malloc(%1) : (i64) -> !llvm.ptr
+  %2 = llvm.icmp "eq" %tensor, %null : !llvm.ptr
+  llvm.cond_br %2, ^no_memory, ^fill
+^no_memory:
+  %strings = llvm.mlir.addressof @__relayc_call_strings : !llvm.ptr
+  %kind = llvm.getelementptr %strings[{memory_error}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %message = llvm.getelementptr %strings[{no_memory}] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.call @TVMFFIErrorSetRaisedFromCStr(%kind, %message) : (!llvm.ptr, !llvm.ptr) -> ()
+  %bad = llvm.mlir.constant(-1 : i32) : i32
+  llvm.return %bad : i32
+^fill:
+  llvm.store %version, %tensor : i64, !llvm.ptr
+  %3 = llvm.getelementptr %tensor[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %zero, %3 : i64, !llvm.ptr
+  %4 = llvm.getelementptr %tensor[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %free, %4 : !llvm.ptr, !llvm.ptr
+  %5 = llvm.getelementptr %tensor[3] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %zero, %5 : i64, !llvm.ptr
+  %6 = llvm.getelementptr %tensor[4] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %data, %6 : !llvm.ptr, !llvm.ptr
+  %7 = llvm.getelementptr %tensor[5] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %cpu, %7 : i64, !llvm.ptr
+  %8 = llvm.load %row : !llvm.ptr -> i64
+  %9 = llvm.getelementptr %tensor[6] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %8, %9 : i64, !llvm.ptr
+  %shape = llvm.getelementptr %tensor[10] : (!llvm.ptr) -> !llvm.ptr, i64
+  %10 = llvm.getelementptr %tensor[7] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %shape, %10 : !llvm.ptr, !llvm.ptr
+  %strides = llvm.getelementptr %shape[%rank] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %11 = llvm.getelementptr %tensor[8] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %strides, %11 : !llvm.ptr, !llvm.ptr
+  %12 = llvm.getelementptr %tensor[9] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %zero, %12 : i64, !llvm.ptr
+  %13 = llvm.getelementptr %row[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  "llvm.intr.memcpy"(%shape, %13, %extents) <{{isVolatile = false}}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  %status = llvm.call @TVMFFITensorFromDLPackVersioned(%tensor, %no, %no, %out) : (!llvm.ptr, i32, i32, !llvm.ptr) -> i32
+  llvm.return %status : i32
+}}
 
 // Calls a packed function on tensors whose data pointers are in `data`. Returns 0, or -1 with an error raised.
 llvm.func internal @__relayc_call_packed(%row: !llvm.ptr, %data: !llvm.ptr) -> i32
@@ -40,13 +104,12 @@ llvm.func internal @__relayc_call_packed(%row: !llvm.ptr, %data: !llvm.ptr) -> i
   %bad = llvm.mlir.constant(-1 : i32) : i32
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
-  %cpu = llvm.mlir.constant(1 : i64) : i64
-  %pointer_kind = llvm.mlir.constant(7 : i64) : i64
+  %two = llvm.mlir.constant(2 : i64) : i64
+  %tensor_kind = llvm.mlir.constant(70 : i64) : i64
   %first_object = llvm.mlir.constant(64 : i32) : i32
   %null = llvm.mlir.zero : !llvm.ptr
   %strings = llvm.mlir.addressof @__relayc_call_strings : !llvm.ptr
   %n = llvm.load %row : !llvm.ptr -> i64
-  %tensors = llvm.alloca %n x !llvm.array<6 x i64> : (i64) -> !llvm.ptr
   %args = llvm.alloca %n x !llvm.array<2 x i64> : (i64) -> !llvm.ptr
   %name = llvm.alloca %one x !llvm.array<2 x i64> : (i64) -> !llvm.ptr
   %handle = llvm.alloca %one x !llvm.ptr : (i64) -> !llvm.ptr
@@ -82,55 +145,55 @@ llvm.func internal @__relayc_call_packed(%row: !llvm.ptr, %data: !llvm.ptr) -> i
   %11 = llvm.icmp "slt" %i, %n : i64
   llvm.cond_br %11, ^tensor, ^call
 ^tensor:
-  %tensor = llvm.getelementptr %tensors[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.array<6 x i64>
   %12 = llvm.getelementptr %data[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
   %13 = llvm.load %12 : !llvm.ptr -> !llvm.ptr
-  llvm.store %13, %tensor : !llvm.ptr, !llvm.ptr
-  %14 = llvm.getelementptr %tensor[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %cpu, %14 : i64, !llvm.ptr
-  %15 = llvm.load %at : !llvm.ptr -> i64
-  %16 = llvm.getelementptr %tensor[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %15, %16 : i64, !llvm.ptr
-  %17 = llvm.getelementptr %at[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  %rank = llvm.load %17 : !llvm.ptr -> i64
-  %shape = llvm.getelementptr %at[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  %strides = llvm.getelementptr %shape[%rank] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-  %18 = llvm.getelementptr %tensor[3] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %shape, %18 : !llvm.ptr, !llvm.ptr
-  %19 = llvm.getelementptr %tensor[4] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %strides, %19 : !llvm.ptr, !llvm.ptr
-  %20 = llvm.getelementptr %tensor[5] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %zero, %20 : i64, !llvm.ptr
   %any = llvm.getelementptr %args[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.array<2 x i64>
-  llvm.store %pointer_kind, %any : i64, !llvm.ptr
-  %21 = llvm.getelementptr %any[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %tensor, %21 : !llvm.ptr, !llvm.ptr
-  %22 = llvm.add %i, %one : i64
-  %23 = llvm.getelementptr %strides[%rank] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-  llvm.br ^next(%22, %23 : i64, !llvm.ptr)
+  llvm.store %tensor_kind, %any : i64, !llvm.ptr
+  %14 = llvm.getelementptr %any[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %15 = llvm.call @__relayc_make_tensor(%at, %13, %14) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+  %16 = llvm.getelementptr %at[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %rank = llvm.load %16 : !llvm.ptr -> i64
+  %17 = llvm.mul %rank, %two : i64
+  %18 = llvm.add %17, %two : i64
+  %19 = llvm.getelementptr %at[%18] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %20 = llvm.add %i, %one : i64
+  %21 = llvm.icmp "eq" %15, %good : i32
+  llvm.cond_br %21, ^next(%20, %19 : i64, !llvm.ptr), ^release(%i, %bad : i64, i32)
 
 ^call:
   llvm.store %zero, %result : i64, !llvm.ptr
-  %24 = llvm.getelementptr %result[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %zero, %24 : i64, !llvm.ptr
+  %22 = llvm.getelementptr %result[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %zero, %22 : i64, !llvm.ptr
   %count = llvm.trunc %n : i64 to i32
-  %status = llvm.call @TVMFFIFunctionCall(%function, %args, %count, %result) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
-  %25 = llvm.call @TVMFFIObjectDecRef(%function) : (!llvm.ptr) -> i32
-  %26 = llvm.icmp "eq" %status, %good : i32
-  llvm.cond_br %26, ^given, ^failed
-^given:
+  %23 = llvm.call @TVMFFIFunctionCall(%function, %args, %count, %result) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
+  %24 = llvm.icmp "eq" %23, %good : i32
   // What the function returns is nothing to the program.
   %type = llvm.load %result : !llvm.ptr -> i32
-  %27 = llvm.icmp "sge" %type, %first_object : i32
-  llvm.cond_br %27, ^object, ^done
+  %25 = llvm.icmp "sge" %type, %first_object : i32
+  %status = llvm.select %24, %good, %bad : i1, i32
+  llvm.cond_br %25, ^object, ^release(%n, %status : i64, i32)
 ^object:
-  %28 = llvm.load %24 : !llvm.ptr -> !llvm.ptr
-  %29 = llvm.call @TVMFFIObjectDecRef(%28) : (!llvm.ptr) -> i32
-  llvm.br ^done
+  %26 = llvm.load %22 : !llvm.ptr -> !llvm.ptr
+  %27 = llvm.call @TVMFFIObjectDecRef(%26) : (!llvm.ptr) -> i32
+  llvm.br ^release(%n, %status : i64, i32)
+
+^release(%left: i64, %given: i32):
+  %28 = llvm.icmp "eq" %left, %zero : i64
+  llvm.cond_br %28, ^done, ^argument
+^argument:
+  %29 = llvm.sub %left, %one : i64
+  %30 = llvm.getelementptr %args[%29] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.array<2 x i64>
+  %31 = llvm.getelementptr %30[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %32 = llvm.load %31 : !llvm.ptr -> !llvm.ptr
+  %33 = llvm.call @TVMFFIObjectDecRef(%32) : (!llvm.ptr) -> i32
+  llvm.br ^release(%29, %given : i64, i32)
 ^done:
-  llvm.return %good : i32
+  %34 = llvm.call @TVMFFIObjectDecRef(%function) : (!llvm.ptr) -> i32
+  llvm.return %given : i32
 }}
 """
+
+_TEXTS = {"value_error": "ValueError", "memory_error": "MemoryError", "no_memory": "call_packed: expected memory for a tensor, found none"}
 
 _PACKED = """
 llvm.func internal @{name}({parameters}) -> i32 attributes {{no_inline, passthrough = ["optsize"]}} {{
@@ -165,7 +228,6 @@ def add_call_bodies(module: ir.Module) -> None:
     if not any(declared.values()):
         return
     strings = Strings()
-    value_error = strings.offset("ValueError")
     table: list[int] = []
     parts = []
     for op in declared["relay.packed"]:
@@ -175,15 +237,18 @@ def add_call_bodies(module: ir.Module) -> None:
         kind, message = (strings.offset(ir.StringAttr(a).value) for a in ir.ArrayAttr(op.attributes["relay.error"]))
         parts.append(_RAISE.format(name=_quoted(op), kind=kind, message=message))
     if declared["relay.packed"]:
-        parts += [_CALL.format(value_error=value_error), i64_global("__relayc_call_table", table)]
+        texts = {key: strings.offset(text) for key, text in _TEXTS.items()}
+        parts += [_CALL.format(**texts), i64_global("__relayc_call_table", table)]
     parts += [_RAISE_DECLARATION, strings.as_global("__relayc_call_strings")]
     with module.context, ir.Location.unknown():
         parsed = ir.Module.parse("\n".join(parts))
     for op in (op for found in declared.values() for op in found):
         op.erase()
+    there = {ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations}
     for op in list(parsed.body.operations):
-        op.detach_from_parent()
-        module.body.append(op)
+        if ir.StringAttr(op.attributes["sym_name"]).value not in there:  # malloc and free may be
+            op.detach_from_parent()
+            module.body.append(op)
 
 
 def _quoted(op: ir.Operation) -> str:

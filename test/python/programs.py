@@ -1,4 +1,4 @@
-"""Helpers of the program tests: te text with several functions to machine code, called by name, and replayed from what the runtime is told."""
+"""Helpers of the program tests: te text with several functions to machine code, called by name, and replayed as the runtime is told."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

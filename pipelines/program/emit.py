@@ -175,6 +175,9 @@ class _Body:
                 operands += [self.part_of_arena(call.arena, arena), self.arguments[self.num_tensors + 1], *depth]
             target = functions.implementation(name) if name in functions.standins else name
             made = func.CallOp([ir.IntegerType.get_signless(32)] if fails else [], ir.FlatSymbolRefAttr.get(target), operands)
+            if self.program.max_depth and not self.program.is_nested(name):
+                # Inlined, its stack would be taken once for every nested call.
+                made.operation.attributes["no_inline"] = ir.UnitAttr.get()
         if fails:
             self.check(made.operation.results[0])
 

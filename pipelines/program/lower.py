@@ -1,15 +1,14 @@
 """te -> tir: kernels become loops over buffers by their schedules, and programs calls, branches and loops on planned memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.parameters import Parameter
-from relayc.pipelines.program.body import Call, Program, items_of, read_program
+from relayc.pipelines.program.body import Call, items_of, read_program
 from relayc.pipelines.program.emit import Emitter
-from relayc.pipelines.program.functions import Functions, components, read_functions
+from relayc.pipelines.program.functions import components, read_functions
 from relayc.pipelines.program.kernels import Kernels
 from relayc.pipelines.program.nodes import program_infos
 from relayc.pipelines.program.places import Places
@@ -67,7 +66,6 @@ def lower_to_tir(mod: IRModule, target: Target, config: Mapping[str, Any] | None
         functions = read_functions(mod.module)
         programs = {name: read_program(f) for name, f in functions.programs.items()}
         for program in programs.values():
-            _check_calls(functions, program)
             check_results(program)
         joins = {name: parts for name, f in functions.kernels.items() if (parts := concatenated(f)) is not None}
         places = {name: Places(program, joins) for name, program in programs.items()}
@@ -86,16 +84,7 @@ def lower_to_tir(mod: IRModule, target: Target, config: Mapping[str, Any] | None
     return out
 
 
-def _check_calls(functions: Functions, program: Program) -> None:
-    for item in items_of(program.body):
-        if isinstance(item, Call):
-            try:
-                functions.get(item.callee)
-            except RelayError as error:
-                raise RelayError(f"@{program.name} at {item.op.operation.location}: {error}") from None
-
-
-def _needless(places) -> set[str]:
+def _needless(places: Iterable[Places]) -> set[str]:
     """Names of the kernels that no call needs, as all that call them are concatenations in place."""
     calls = [(item, p) for p in places for item in items_of(p.program.body) if isinstance(item, Call)]
     needless, needed = (

@@ -1,0 +1,56 @@
+// RUN: not relayc-opt %s --passes te-to-tir --split-input-file 2>&1 | filecheck %s
+
+// CHECK: @main: arith.constant at {{.*}}: expected parameters, reshapes, calls, scf.if and scf.while in a program
+func.func @main() {
+  %0 = arith.constant 1 : i32
+  return
+}
+
+// -----
+
+// CHECK: result 0 of main: expected the result of a kernel that stands there only (run materialize-results)
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: @main: scf.while at {{.*}}: expected scf.condition to forward the arguments of its block, in order
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: tensor<i8>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %r:2 = scf.while (%a = %x, %b = %y) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %e = tensor.extract %c[] : tensor<i8>
+    %p = arith.trunci %e : i8 to i1
+    scf.condition(%p) %b, %a : tensor<4xf32>, tensor<4xf32>
+  } do {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+    scf.yield %a, %b : tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK: @main: scf.if at {{.*}}: expected a condition that arith.trunci makes of the element of a tensor<i8>
+func.func @main(%p: i1) {
+  scf.if %p {
+  }
+  return
+}
+
+// -----
+
+// CHECK: @k: expected a body, or the attribute relay.packed or relay.tir, found none
+func.func private @k(tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+// CHECK: @impl, which @k stands for: expected the type (memref<4xf32>, memref<4xf32>) -> (), found (memref<5xf32>, memref<4xf32>) -> ()
+func.func private @impl(%x: memref<5xf32>, %y: memref<4xf32>) {
+  return
+}
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {relay.tir = @impl}
+
+// -----
+
+// CHECK: @k: relay.tir: expected a private function over memrefs with a body, found no such @impl
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {relay.tir = @impl}

@@ -62,7 +62,7 @@ class Program:
         with make_context(), ir.Location.name("test"):
             self.tir: TirModule = lower_to_tir(te_module(kernels), target)
             self.tir.module.operation.verify()
-            self.text = str(self.tir.module)
+            self.text, self.outputs = str(self.tir.module), self.tir.programs[0].outputs
             lower_to_llvm(self.tir.module, target)
             self.engine = jit(self.tir.module, target)
         self.arrays = [np.ascontiguousarray(a) for _, arrays in kernels for a in arrays]
@@ -75,10 +75,10 @@ class Program:
 
     def run(self) -> list[np.ndarray]:
         """The results of all kernels, in order; memory outside them is checked to be left alone."""
-        buffers = [aligned_empty(spec.num_bytes + 2 * GUARD) for spec in self.tir.outputs]
+        buffers = [aligned_empty(spec.num_bytes + 2 * GUARD) for spec in self.outputs]
         for buffer in buffers:
             buffer[:] = GUARD_BYTE
-        outputs = [b[GUARD:-GUARD].view(s.dtype).reshape(s.shape) for b, s in zip(buffers, self.tir.outputs, strict=True)]
+        outputs = [b[GUARD:-GUARD].view(s.dtype).reshape(s.shape) for b, s in zip(buffers, self.outputs, strict=True)]
         call(self.engine, "main", *self.arrays, *outputs, self.arena, self.params)
         for buffer in buffers:
             assert (buffer[:GUARD] == GUARD_BYTE).all() and (buffer[-GUARD:] == GUARD_BYTE).all(), "a store outside the result"

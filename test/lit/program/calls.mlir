@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: memref<4xf32>, %arg2: memref<192xi8>, %arg3: memref<64xi8>)
 // CHECK: call @k(%arg0,
-// CHECK: %[[ARENA:.*]] = memref.view %arg2[%c128{{.*}}][] : memref<192xi8> to memref<64xi8>
+// CHECK: %[[ARENA:.*]] = memref.view %arg2[%c0{{.*}}][] : memref<192xi8> to memref<64xi8>
 // CHECK: call @f(%{{.*}}, %{{.*}}, %[[ARENA]], %arg3)
 // CHECK: call @add(
 // CHECK-LABEL: func.func @other

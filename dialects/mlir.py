@@ -5,6 +5,7 @@ file to change.
 """
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from torch_mlir.dialects import (
     cf,
     ext,
     func,
+    irdl,
     linalg,
     llvm,
     math,
@@ -37,12 +39,14 @@ __all__ = [
     "ext",
     "func",
     "ir",
+    "irdl",
     "linalg",
     "live_contexts",
     "llvm",
     "make_context",
     "math",
     "memref",
+    "on_new_context",
     "passmanager",
     "register_operation",
     "rewrite",
@@ -55,14 +59,19 @@ __all__ = [
 _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 
 
-_DIALECTS = ("affine", "arith", "func", "linalg", "llvm", "math", "memref", "scf", "tensor", "vector")
+_PREPARATIONS: list[Callable[[ir.Context], None]] = []
+
+
+def on_new_context(prepare: Callable[[ir.Context], None]) -> None:
+    """Has `prepare` called on every context that `make_context` makes: how a dialect defined in Python gets into it."""
+    _PREPARATIONS.append(prepare)
 
 
 def make_context() -> ir.Context:
     """A new MLIR context for programs of every stage. Contexts are single-threaded: one per compilation."""
     context = ir.Context()
-    # MLIR sees the relay operations as unregistered: see `relay.base.verify`, which checks them.
-    context.allow_unregistered_dialects = True
+    for prepare in _PREPARATIONS:
+        prepare(context)
     return context
 
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, Pattern, normalize_axis
+from relayc.dialects.relay.base import Op, Pattern, fields_of, make_tuple, normalize_axis
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.structure import Constant, Fused, If, Yield
+from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, Yield
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.passes import PassContext, config_option, function_pass
 
@@ -58,7 +58,7 @@ class _Node:
     @property
     def is_in_place(self) -> bool:
         """Whether this joins, one after the other in memory, tensors that operators of the program give."""
-        if self.op.operation.name != "relay.concatenate" or not self.types[0].is_static:
+        if type(self.op)._op_name != "concatenate" or not self.types[0].is_static:
             return False
         axis = normalize_axis(self.op.axis, self.types[0].rank)
         made = all(isinstance(v.owner, Op) and not isinstance(v.owner, Constant) for v in self.operands)
@@ -146,7 +146,7 @@ def _nodes(block: ir.Block) -> list[_Node]:
         op = view.operation
         operands = list(op.operands)
         user = None
-        if isinstance(view, Op) and not isinstance(view, (Constant, If, Yield, Fused)) and op.name not in VIEWS:
+        if isinstance(view, Op) and not isinstance(view, (Constant, If, While, TupleGetItem, Yield, Fused)) and op.name not in VIEWS:
             user = _Node(len(nodes), view, [TensorType.of(r) for r in op.results], operands)
             nodes.append(user)
             producer.update((r, user) for r in op.results)
@@ -228,26 +228,20 @@ def _outline(group: _Group) -> None:
     """Moves a group's operators into a relay.fused at the place of its root."""
     members = sorted(group.members, key=lambda node: node.index)
     operations = [node.op.operation for node in members]
-    inside = {r for op in operations for r in op.results}
-    outside = list(dict.fromkeys(v for op in operations for v in op.operands if v not in inside))
-    literals = [v for v in outside if _is_scalar_constant(v)]
-    operands = [v for v in outside if v not in set(literals)]
     root = group.root.op.operation
+    results = list(root.results)
+    type_ = results[0].type if len(results) == 1 else ir.TupleType.get_tuple([r.type for r in results])
     with ir.InsertionPoint(root), _location(group):
-        fused = Fused.create(operands, [r.type for r in root.results])
-    for old, new in zip(root.results, fused.operation.results, strict=True):
+        fused = Fused.create(type_)
+        whole = fused.operation.results[0]
+        outside = [whole] if len(results) == 1 else fields_of(whole)
+    for old, new in zip(results, outside, strict=True):
         old.replace_all_uses_with(new)
-    block = fused.operation.regions[0].blocks[0]
-    inner = dict(zip(operands, block.arguments, strict=True))
-    with ir.InsertionPoint(block):
-        inner |= {v: v.owner.operation.clone().results[0] for v in literals}
-        for operation in operations:
-            block.append(operation)
-            for i, value in enumerate(operation.operands):
-                if value in inner:
-                    operation.operands[i] = inner[value]
-        with root.location:
-            Yield(*root.results)
+    block = fused.body()
+    for operation in operations:
+        block.append(operation)
+    with ir.InsertionPoint(block), root.location:
+        Yield(results[0] if len(results) == 1 else make_tuple(results))
 
 
 @function_pass(opt_level=0, name="FuseOps")
@@ -272,6 +266,6 @@ def _blocks(op: ir.Operation) -> list[ir.Block]:
         for block in region.blocks:
             found.append(block)
             for inner in block.operations:
-                if isinstance(inner, If):
+                if isinstance(inner, (If, While)):
                     found += _blocks(inner.operation)
     return found

@@ -8,7 +8,7 @@
 
 A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own),
 and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn. MLIR's own greedy
-driver is not used: it does not see that relay operations without uses are dead, and visits what a rule builds a whole sweep later.
+driver is not used: it visits what a rule builds a whole sweep later.
 """
 
 import itertools
@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, Pattern, build
+from relayc.dialects.relay.base import OPS, Op, Pattern, build, operation_name
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant, Fused
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.passes import functions
@@ -183,7 +184,7 @@ class Rewriter:
     def producer(self, value: ir.Value, name: str) -> Op | None:
         """The operation that gives a value, where it is the operator `name` (its name in the IR)."""
         owner = value.owner
-        return owner if isinstance(owner, Op) and owner.operation.name == f"relay.{name}" else None
+        return owner if isinstance(owner, OPS[name]) else None
 
     def replace(self, op: Op, values: Sequence[ir.Value]) -> None:
         """Lets `values` stand for the results of `op`, which dies, and with it what only it used."""
@@ -202,7 +203,9 @@ class Rewriter:
             self._dead[dead] = None
             for operand in dead.operands:
                 owner = operand.owner
-                if isinstance(owner, Op) and owner.pure and not any(map(self.is_used, owner.operation.results)):
+                if isinstance(owner, ir.Block) or any(map(self.is_used, owner.operation.results)):
+                    continue
+                if is_pure(owner.operation):
                     pending.append(owner.operation)
 
     def sweep(self, block: ir.Block, table: dict[str, list[Rule]]) -> None:
@@ -275,7 +278,7 @@ class Rules:
 
         def register(rule: Rule) -> Rule:
             for operator in operators:
-                self.table.setdefault(f"relay.{operator}", []).append(rule)
+                self.table.setdefault(operation_name(operator), []).append(rule)
             return rule
 
         return register

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import OperationSet, ir
 from relayc.dialects.relay.base import OPS, Op, Pattern, build, operation_name
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
@@ -147,8 +147,8 @@ class Rewriter:
         self.changed = False
         self.gave_up = False
         self._block: ir.Block | None = None
-        self._dead: dict[ir.Operation, None] = {}
-        self._seen: set[ir.Operation] = set()
+        self._dead = OperationSet()
+        self._seen = OperationSet()
 
     def users(self, value: ir.Value) -> Iterator[ir.OpView]:
         """The operations that use a value, once for each use."""
@@ -200,7 +200,7 @@ class Rewriter:
             dead = pending.pop()
             if dead in self._dead:
                 continue
-            self._dead[dead] = None
+            self._dead.add(dead)
             for operand in dead.operands:
                 owner = operand.owner
                 if isinstance(owner, ir.Block) or any(map(self.is_used, owner.operation.results)):
@@ -224,7 +224,8 @@ class Rewriter:
                 operation = op.operation
                 if operation in self._dead or operation in self._seen:
                     continue
-                self._seen.add(operation)
+                if len(operation.results):
+                    self._seen.add(operation)
                 rules = table.get(operation.name) if len(self._seen) < limit else None
                 if rules:
                     pending += reversed(self._apply(op, rules))
@@ -249,12 +250,12 @@ class Rewriter:
 
     def _built(self, values: Sequence[ir.Value]) -> list[ir.OpView]:
         """The operations behind `values` that this sweep has not visited, producers first: those a rule has just built."""
-        found: dict[ir.Operation, ir.OpView] = {}
+        found = OperationSet()
         for value in values:
             self._collect(value, found)
-        return list(found.values())
+        return [operation.opview for operation in found]
 
-    def _collect(self, value: ir.Value, found: dict[ir.Operation, ir.OpView]) -> None:
+    def _collect(self, value: ir.Value, found: OperationSet) -> None:
         # A method: a nested function that calls itself would be a cycle that keeps the whole module until it is collected.
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation in self._seen or owner.operation in found:
@@ -263,7 +264,7 @@ class Rewriter:
             return
         for operand in owner.operation.operands:
             self._collect(operand, found)
-        found[owner.operation] = owner
+        found.add(owner.operation)
 
 
 class Rules:

@@ -16,7 +16,7 @@ them is converted by a kernel of its own.
 import enum
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import OperationSet, ir
 from relayc.dialects.relay.base import build, operation_name
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, Yield
@@ -77,19 +77,8 @@ def _names(group: Fused) -> set[str]:
     return {op.operation.name for op in group.members()}
 
 
-def _is_product(op: ir.OpView) -> bool:
-    """Whether an operation is an ALWAYS operator on f32."""
-    operation = op.operation
-    return operation.name in ALWAYS and all(_dtype(v) == WIDE for v in (*_factors(operation), *operation.results))
-
-
 def _factors(operation: ir.Operation) -> list[ir.Value]:
     return list(operation.operands)[: FACTORS.get(operation.name, 2)]
-
-
-def _multiplies(group: Fused, value: ir.Value) -> bool:
-    """Whether a group that is not converted yet has a product that multiplies a value from around it."""
-    return any(_is_product(op) and value in _factors(op.operation) for op in group.members())
 
 
 class _Precision:
@@ -118,6 +107,15 @@ class _Precision:
 
     # ---- how a tensor is stored
 
+    def _products(self, group: Fused) -> list[ir.Operation]:
+        """The ALWAYS operators on f32 of a group that is not converted yet."""
+        found = [op.operation for op in group.members() if op.operation.name in ALWAYS]
+        return [op for op in found if all(self._is_wide(v) for v in (*_factors(op), *op.results))]
+
+    def _is_wide(self, value: ir.Value) -> bool:
+        """Whether a group that is not converted yet takes a value for f32."""
+        return _dtype(value) == WIDE or value in self.stored_narrow
+
     def _read_by(self, value: ir.Value) -> set[Reader]:
         """Who reads a value, be it through views and groups of EXACT operators; the groups behind it are not converted yet."""
         found = set()
@@ -134,7 +132,7 @@ class _Precision:
 
     def _group_reads(self, group: Fused, value: ir.Value) -> set[Reader]:
         names = _names(group)
-        if _multiplies(group, value):
+        if any(value in _factors(product) for product in self._products(group)):
             return {Reader.PRODUCT}
         if names <= EXACT:
             behind = self.readers[group.operation.results[0]]
@@ -161,13 +159,14 @@ class _Precision:
     def _convert(self, group: Fused) -> None:
         result = group.operation.results[0]
         if isinstance(result.type, ir.TupleType):  # of an operator that wants f32
-            _widen_body(group.body(), self.stored_narrow, set())
+            _widen_body(group.body(), self.stored_narrow, OperationSet())
             return
         names, block = _names(group), group.body()
-        products = {op.operation for op in block.operations if _is_product(op)}
+        products = OperationSet(self._products(group))
+        factors = {v for product in products for v in _factors(product)}
         with group.location:
             for value in group.captured():
-                if _dtype(value) == WIDE and _multiplies(group, value):
+                if value in factors and _dtype(value) == WIDE:
                     self._replace_inside(block, value, self._narrowed(value, group.operation))
             operands = group.captured()
             made_of_narrow = self._is_made_of_narrow(operands, names)
@@ -241,7 +240,7 @@ class _Casts:
         return self.found[value, dtype]
 
 
-def _widen_body(block: ir.Block, narrow: set[ir.Value], products: set[ir.Operation]) -> None:
+def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet) -> None:
     """Makes a group work on f32 but for the operands of its products; `narrow` are the values around it that have become bf16."""
     casts = _Casts()
     for op in list(block.operations):

@@ -7,6 +7,8 @@ are signless (`relay.input_dtypes`, `relay.output_dtypes`). An argument that is 
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError, tuple_fields
 from relayc.dialects.relay.module import dense_array
@@ -91,10 +93,11 @@ class Kernels:
         outputs = flat_types(type_of(group.operation.results[0]))
         for type_ in (*inputs, *outputs):
             te_type(type_, f"kernel of {group.source()}")
-        name = "_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in members)])[:80]
+        operators = [op for op in members if not isinstance(op, Constant)]
+        name = "_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in operators)])[:80]
         function = self._function(name, inputs, outputs)
-        function.attributes["relay.ops"] = strings(o.relay_name or type(o)._op_name for o in members)
-        function.attributes["relay.sources"] = strings(o.source().strip('"') for o in members)
+        function.attributes["relay.ops"] = strings(o.relay_name or type(o)._op_name for o in operators)
+        function.attributes["relay.sources"] = strings(o.source().strip('"') for o in operators)
         unit = ir.UnitAttr.get()
         function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if v in params else {}) for v in operands]
         body = function.add_entry_block()
@@ -106,6 +109,9 @@ class Kernels:
                         values[value] = _literal(value.owner)
             for member in members:
                 with member.operation.location:
+                    if isinstance(member, Constant):
+                        values[member.result] = _literal(member)
+                        continue
                     results = core.lower(member, [values[v] for v in member.operation.operands])
                 values.update(zip(member.operation.results, results, strict=False))
             given = group.yielded()
@@ -134,7 +140,9 @@ def _named(operation: ir.Operation) -> list[ir.NamedAttribute]:
 
 
 def _literal(op: Constant) -> ir.Value:
-    """A number that every use broadcasts."""
-    array = dense_array(op.attributes["value"])
-    type_ = TensorType.of_array(array)
+    """A number that every use broadcasts. Raises RelayError for a constant of more than one."""
+    array = dense_array(op.attributes["value"]) if op.key is None else np.empty(0)
+    type_ = TensorType.of(op.result)
+    if array.size == 0 or not (array == array.flat[0]).all():
+        raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
     return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])

@@ -37,10 +37,9 @@ func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
     %7 = "relay.negative"(%4) : (tensor<4xf32>) -> tensor<4xf32>
     "relay.yield"(%7) : (tensor<4xf32>) -> ()
   }) : (tensor<i1>) -> tensor<4xf32>
-  %6:2 = "relay.fused"(%5, %0) ({
-  ^bb0(%a: tensor<4xf32>, %b: tensor<3xui8>):
-    %7 = "relay.exp"(%a) : (tensor<4xf32>) -> tensor<4xf32>
-    "relay.yield"(%7, %b) : (tensor<4xf32>, tensor<3xui8>) -> ()
-  }) : (tensor<4xf32>, tensor<3xui8>) -> (tensor<4xf32>, tensor<3xui8>)
+  %6:2 = "relay.fused"() ({
+    %7 = "relay.exp"(%5) : (tensor<4xf32>) -> tensor<4xf32>
+    "relay.yield"(%7, %0) : (tensor<4xf32>, tensor<3xui8>) -> ()
+  }) : () -> (tensor<4xf32>, tensor<3xui8>)
   return %6#0 : tensor<4xf32>
 }

@@ -62,7 +62,7 @@ func.func @stack(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> tensor<2x2x3xf32> 
 // CHECK-LABEL: func.func @concatenate
 // CHECK: return %arg0
 func.func @concatenate(%x: tensor<2x3xf32>, %e: tensor<0x3xf32>) -> tensor<2x3xf32> {
-  %0 = "relay.concatenate"(%x, %e) : (tensor<2x3xf32>, tensor<0x3xf32>) -> tensor<2x3xf32>
+  %0 = tensor.concat dim(0) %x, %e : (tensor<2x3xf32>, tensor<0x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
 

@@ -171,7 +171,7 @@ func.func @gate(%x: tensor<1x8x4x4xf32>, %g: tensor<1x8x1x1xf32>, %h: tensor<1x8
 // CHECK-NEXT: "relay.yield"
 func.func @concatenate(%x: tensor<4xf32>) -> tensor<8xf32> {
   %0 = "relay.negative"(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  %1 = "relay.concatenate"(%0, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  %1 = tensor.concat dim(0) %0, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
   %2 = "relay.exp"(%1) : (tensor<8xf32>) -> tensor<8xf32>
   return %2 : tensor<8xf32>
 }
@@ -250,7 +250,7 @@ func.func @branch(%c: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4
 func.func @in_place(%x: tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32> {
   %0 = "relay.exp"(%x) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
   %1 = "relay.tanh"(%x) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
-  %2 = "relay.concatenate"(%0, %1) {axis = 1 : i64} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %2 = tensor.concat dim(1) %0, %1 : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
   %3 = "relay.nn_relu"(%2) : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
   return %3 : tensor<1x4x4x4xf32>
 }
@@ -262,6 +262,6 @@ func.func @in_place(%x: tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32> {
 func.func @alternating(%x: tensor<2x2x4x4xf32>) -> tensor<2x4x4x4xf32> {
   %0 = "relay.exp"(%x) : (tensor<2x2x4x4xf32>) -> tensor<2x2x4x4xf32>
   %1 = "relay.tanh"(%x) : (tensor<2x2x4x4xf32>) -> tensor<2x2x4x4xf32>
-  %2 = "relay.concatenate"(%0, %1) {axis = 1 : i64} : (tensor<2x2x4x4xf32>, tensor<2x2x4x4xf32>) -> tensor<2x4x4x4xf32>
+  %2 = tensor.concat dim(1) %0, %1 : (tensor<2x2x4x4xf32>, tensor<2x2x4x4xf32>) -> tensor<2x4x4x4xf32>
   return %2 : tensor<2x4x4x4xf32>
 }

@@ -23,7 +23,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern, fields_of, make_tuple, normalize_axis
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, Yield
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, type_of
 from relayc.pipelines.passes import PassContext, config_option, function_pass
 
 config_option("relay.FuseOps.max_depth", int, 256, "largest number of operators in a fusion group")
@@ -147,7 +147,7 @@ def _nodes(block: ir.Block) -> list[_Node]:
         operands = list(op.operands)
         user = None
         if isinstance(view, Op) and not isinstance(view, (Constant, If, While, TupleGetItem, Yield, Fused)) and op.name not in VIEWS:
-            user = _Node(len(nodes), view, [TensorType.of(r) for r in op.results], operands)
+            user = _Node(len(nodes), view, [type_of(r) for r in op.results], operands)
             nodes.append(user)
             producer.update((r, user) for r in op.results)
         for value in (*operands, *_captured(op)):

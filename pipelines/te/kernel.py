@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.base import Op, RelayError, tuple_fields
+from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import dense_array
-from relayc.dialects.relay.structure import Constant, Fused
+from relayc.dialects.relay.structure import Constant, Fused, TupleGetItem
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
 from relayc.pipelines.te import core, scalar
 
@@ -101,23 +101,32 @@ class Kernels:
         unit = ir.UnitAttr.get()
         function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if v in params else {}) for v in operands]
         body = function.add_entry_block()
-        values = dict(zip(operands, body.arguments, strict=True))
+        values: dict[ir.Value, list[ir.Value]] = {v: [argument] for v, argument in zip(operands, body.arguments, strict=True)}
         with ir.InsertionPoint(body):
             for value in captured:
                 if is_literal(value):
                     with value.owner.operation.location:
-                        values[value] = _literal(value.owner)
-            for member in members:
+                        values[value] = [_literal(value.owner)]
+            for member in group.members():
                 with member.operation.location:
-                    if isinstance(member, Constant):
-                        values[member.result] = _literal(member)
-                        continue
-                    results = core.lower(member, [values[v] for v in member.operation.operands])
-                values.update(zip(member.operation.results, results, strict=False))
-            given = group.yielded()
-            fields = tuple_fields(given)
-            func.ReturnOp([values[v] for v in (fields if fields is not None else [given])])
+                    _member(member, values)
+            func.ReturnOp(values[group.yielded()])
         return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def _member(member: ir.OpView, values: dict[ir.Value, list[ir.Value]]) -> None:
+    """Computes an operation of a group; `values` has the tensors of each value, one or those in a tuple."""
+    operands, results = member.operation.operands, member.operation.results
+    if isinstance(member, Constant):
+        values[member.result] = [_literal(member)]
+    elif not isinstance(member, Op):  # makes a tuple
+        values[results[0]] = [tensor for v in operands for tensor in values[v]]
+    elif isinstance(member, TupleGetItem):
+        values[member.result] = [values[member.data][member.index]]
+    else:
+        found = core.lower(member, [values[v][0] for v in operands])
+        whole = len(results) == 1 and isinstance(results[0].type, ir.TupleType)
+        values.update({results[0]: found} if whole else {r: [tensor] for r, tensor in zip(results, found, strict=False)})
 
 
 def _contents(group: Fused, captured: Sequence[ir.Value], params: set[ir.Value]) -> object:

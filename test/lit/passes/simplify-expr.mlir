@@ -169,7 +169,7 @@ func.func @transposes(%x: tensor<2x3x4xf32>, %y: tensor<1x3x1xf32>) -> (tensor<4
 
 // Parts: a concatenation inside another, a slice of one part, consecutive rows.
 // CHECK-LABEL: func.func @parts
-// CHECK: %[[C:.*]] = "relay.concatenate"(%arg0, %arg1, %arg0)
+// CHECK: %[[C:.*]] = tensor.concat dim(0) %arg0, %arg1, %arg0 :
 // CHECK: %[[S:.*]] = "relay.strided_slice"(%arg1) {axes = array<i64: 0>, begin = array<i64: 0>, end = array<i64: 1>
 // CHECK: %[[T:.*]] = "relay.strided_slice"(%arg0) {axes = array<i64: 0>, begin = array<i64: 1>, end = array<i64: 2>
 // CHECK: %[[R:.*]] = "relay.reshape"(%[[T]])

@@ -117,8 +117,10 @@ func.func @main(%x: tensor<4x5xf32>) -> tensor<5x7xf32> {
 // CHECK: tensor.extract_slice %arg0[0, 0] [3, 1] [1, 1]
 // CHECK: tensor.extract_slice %arg0[0, 1] [3, 4] [1, 1]
 func.func @main(%x: tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<3x4xf32>) {
-  %0:2 = "relay.split"(%x) {indices_or_sections = array<i64: 1>, axis = 1} : (tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<3x4xf32>)
-  return %0#0, %0#1 : tensor<3x1xf32>, tensor<3x4xf32>
+  %t = "relay.split"(%x) {indices_or_sections = array<i64: 1>, axis = 1} : (tensor<3x5xf32>) -> tuple<tensor<3x1xf32>, tensor<3x4xf32>>
+  %0 = "relay.tuple_get_item"(%t) {index = 0} : (tuple<tensor<3x1xf32>, tensor<3x4xf32>>) -> tensor<3x1xf32>
+  %1 = "relay.tuple_get_item"(%t) {index = 1} : (tuple<tensor<3x1xf32>, tensor<3x4xf32>>) -> tensor<3x4xf32>
+  return %0, %1 : tensor<3x1xf32>, tensor<3x4xf32>
 }
 
 // -----

@@ -8,7 +8,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ExecutionEngine, ir
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-from relayc.runtime import Artifact, BufferRef, KernelInfo, Step, TensorSpec
+from relayc.runtime import Artifact, BufferRef, KernelInfo, ProgramInfo, Step, TensorSpec
 from relayc.runtime.artifact import aligned_empty
 
 PARAMETER = np.arange(6, dtype=np.float32)
@@ -95,4 +95,5 @@ def build_artifact() -> Artifact:
         assert module.operation.verify()
         engine = ExecutionEngine(module, opt_level=2)
     functions = entry_addresses(engine, signatures)
-    return Artifact(functions, engine, (X, N), (Y, M), kernels, steps, 128, params, {"llvm": "text"}, {"llvm": 0.5}, "cpu")
+    programs = (ProgramInfo("main", (X, N), (Y, M), steps, public=True),)
+    return Artifact(functions, engine, programs, kernels, 128, params, {"llvm": "text"}, {"llvm": 0.5}, "cpu")

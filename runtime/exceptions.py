@@ -45,8 +45,8 @@ def _error(exception: BaseException) -> tvm_ffi.core.Error:
     error = tvm_ffi.convert(exception)
     try:
         error.py_error()
-    except Exception:  # a class that is registered, but cannot be made of a message
-        return tvm_ffi.core.Error("RuntimeError", error.message, error.backtrace)
+    except Exception:  # not an Exception, which is converted to no error, or of a registered class that a message is not enough for
+        return tvm_ffi.core.Error("RuntimeError", str(exception), "")
     return error
 
 

@@ -92,9 +92,9 @@ def profile_table(profile: Profile) -> Table:
     nodes = shortened([row.sources for row in profile.rows])
     slow = set(_slowest(profile))
     for i, (row, name) in enumerate(zip(profile.rows, nodes, strict=True)):
-        places = [OneLine(row.where, 0), str(row.calls)] if flow else []
-        names = OneLine(row.kernel.name, 0.7), OneLine(name, 0), *places
-        table.add_row(*names, *_rates(row, row.share, profile), style="bold yellow" if i in slow else None)
+        names = OneLine(row.kernel.name, 0.7), OneLine(name, 0)
+        places = (OneLine(row.where, 0), str(row.calls)) if flow else ()
+        table.add_row(*names, *places, *_rates(row, row.share, profile), style="bold yellow" if i in slow else None)
     table.add_section()
     total = profile.total()
     table.add_row(f"{total.calls} calls", "", *([""] * len(flow)), *_rates(total, total.share, profile))

@@ -13,7 +13,7 @@ from relayc.runtime.artifact import aligned_empty
 
 PARAMETER = np.arange(6, dtype=np.float32)
 
-_LOOP = """
+LOOP = """
 llvm.func @{name}({arguments}) {{
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
@@ -31,7 +31,7 @@ llvm.func @{name}({arguments}) {{
 }}
 """
 
-_ADD = _LOOP.format(
+_ADD = LOOP.format(
     name="add",
     arguments="%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr",
     count=6,
@@ -45,7 +45,7 @@ _ADD = _LOOP.format(
   llvm.store %4, %5 : f32, !llvm.ptr""",
 )
 
-_COPY = _LOOP.format(
+_COPY = LOOP.format(
     name="copy",
     arguments="%a: !llvm.ptr, %c: !llvm.ptr",
     count=4,

@@ -18,7 +18,7 @@ from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.tir import TirModule
 from relayc.pipelines.target import Target
-from relayc.runtime.artifact import Artifact, TensorSpec
+from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec
 from relayc.runtime.objects import ObjectCode, Program, can_load
 from relayc.runtime.threads import usable_cpus
 
@@ -89,10 +89,8 @@ def build(
     return Artifact(
         functions=functions,
         keep_alive=owner,
-        inputs=program.inputs,
-        outputs=program.outputs,
+        programs=(ProgramInfo("main", program.inputs, program.outputs, program.steps, public=True),),
         kernels=program.kernels,
-        steps=program.steps,
         arena_bytes=program.arena_bytes,
         params=params,
         ir=texts,

@@ -1,7 +1,7 @@
 """What a compiled program is, as plain data: the contract between the compiler, which fills it, and the runtime, which runs it.
 
-Nothing here knows MLIR. An artifact says where the packed functions are in memory, what they take and give, and in which order `main`
-calls the kernels and on which buffers.
+Nothing here knows MLIR. An artifact says where the packed functions are in memory, what they take and give, and what its programs do: which
+kernels, packed functions and other programs each calls, in which order, under which conditions and on which buffers.
 """
 
 import ctypes
@@ -51,10 +51,11 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class BufferRef:
-    """Where a tensor lives during a call of `main`.
+    """Where a tensor lives during a call of a program.
 
     Attributes:
-      space: "input" and "output" are arguments of `main`, at position `index`; "arena" and "param" are blobs, at byte `offset`.
+      space: "input" and "output" are arguments of the program, at position `index` of its inputs or outputs; "arena" and "param" are blobs,
+        at byte `offset`: the program's part of the arena, and the parameters of the module.
       spec: the tensor that is read or written there.
     """
 
@@ -66,9 +67,10 @@ class BufferRef:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a kernel by `main`: its packed function takes the inputs, then the outputs.
+    """A call of a kernel: its packed function takes the inputs, then the outputs.
 
     Attributes:
+      kernel: name of the kernel.
       sources: names of the ONNX nodes that the call stands for.
     """
 
@@ -76,6 +78,83 @@ class Step:
     inputs: tuple[BufferRef, ...]
     outputs: tuple[BufferRef, ...]
     sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCall:
+    """A call of a packed function of the process: it takes the inputs, then the outputs, which it writes.
+
+    Attributes:
+      name: under which the function is registered (runtime.register_func); it is looked up when the call runs.
+      sources: names of the ONNX nodes that the call stands for.
+    """
+
+    name: str
+    inputs: tuple[BufferRef, ...]
+    outputs: tuple[BufferRef, ...]
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """A call of another program of the module, or of the program itself.
+
+    Attributes:
+      function: name of the called program.
+      inputs, outputs: buffers of the caller, of the shapes and dtypes of the callee's inputs and outputs.
+      arena: byte of the caller's arena at which the callee's arena begins.
+      sources: names of the ONNX nodes that the call stands for.
+    """
+
+    function: str
+    inputs: tuple[BufferRef, ...]
+    outputs: tuple[BufferRef, ...]
+    arena: int
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Runs `then` where the condition, a tensor of one bool element, holds, else `otherwise`."""
+
+    condition: BufferRef
+    then: "tuple[Node, ...]"
+    otherwise: "tuple[Node, ...]"
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Runs `condition_steps`, which write the condition, a tensor of one bool element, and where it holds `body`; then again, until it
+    does not."""
+
+    condition_steps: "tuple[Node, ...]"
+    condition: BufferRef
+    body: "tuple[Node, ...]"
+    sources: tuple[str, ...] = ()
+
+
+Node = Step | PackedCall | ProgramCall | Branch | Loop
+"""What a program does at a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInfo:
+    """A function that calls kernels, such as `main`.
+
+    Attributes:
+      steps: what it does, in order.
+      public: whether it is a function of the module, with a packed entry; others are called by programs only.
+      max_depth: how many calls of the program may be under way in one another; 0 for a program that does not call itself, however
+        indirectly.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    steps: tuple[Node, ...]
+    public: bool
+    max_depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +181,15 @@ class KernelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A compiled program.
+    """A compiled module.
 
     Attributes:
-      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of `main` and of each kernel, by function name.
-        `main` takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
+      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of each public program and of each kernel, by function name.
+        A program takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
       keep_alive: owner of the code; lives as long as any function made of it.
-      inputs, outputs: of `main`, in order.
-      kernels: one entry per kernel function; `steps` may call a kernel more than once.
-      arena_bytes: memory that a call of `main` needs for its intermediate tensors.
+      programs: all programs, public ones first; the first one is `main` if there is one.
+      kernels: one entry per kernel function; programs may call a kernel more than once.
+      arena_bytes: memory for intermediate tensors that a call needs, of the program that needs most.
       params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
@@ -123,10 +202,8 @@ class Artifact:
 
     functions: Mapping[str, int]
     keep_alive: object
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    programs: tuple[ProgramInfo, ...]
     kernels: tuple[KernelInfo, ...]
-    steps: tuple[Step, ...]
     arena_bytes: int
     params: np.ndarray
     ir: Mapping[str, str] = field(default_factory=dict)

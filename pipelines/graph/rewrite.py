@@ -298,7 +298,7 @@ class Rules:
         Raises:
           ValueError: the pattern may end in any value.
         """
-        operators = pattern.root_operators()
+        operators = pattern.root_operators
         if operators is None:
             raise ValueError(f"{self.name}: expected a pattern that ends in an operator, found one that any value may match")
 

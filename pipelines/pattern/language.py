@@ -36,6 +36,7 @@ class DFPattern:
         """Whether there may be several ways to match a value."""
         return False
 
+    @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
         """Names of the operations (`OPERATION_NAME`) that may give a matching value; None where it may be any value."""
         return None
@@ -200,6 +201,7 @@ class VarPattern(DFPattern):
 class ConstantPattern(DFPattern):
     """See `is_constant`."""
 
+    @functools.cached_property
     def root_operators(self) -> frozenset[str]:
         return frozenset([Constant.OPERATION_NAME])
 
@@ -253,6 +255,7 @@ class CallPattern(DFPattern):
     def has_choice(self) -> bool:
         return len(self.parts) == 2 and (self._operator is None or self._operator.commutative)
 
+    @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
         return None if self._name is None else frozenset([self._name])
 
@@ -289,8 +292,9 @@ class TupleGetItemPattern(DFPattern):
     def parts(self) -> tuple[DFPattern, ...]:
         return (self._operator,)
 
+    @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
-        return self._operator.root_operators()
+        return self._operator.root_operators
 
     def alternatives(self, value: ir.Value, search: Search) -> tuple[Subgoals, ...]:
         if not isinstance(value, ir.OpResult) or self._index not in (None, value.result_number):
@@ -316,8 +320,9 @@ class AltPattern(DFPattern):
     def has_choice(self) -> bool:
         return True
 
+    @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
-        left, right = (choice.root_operators() for choice in self._choices)
+        left, right = (choice.root_operators for choice in self._choices)
         return None if left is None or right is None else left | right
 
     def alternatives(self, value: ir.Value, search: Search) -> tuple[Subgoals, ...]:
@@ -340,8 +345,9 @@ class ConjunctionPattern(DFPattern):
     def parts(self) -> tuple[DFPattern, ...]:
         return self._parts
 
+    @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
-        known = [names for part in self._parts if (names := part.root_operators()) is not None]
+        known = [names for part in self._parts if (names := part.root_operators) is not None]
         return frozenset.intersection(*known) if known else None
 
     def alternatives(self, value: ir.Value, search: Search) -> tuple[Subgoals, ...]:

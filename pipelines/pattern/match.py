@@ -93,7 +93,7 @@ def find_matches(pattern: "DFPattern", block: ir.Block) -> list[Match]:
     They are looked for from the block's end on: a match that ends later takes its operations before one that ends earlier, and comes first
     in the list, so that each may be rewritten while those behind it in the list stay valid. An operation gives at most one match.
     """
-    names = pattern.root_operators()
+    names = pattern.root_operators
     taken: set[ir.Operation] = set()
     found: list[Match] = []
     for view in reversed(list(block.operations)):

@@ -3,8 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.pattern.match import Users
@@ -21,8 +20,7 @@ Subgoals = tuple[_Key, ...]
 """Patterns and the values that they must match, in the order in which they are tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Settled:
+class _Settled(NamedTuple):
     """The goal behind those of a pattern that is settled when it matches: `bound` and `choices` are how many there were before it."""
 
     key: _Key
@@ -30,8 +28,7 @@ class _Settled:
     choices: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(NamedTuple):
     """Alternatives not tried yet, and what to go back to for them: the goals behind them, and how many patterns were bound."""
 
     alternatives: Iterator[Subgoals]
@@ -58,6 +55,7 @@ class Search:
         self._settling = _settling(root)
         self._choices: list[_Choice] = []
         self._outcomes: dict[_Key | None, tuple[_Key, ...] | None] = {}
+        self._producers: dict[ir.Value, str | None] = {}
         self._alone: dict[_Key, bool] = {}
 
     def solve(self, root: "DFPattern", value: ir.Value) -> bool:
@@ -101,10 +99,25 @@ class Search:
             rest = (_Settled(key, len(bound), len(self._choices)), None, rest)
         bound[pattern] = value
         found = pattern.alternatives(value, self)
-        if key is None and isinstance(found, tuple) and len(found) < 2:
-            return _before(found[0], rest) if found else None
+        if isinstance(found, tuple):
+            found = [subgoals for subgoals in found if self._is_plausible(subgoals)]
+            if key is None and len(found) < 2:
+                return _before(found[0], rest) if found else None
         self._choices.append(_Choice(iter(found), rest, len(bound), key))
         return self._retry()
+
+    def _is_plausible(self, subgoals: Subgoals) -> bool:
+        """Whether the values are at least results of such operators as the patterns end in: most of what does not match stops here."""
+        for pattern, value in subgoals:
+            names = pattern.root_operators
+            if names is not None:
+                name = self._producers.get(value, "")
+                if name == "":
+                    name = value.owner.operation.name if isinstance(value, ir.OpResult) else None
+                    self._producers[value] = name
+                if name not in names:
+                    return False
+        return True
 
     def _retry(self) -> _Goals | None:
         """The goals of the next alternative of the last choice; where there is none, None, and the choice is dropped."""

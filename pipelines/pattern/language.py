@@ -156,6 +156,7 @@ def is_op(name: str) -> "CallPattern":
 
     Raises:
       RelayError: no such operator; or, when called, it never has that many operands.
+      TypeError: called with what is no pattern.
     """
     cls = OPS.get(ir_name(name))
     if cls is None:
@@ -179,6 +180,14 @@ def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DFPattern
 
 
 # ---- the patterns -----------------------------------------------------------------------------------------------------------------------
+
+
+def _patterns(given: tuple[DFPattern, ...]) -> tuple[DFPattern, ...]:
+    """The patterns given. Raises TypeError where these are others, numbers for example."""
+    for pattern in given:
+        if not isinstance(pattern, DFPattern):
+            raise TypeError(f"expected a pattern, found {pattern!r}")
+    return given
 
 
 class WildcardPattern(DFPattern):
@@ -228,7 +237,7 @@ class CallPattern(DFPattern):
     def __init__(self, operator: type[Op] | None, operands: tuple[DFPattern, ...] | None = None) -> None:
         self._operator = operator
         self._name = None if operator is None else operator.OPERATION_NAME
-        self._operands = operands
+        self._operands = operands and _patterns(operands)
 
     def __call__(self, *operands: DFPattern) -> "CallPattern":
         operator = self._operator
@@ -306,7 +315,7 @@ class AltPattern(DFPattern):
     """One of two patterns, the left one if both match. Called with operand patterns: either one, called with these."""
 
     def __init__(self, left: DFPattern, right: DFPattern) -> None:
-        self._choices = (left, right)
+        self._choices = _patterns((left, right))
 
     def __call__(self, *operands: DFPattern) -> "AltPattern":
         left, right = self._choices

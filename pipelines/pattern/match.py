@@ -81,10 +81,14 @@ def _in_program_order(operations: list[ir.Operation], root: ir.Value) -> list[ir
     while len(ordered) < len(operations):
         block = at.operation.block  # type: ignore[union-attr]
         here = [operation for operation in operations if operation.block == block]
-        here.sort(key=functools.cmp_to_key(lambda a, b: -1 if a.is_before_in_block(b) else 1))
+        here.sort(key=functools.cmp_to_key(_compare))
         ordered = here + ordered
         at = block.owner
     return ordered
+
+
+def _compare(a: ir.Operation, b: ir.Operation) -> int:
+    return -1 if a.is_before_in_block(b) else 1
 
 
 def find_matches(pattern: "DFPattern", block: ir.Block) -> list[Match]:

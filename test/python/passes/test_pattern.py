@@ -85,6 +85,12 @@ def test_operands_are_given_once():
         is_op("nn.relu")(wildcard())(wildcard())
 
 
+@pytest.mark.parametrize("made_of", [lambda x: x + 1, lambda x: x | None, lambda x: is_op("nn.relu")("x"), lambda x: x.optional(print)])
+def test_what_is_no_pattern_is_an_error(made_of):
+    with pytest.raises(TypeError, match="expected a pattern, found"):
+        made_of(wildcard())
+
+
 def test_arguments_and_constants():
     one = Const(np.ones((2, 3), np.float32))
     large = Const(np.ones((2, 1024, 3), np.float32))  # stands in the parameter table

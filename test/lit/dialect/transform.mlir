@@ -65,13 +65,13 @@ func.func @main(%x: tensor<8x7xf32>) {
 // -----
 
 // CHECK-LABEL: func.func @main
+// CHECK-NEXT: %{{.*}} = tensor.concat dim(1) {{.*}} -> tensor<2x8xf32>
 // CHECK-NEXT: %{{.*}} = tensor.concat dim(1) {{.*}} -> tensor<2x?xf32>
-// CHECK-NEXT: %{{.*}} = tensor.concat dim(1) {{.*}} -> tensor<2x?xf32>
-// CHECK-NEXT: %{{.*}} = "relay.stack"{{.*}} -> tensor<2x3x2xf32>
+// CHECK-NEXT: %{{.*}} = "relay.stack"{{.*}} -> tensor<2x?x2xf32>
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<?x5xf32>, %z: tensor<2x?xf32>) {
-  %0 = tensor.concat dim(1) %x, %z : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<2x?xf32>
+  %0 = tensor.concat dim(1) %x, %y : (tensor<2x3xf32>, tensor<?x5xf32>) -> tensor<2x8xf32>
   %1 = tensor.concat dim(1) %x, %z : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<2x?xf32>
-  %2 = "relay.stack"(%x, %z) {axis = -1} : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<?x?x?xf32>
+  %2 = "relay.stack"(%z, %z) {axis = -1} : (tensor<2x?xf32>, tensor<2x?xf32>) -> tensor<?x?x?xf32>
   return
 }
 

@@ -18,7 +18,7 @@ from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, W
 from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
 from relayc.pipelines.passes import functions
 from relayc.pipelines.te import core
-from relayc.pipelines.te.kernel import Kernels, record_types, te_type
+from relayc.pipelines.te.kernel import Kernels, is_literal, record_types, te_type
 
 VIEWS = frozenset({"reshape"})
 """Operators that are views of their first operand in memory and need no kernel."""
@@ -177,6 +177,8 @@ class _Program:
             raise RelayError(f"{where}: expected constants, fusion groups, reshapes, calls, branches and loops (run fuse-ops first)")
 
     def _constant(self, op: Constant) -> None:
+        if is_literal(op.result) and all(isinstance(use.owner.operation.parent.opview, Fused) for use in op.result.uses):
+            return  # it is in the code of the kernels that use it
         key = op.key if op.key is not None else self.out.add_param(te_array(dense_array(op.attributes["value"])))
         type_ = TensorType.of(op.result)
         made = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=te_dtype(type_.dtype))

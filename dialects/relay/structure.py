@@ -1,7 +1,5 @@
 """Structure of a program: constants, tuples, calls, branches and fusion groups."""
 
-from collections.abc import Sequence
-
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, TensorType, Variadic, View, check
 
@@ -44,11 +42,17 @@ class Tuple(Op, name="tuple"):
 
 
 class TupleGetItem(Op, name="tuple_get_item"):
-    """Field `index` of the values given (Relay's TupleGetItem)."""
+    """Field `index` of a builtin tuple, such as a fusion group of several results gives, or of the values given (Relay's TupleGetItem)."""
 
     fields: Variadic
     index: int
     pattern = Pattern.INJECTIVE
+
+    def inferred_types(self) -> list[TensorType]:
+        types = [v.type for v in self.operation.operands]
+        if len(types) == 1 and isinstance(types[0], ir.TupleType):
+            types = [types[0].get_type(i) for i in range(types[0].num_types)]
+        return type(self).result_types([TensorType.from_mlir(t) for t in types], self.attrs())
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -79,27 +83,25 @@ class _RegionOp(Op):
 class Fused(_RegionOp, name="fused"):
     """A fusion group (Relay's function with Primitive=1): the region's operations become one kernel.
 
-    The block has an argument for each operand; build it with `Fused.create`.
+    The region uses values from around it as they are; it yields one value, which is the group's result. Where the operator in it has several
+    results, that is a builtin tuple, made of them by `builtin.unrealized_conversion_cast` and taken apart by `relay.tuple_get_item`.
     """
 
-    args: Variadic
     region_names = ("body",)
 
-    @staticmethod
-    def create(operands: Sequence[ir.Value], results: Sequence[ir.Type], loc: ir.Location | None = None) -> "Fused":
-        """An empty group at the ambient insertion point: fill its block (`body.blocks[0]`, an argument per operand), end it in a Yield."""
-        operation = ir.Operation.create("relay.fused", list(results), list(operands), regions=1, loc=loc)
-        operation.regions[0].blocks.append(*[v.type for v in operands])
-        return operation.opview
-
     def verify_invariants(self) -> bool:
-        block = self.operation.regions[0].blocks[0]
-        for i, (argument, operand) in enumerate(zip(block.arguments, self.operation.operands, strict=False)):
-            if argument.type != operand.type:
-                raise RelayError(f"relay.fused at {self.source()}: argument {i}: expected {operand.type}, found {argument.type}")
-        if len(block.arguments) != len(self.operation.operands):
-            found = f"{len(block.arguments)} block argument(s) for {len(self.operation.operands)} operand(s)"
-            raise RelayError(f"relay.fused at {self.source()}: expected an argument for each operand, found {found}")
+        try:
+            block = self.operation.regions[0].blocks[0]
+            check(len(self.operation.operands) == 0, "operands", "none", len(self.operation.operands))
+            check(len(block.arguments) == 0, "block arguments", "none", len(block.arguments))
+            yielded = [v.type for v in _terminator(self.operation, 0).operands]
+            found = [r.type for r in self.operation.results]
+            check(len(yielded) == 1, "values yielded", 1, len(yielded))
+            if isinstance(yielded[0], ir.TupleType) or len(found) != 1:
+                check(found == yielded, "result type", yielded[0], ", ".join(map(str, found)))
+                return True
+        except (RelayError, IndexError) as e:
+            raise RelayError(f"relay.fused at {self.source()}: {e}") from None
         return super().verify_invariants()
 
 

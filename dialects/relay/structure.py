@@ -83,8 +83,9 @@ class _RegionOp(Op):
 class Fused(_RegionOp, name="fused"):
     """A fusion group (Relay's function with Primitive=1): the region's operations become one kernel.
 
-    The region uses values from around it as they are; it yields one value, which is the group's result. Where the operator in it has several
-    results, that is a builtin tuple, made of them by `builtin.unrealized_conversion_cast` and taken apart by `relay.tuple_get_item`.
+    The region uses values from around it as they are; it yields one value, which is the group's result. Where the operator in it has
+    several results, that is a builtin tuple, made of them by `builtin.unrealized_conversion_cast` and taken apart by
+    `relay.tuple_get_item`.
     """
 
     region_names = ("body",)
@@ -141,6 +142,9 @@ class Yield(Op, name="yield"):
 
     values: Variadic
     pure = False
+
+    def inferred_types(self) -> list[TensorType]:
+        return []
 
     @staticmethod
     def infer(op: View) -> list[TensorType]:

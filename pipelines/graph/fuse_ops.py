@@ -10,7 +10,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import If
 from relayc.pipelines.graph.fusion.groups import VIEWS, graph_groups
 from relayc.pipelines.graph.fusion.merge import wrap
-from relayc.pipelines.graph.fusion.sweep import enabled_rules, sweep
+from relayc.pipelines.graph.fusion.sweep import Sweep, enabled_rules
 from relayc.pipelines.passes import PassContext, function_pass
 
 __all__ = ["VIEWS", "fuse_ops"]
@@ -22,7 +22,7 @@ def fuse_ops(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     rules = enabled_rules(ctx)
     for block in _blocks(func):
         for together in rules.sweeps:
-            sweep(block, together, rules)
+            Sweep(block, together, rules).run()
         for group in graph_groups(block):
             if not group.is_fused:
                 wrap(group.op)

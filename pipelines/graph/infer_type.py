@@ -19,13 +19,14 @@ def _merge(inferred: TensorType, found: TensorType, op: Op) -> TensorType:
 def _infer_block(block: ir.Block) -> None:
     for op in block.operations:
         operation = op.operation
-        if isinstance(op, Fused):
-            for argument, operand in zip(operation.regions[0].blocks[0].arguments, operation.operands, strict=True):
-                argument.set_type(operand.type)
         for region in operation.regions:
             for inner in region.blocks:
                 _infer_block(inner)
         if not isinstance(op, Op):
+            continue
+        if isinstance(op, Fused):
+            body = operation.regions[0].blocks[0].operations
+            operation.results[0].set_type(body[len(body) - 1].operation.operands[0].type)
             continue
         try:
             inferred = op.inferred_types()

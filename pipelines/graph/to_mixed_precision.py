@@ -14,7 +14,7 @@ them is converted by a kernel of its own.
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import build
@@ -53,7 +53,7 @@ _ELEMENTWISE += ["abs", "negative", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "
 _ELEMENTWISE += ["nn_upsampling", "nn_upsampling3d"]
 FOLLOW = EXACT | frozenset(f"relay.{name}" for name in _ELEMENTWISE)
 
-_TRANSPARENT = frozenset(["relay.constant", "relay.yield"])
+_TRANSPARENT = frozenset(["relay.constant", "relay.yield", "builtin.unrealized_conversion_cast"])
 """Operations inside groups that say nothing of them."""
 
 NARROW, WIDE = "bfloat16", "float32"
@@ -76,6 +76,23 @@ def _body(group: ir.OpView) -> ir.Block:
     return group.operation.regions[0].blocks[0]
 
 
+def _captured(group: ir.OpView) -> list[ir.Value]:
+    """The values that a group uses from around it, in the order of first use."""
+    body = [op.operation for op in _body(group).operations]
+    inside = {result for operation in body for result in operation.results}
+    return list(dict.fromkeys(v for operation in body for v in operation.operands if v not in inside))
+
+
+def _uses_in(group: ir.OpView, value: ir.Value) -> list[ir.OpOperand]:
+    """The uses of a value in a group."""
+    return [use for use in value.uses if use.owner.operation.parent == group.operation]
+
+
+def _results(group: ir.OpView) -> list[ir.Value]:
+    """The tensors that a group gives: its result, or none where that is a tuple, which is stored as it is."""
+    return [r for r in group.operation.results if not isinstance(r.type, ir.TupleType)]
+
+
 def _names(group: ir.OpView) -> set[str]:
     return {op.operation.name for op in _body(group).operations} - _TRANSPARENT
 
@@ -90,12 +107,6 @@ def _factors(operation: ir.Operation) -> list[ir.Value]:
     return list(operation.operands)[: FACTORS.get(operation.name, 2)]
 
 
-def _multiplies(group: ir.OpView, position: int) -> bool:
-    """Whether a group that is not converted yet has a product that multiplies its argument."""
-    argument = _body(group).arguments[position]
-    return any(_is_product(use.owner) and argument in _factors(use.owner.operation) for use in argument.uses)
-
-
 class _Precision:
     """The decision for one block of groups, and its rewriting, group by group in program order."""
 
@@ -104,9 +115,16 @@ class _Precision:
         self.readers: dict[ir.Value, set[Reader]] = {}
         self.narrow: dict[ir.Value, ir.Value] = {}
         """In bf16, values that are stored as f32: constants converted here, and the results of kernels that convert."""
+        self.stored: set[ir.Value] = set()
+        """Values that have become bf16."""
+        self.products: set[ir.Value] = set()
+        """Results of the ALWAYS operators on f32."""
 
     def run(self) -> None:
         program = list(self.block.operations)
+        for group in program:
+            if isinstance(group, Fused):
+                self.products |= {op.operation.results[0] for op in _body(group).operations if _is_product(op)}
         for op in reversed(program):
             self.readers |= {result: self._read_by(result) for result in op.operation.results}
         for op in program:
@@ -115,6 +133,8 @@ class _Precision:
             elif op.operation.name in VIEWS:
                 source, result = op.operation.operands[0], op.operation.results[0]
                 result.set_type(TensorType.of(result).with_dtype(_dtype(source)).to_mlir())
+                if source in self.stored:
+                    self.stored.add(result)
 
     # ---- how a tensor is stored
 
@@ -122,21 +142,32 @@ class _Precision:
         """Who reads a value, be it through views and groups of EXACT operators; the groups behind it are not converted yet."""
         found = set()
         for use in value.uses:
-            owner = use.owner
-            if owner.operation.block != self.block or not (isinstance(owner, Fused) or owner.operation.name in VIEWS):
-                found.add(Reader.RESULT)
-            elif owner.operation.name in VIEWS:
-                found |= self.readers[owner.operation.results[0]]
+            operation = use.owner.operation
+            if operation.block != self.block:
+                group = operation.parent.opview if operation.parent is not None else None
+                inside = isinstance(group, Fused) and group.operation.block == self.block
+                found |= self._group_reads(group, value) if inside else {Reader.RESULT}
+            elif operation.name in VIEWS:
+                found |= self.readers[operation.results[0]]
             else:
-                found |= self._group_reads(owner, use.operand_number)
+                found.add(Reader.RESULT)
         return found
 
-    def _group_reads(self, group: Fused, position: int) -> set[Reader]:
+    def _multiplies(self, group: ir.OpView, value: ir.Value) -> bool:
+        """Whether a group has a product that multiplies a value from around it."""
+        users = [use.owner.operation for use in _uses_in(group, value)]
+        return any(self._is_product(user) and value in _factors(user) for user in users)
+
+    def _is_product(self, operation: ir.Operation) -> bool:
+        return any(result in self.products for result in operation.results)
+
+    def _group_reads(self, group: Fused, value: ir.Value) -> set[Reader]:
         names = _names(group)
-        if _multiplies(group, position):
+        if self._multiplies(group, value):
             return {Reader.PRODUCT}
         if names <= EXACT:
-            behind = set().union(*(self.readers[r] for r in group.operation.results))
+            results = _results(group)
+            behind = set().union(*(self.readers[r] for r in results)) if results else {Reader.STRICT}
             return {Reader.STRICT if reader == Reader.RESULT else reader for reader in behind}
         is_tolerant = names <= ALWAYS | FOLLOW | AVERAGES and names.isdisjoint(FACTORS)
         return {Reader.TOLERANT if is_tolerant else Reader.STRICT}
@@ -150,7 +181,7 @@ class _Precision:
     def _is_made_of_narrow(self, group: Fused, names: set[str]) -> bool:
         if names & ALWAYS:
             return names <= ALWAYS | FOLLOW
-        operands = [v for v in group.operation.operands if not isinstance(v.owner, Constant)]
+        operands = [v for v in _captured(group) if not isinstance(v.owner, Constant)]
         largest = max((TensorType.of(v).num_elements for v in operands), default=0)
         sources = [v for v in operands if TensorType.of(v).num_elements == largest]
         return names <= FOLLOW and bool(sources) and all(_dtype(v) == NARROW for v in sources)
@@ -160,21 +191,21 @@ class _Precision:
     def _convert(self, group: Fused) -> None:
         operation, names = group.operation, _names(group)
         block = _body(group)
-        products = {op.operation for op in block.operations if _is_product(op)}
         with group.location:
-            for position, argument in enumerate(block.arguments):
-                if _dtype(argument) == WIDE and _multiplies(group, position):
+            for value in _captured(group):
+                if _dtype(value) == WIDE and self._multiplies(group, value):
                     with ir.InsertionPoint(operation):
-                        operation.operands[position] = self._narrowed(operation.operands[position])
-            narrow = {a for a, v in zip(block.arguments, operation.operands, strict=True) if _dtype(a) == WIDE and _dtype(v) == NARROW}
+                        narrow = self._narrowed(value)
+                    for use in _uses_in(group, value):
+                        use.owner.operation.operands[use.operand_number] = narrow
             made_of_narrow = self._is_made_of_narrow(group, names)
-            stored = [_dtype(r) == WIDE and self._is_stored_narrow(r, made_of_narrow, names <= EXACT) for r in operation.results]
-            for argument, value in zip(block.arguments, operation.operands, strict=True):
-                argument.set_type(value.type)
-            if names <= EXACT and all(stored):
-                self._narrow_body(block)
+            results = _results(group)
+            stored = [_dtype(r) == WIDE and self._is_stored_narrow(r, made_of_narrow, names <= EXACT) for r in results]
+            if names <= EXACT and results and all(stored):
+                self._narrow_body(group)
             else:
-                _widen_body(block, narrow, products)
+                narrow_values = {v for v in _captured(group) if v in self.stored}
+                _widen_body(block, narrow_values, self._is_product)
             self._convert_results(operation, stored)
 
     def _narrowed(self, value: ir.Value) -> ir.Value:
@@ -189,25 +220,23 @@ class _Precision:
                     self.narrow[value] = self.mod.constant(array.astype(numpy_dtype(NARROW)), f"{key}.bf16")
             else:
                 type_ = TensorType.of(value).with_dtype(NARROW)
-                group = Fused.create([value], [type_.to_mlir()])
-                with ir.InsertionPoint(_body(group)):
-                    Yield(build("cast", _body(group).arguments[0], dtype=NARROW))
-                self.narrow[value] = group.operation.results[0]
+                group = ir.Operation.create(Fused.OPERATION_NAME, [type_.to_mlir()], regions=1)
+                with ir.InsertionPoint(group.regions[0].blocks.append()):
+                    Yield(build("cast", value, dtype=NARROW))
+                self.narrow[value] = group.results[0]
+            self.stored.add(self.narrow[value])
         return self.narrow[value]
 
-    def _narrow_body(self, block: ir.Block) -> None:
+    def _narrow_body(self, group: Fused) -> None:
         """Makes a group of EXACT operators work on bf16."""
         casts = _Casts()
-        for op in list(block.operations):
+        for op in list(_body(group).operations)[:-1]:
             operation = op.operation
-            if isinstance(op, Constant) and _dtype(op.result) == WIDE:
-                with ir.InsertionPoint(operation):
-                    array = self.mod.value_of(op.result)
-                    op.result.replace_all_uses_with(self.mod.constant(array.astype(numpy_dtype(NARROW))))
-                operation.erase()
-                continue
             for position, value in enumerate(operation.operands):
-                if _dtype(value) == WIDE:
+                if _dtype(value) == WIDE and isinstance(value.owner, Constant):
+                    with ir.InsertionPoint(group.operation):
+                        operation.operands[position] = self._narrowed(value)
+                elif _dtype(value) == WIDE:
                     operation.operands[position] = casts.get(value, NARROW, operation)
             for result, type_ in zip(operation.results, op.inferred_types(), strict=True):
                 result.set_type(type_.to_mlir())
@@ -217,13 +246,14 @@ class _Precision:
         block = operation.regions[0].blocks[0]
         terminator = block.operations[len(block.operations) - 1].operation
         casts = _Casts()
-        for position, (result, narrow) in enumerate(zip(operation.results, stored, strict=True)):
+        for position, (result, narrow) in enumerate(zip(operation.results, stored, strict=False)):  # a tuple is stored as it is
             if narrow:
                 value = terminator.operands[position]
                 if _dtype(value) == WIDE:
                     is_widened = value.owner.operation.name == "relay.cast" and _dtype(value.owner.data) == NARROW
                     terminator.operands[position] = value.owner.data if is_widened else casts.get(value, NARROW, terminator)
                 result.set_type(terminator.operands[position].type)
+                self.stored.add(result)
 
 
 class _Casts:
@@ -239,12 +269,12 @@ class _Casts:
         return self.found[value, dtype]
 
 
-def _widen_body(block: ir.Block, narrow: set[ir.Value], products: set[ir.Operation]) -> None:
-    """Makes a group work on f32 but for the operands of its products; `narrow` are the arguments that have become bf16."""
+def _widen_body(block: ir.Block, narrow: set[ir.Value], is_product: Callable[[ir.Operation], bool]) -> None:
+    """Makes a group work on f32 but for the operands of its products; `narrow` are the values from around it that have become bf16."""
     casts = _Casts()
     for op in list(block.operations):
         operation = op.operation
-        factors = len(_factors(operation)) if operation in products else 0
+        factors = len(_factors(operation)) if is_product(operation) else 0
         for position, value in enumerate(operation.operands):
             if position < factors:
                 if _dtype(value) == WIDE:

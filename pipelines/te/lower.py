@@ -7,14 +7,15 @@ lets a schedule ask for it in another layout.
 """
 
 import hashlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import IRModule, dense_array
-from relayc.dialects.relay.structure import Constant, Fused
+from relayc.dialects.relay.structure import Constant, Fused, TupleGetItem, Yield
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import core, scalar
 
@@ -50,6 +51,7 @@ class _ModuleLowering:
         self.kernels: dict[bytes, str] = {}
         self.names: dict[str, int] = {}
         self.values: dict[ir.Value, ir.Value] = {}
+        self.tuples: dict[ir.Value, list[ir.Value]] = {}
         self.params: set[ir.Value] = set()
 
     def run(self) -> IRModule:
@@ -76,6 +78,8 @@ class _ModuleLowering:
             self.constant(op)
         elif isinstance(op, Fused):
             self.fused(op)
+        elif isinstance(op, TupleGetItem) and op.operation.operands[0] in self.tuples:
+            self.values[op.result] = self.tuples[op.operation.operands[0]][op.index]
         elif isinstance(op, Op) and type(op)._op_name in VIEWS:
             result = op.operation.results[0]
             self.values[result] = core.reshape(self.values[op.operation.operands[0]], core.te_type(TensorType.of(result)).shape)
@@ -88,6 +92,8 @@ class _ModuleLowering:
             raise RelayError(f"{where}: expected constants, fusion groups and reshapes in main (run fuse-ops first)")
 
     def constant(self, op: Constant) -> None:
+        if self.is_literal(op.result) and all(use.owner.operation.block != op.operation.block for use in op.result.uses):
+            return
         key = op.key if op.key is not None else self.out.add_param(te_array(dense_array(op.attributes["value"])))
         type_ = TensorType.of(op.result)
         made = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=te_dtype(type_.dtype))
@@ -118,16 +124,31 @@ class _ModuleLowering:
             self.kernels[key] = ir.StringAttr(function.attributes["sym_name"]).value
         return func.CallOp([te_value.type], ir.FlatSymbolRefAttr.get(self.kernels[key]), [te_value]).results[0]
 
+    def is_literal(self, value: ir.Value) -> bool:
+        """Whether a value is a constant of one element, which kernels have as a literal."""
+        type_ = TensorType.of(value)
+        return type_.is_static and type_.num_elements == 1 and self.source.value_of(value) is not None
+
     def fused(self, op: Fused) -> None:
-        operands = list(op.operation.operands)
+        if "compiler" in op.operation.attributes:
+            name = ir.StringAttr(op.operation.attributes["compiler"]).value
+            raise RelayError(f"relay.fused at {op.source()}: expected a group for relayc's own code generator, found one for {name!r}")
+        body = list(op.operation.regions[0].blocks[0].operations)
+        inside = {r for o in body for r in o.operation.results}
+        used = dict.fromkeys(v for o in body for v in o.operation.operands if v not in inside)
+        literals = {v: self.source.value_of(v) for v in used if self.is_literal(v)}
+        operands = [v for v in used if v not in literals]
+        results = _results(body)
         flags = tuple(v in self.params for v in operands)
-        digest = hashlib.sha256((str(op.operation.regions[0].blocks[0]) + repr(flags)).encode()).digest()
+        digest = hashlib.sha256(_text(body, operands, literals, flags).encode()).digest()
         name = self.kernels.get(digest)
         if name is None:
-            name = self.kernels[digest] = self.kernel(op, flags)
-        results = [core.te_type(TensorType.of(r)) for r in op.operation.results]
-        call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), [self.values[v] for v in operands])
-        self.values.update(zip(op.operation.results, call.results, strict=True))
+            name = self.kernels[digest] = self.kernel(op, body, operands, literals, results, flags)
+        types = [core.te_type(TensorType.of(r)) for r in results]
+        call = func.CallOp(types, ir.FlatSymbolRefAttr.get(name), [self.values[v] for v in operands])
+        self.values[op.operation.results[0]] = call.results[0]
+        if isinstance(op.operation.results[0].type, ir.TupleType):
+            self.tuples[op.operation.results[0]] = list(call.results)
 
     def function(
         self,
@@ -149,31 +170,42 @@ class _ModuleLowering:
         _record_types(function, inputs, outputs)
         return function
 
-    def kernel(self, op: Fused, param_flags: Sequence[bool]) -> str:
+    def kernel(
+        self,
+        op: Fused,
+        body: Sequence[ir.OpView],
+        operands: Sequence[ir.Value],
+        literals: Mapping[ir.Value, np.ndarray],
+        results: Sequence[ir.Value],
+        param_flags: Sequence[bool],
+    ) -> str:
         """Emits the kernel function of a fusion group and gives its name."""
-        block = op.operation.regions[0].blocks[0]
-        members = [o for o in block.operations if isinstance(o, Op) and not isinstance(o, Constant)][:-1]
-        for a in (*block.arguments, *op.operation.results):
-            _te_type(a, f"kernel of {op.source()}")
+        members = [o for o in body if isinstance(o, Op) and not isinstance(o, (Constant, Yield))]
+        for v in (*operands, *results):
+            _te_type(v, f"kernel of {op.source()}")
         function = self.function(
             "_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in members)])[:80],
-            [TensorType.of(a) for a in block.arguments],
-            [TensorType.of(r) for r in op.operation.results],
+            [TensorType.of(v) for v in operands],
+            [TensorType.of(v) for v in results],
             param_flags,
             [o.relay_name or type(o)._op_name for o in members],
             [o.source().strip('"') for o in members],
         )
-        body = function.add_entry_block()
-        values = dict(zip(block.arguments, body.arguments, strict=True))
-        for member in block.operations:
-            with ir.InsertionPoint(body), member.operation.location:
+        entry = function.add_entry_block()
+        values = dict(zip(operands, entry.arguments, strict=True))
+        with ir.InsertionPoint(entry):
+            for value, array in literals.items():
+                with value.owner.location:
+                    values[value] = _literal(array)
+        for member in body:
+            with ir.InsertionPoint(entry), member.operation.location:
                 if isinstance(member, Constant):
-                    values[member.result] = _literal(member)
-                elif member.operation.name == "relay.yield":
-                    func.ReturnOp([values[v] for v in member.operation.operands])
-                else:
-                    results = core.lower(member, [values[v] for v in member.operation.operands])
-                    values.update(zip(member.operation.results, results, strict=False))
+                    values[member.result] = _literal(dense_array(member.attributes["value"]))
+                elif isinstance(member, Yield):
+                    func.ReturnOp([values[v] for v in results])
+                elif isinstance(member, Op):
+                    found = core.lower(member, [values[v] for v in member.operation.operands])
+                    values.update(zip(member.operation.results, found, strict=False))
         return ir.StringAttr(function.attributes["sym_name"]).value
 
     def unique(self, name: str) -> str:
@@ -206,10 +238,28 @@ def _strings(values) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([ir.StringAttr.get(v) for v in values])
 
 
-def _literal(op: Constant) -> ir.Value:
-    """A constant inside a fusion group: one element, a splat of which every use broadcasts."""
-    array = dense_array(op.attributes["value"])
+def _results(body: Sequence[ir.OpView]) -> list[ir.Value]:
+    """The tensors that a group gives: what it yields, or the fields of the tuple that it yields."""
+    value = body[-1].operation.operands[0]
+    return list(value.owner.operands) if isinstance(value.type, ir.TupleType) else [value]
+
+
+def _text(body: Sequence[ir.OpView], operands: Sequence[ir.Value], literals: Mapping[ir.Value, np.ndarray], flags: Sequence[bool]) -> str:
+    """What a kernel is made from, as text that equal groups share: values are numbered in the order of first use."""
+    number = itertools.count()
+    names = {v: str(next(number)) for v in operands}
+    names |= {v: f"{TensorType.of(v)} {array.tobytes()!r}" for v, array in literals.items()}
+    lines = [f"{names[v]}: {v.type} {flag}" for v, flag in zip(operands, flags, strict=True)]
+    for op in body:
+        operation = op.operation
+        used = ", ".join(names[v] for v in operation.operands)
+        names |= {r: str(next(number)) for r in operation.results}
+        attributes = sorted((name, str(operation.attributes[name])) for name in operation.attributes)
+        lines.append(f"{operation.name}({used}) {attributes} -> {[str(r.type) for r in operation.results]}")
+    return "\n".join(lines)
+
+
+def _literal(array: np.ndarray) -> ir.Value:
+    """A constant of one element that a fusion group uses: a splat of which every use broadcasts."""
     type_ = TensorType.of_array(array)
-    if array.size == 0 or (not (array == array.flat[0]).all() and array.size > 1):
-        raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
     return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])

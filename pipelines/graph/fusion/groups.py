@@ -4,7 +4,8 @@ A group is a `relay.fused`, or an operator that is in none yet: a group of one. 
 their types; nothing is kept beside the IR. A Group is a reading: valid until the group is changed.
 """
 
-from functools import cached_property
+from collections.abc import Callable
+from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import OPS, Op, Pattern
@@ -25,41 +26,48 @@ _OUTSIDE = (Constant, If, Yield, Call, Tuple, TupleGetItem)
 """Operations that are in no group: what holds programs together, and constants."""
 
 
+class _Lazy:
+    """Decorator: an attribute that is read once. As functools.cached_property, which before Python 3.12 takes a lock each time."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self.read, self.name, self.__doc__ = read, read.__name__, read.__doc__
+
+    def __get__(self, group: Any, _: type) -> Any:
+        if group is None:
+            return self
+        value = group.__dict__[self.name] = self.read(group)
+        return value
+
+
 class Group:
     """A relay.fused, or an operator outside of one.
 
     Attributes:
       op: the relay.fused or the operator.
       operation: the same as a plain operation.
+      is_fused: whether it is a relay.fused already.
+      result: what the group gives, as the rest of the program uses it; of several results of an operator in no relay.fused the first.
     """
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self.operation = op.operation
-
-    @property
-    def is_fused(self) -> bool:
-        """Whether this is a relay.fused already."""
-        return isinstance(self.op, Fused)
+        self.is_fused = isinstance(op, Fused)
+        self.result: ir.Value = self.operation.results[0]
 
     @property
     def block(self) -> ir.Block:
         """The block of a relay.fused."""
         return self.operation.regions[0].blocks[0]
 
-    @cached_property
+    @_Lazy
     def members(self) -> tuple[Op, ...]:
         """The operators in the group, in program order."""
         if not self.is_fused:
             return (self.op,)
         return tuple(op for op in self.block.operations if isinstance(op, Op) and not isinstance(op, (Constant, Yield)))
 
-    @cached_property
-    def result(self) -> ir.Value:
-        """What the group gives, as the rest of the program uses it; of several results of an operator in no relay.fused the first."""
-        return self.operation.results[0]
-
-    @cached_property
+    @_Lazy
     def yielded(self) -> ir.Value:
         """The value inside the group that is its result."""
         if not self.is_fused:
@@ -67,7 +75,7 @@ class Group:
         operations = self.block.operations
         return operations[len(operations) - 1].operation.operands[0]
 
-    @cached_property
+    @_Lazy
     def root(self) -> Op:
         """The member that gives the result."""
         if not self.is_fused:
@@ -75,7 +83,7 @@ class Group:
         owner = self.yielded.owner
         return owner if isinstance(owner, Op) else owner.operands[0].owner  # behind the cast that makes a tuple
 
-    @cached_property
+    @_Lazy
     def has_one_result(self) -> bool:
         """Whether the group gives one tensor, not several."""
         return len(self.operation.results) == 1 and not isinstance(self.result.type, ir.TupleType)
@@ -90,17 +98,17 @@ class Group:
         """Number of elements of the result; None where it is not known."""
         return num_elements(self.result)
 
-    @cached_property
+    @_Lazy
     def pattern(self) -> Pattern:
         """The most restrictive pattern of the members."""
         return max(member.pattern for member in self.members)
 
-    @cached_property
+    @_Lazy
     def anchor(self) -> Op | None:
         """The member around which the kernel is scheduled: a reduction, product, convolution, pooling or row operator."""
         return next((member for member in self.members if member.pattern in ANCHORS), None)
 
-    @cached_property
+    @_Lazy
     def prologue(self) -> frozenset[ir.Value]:
         """The results of the members that compute what the anchor reads."""
         found: set[ir.Value] = set()
@@ -113,19 +121,19 @@ class Group:
                     pending.append(owner.operation)
         return frozenset(found)
 
-    @cached_property
+    @_Lazy
     def captured(self) -> tuple[ir.Value, ...]:
         """The values from outside that the group reads, in the order of first use; without constants of one element, which are literals."""
         inside = {result for member in self.members for result in member.operation.results}
         used = dict.fromkeys(value for member in self.members for value in member.operation.operands)
         return tuple(value for value in used if value not in inside and not is_literal(value))
 
-    @cached_property
+    @_Lazy
     def max_operands(self) -> int:
         """At least as many as there are `captured`, found faster."""
         return sum(len(member.operation.operands) for member in self.members)
 
-    @cached_property
+    @_Lazy
     def users(self) -> tuple[ir.OpView, ...]:
         """The operations that use the result; a consumer's member among them, not its relay.fused."""
         return tuple(use.owner for use in self.result.uses)

@@ -37,10 +37,10 @@ def wrap(op: Op) -> Group:
     return Group(fused.opview)
 
 
-def _create(cls: type[Op], results: Sequence[ir.Type], operands: Sequence[ir.Value], loc: ir.Location, ip: ir.InsertionPoint) -> ir.Operation:
+def _create(cls: type[Op], types: Sequence[ir.Type], operands: Sequence[ir.Value], loc: ir.Location, ip: ir.InsertionPoint) -> ir.Operation:
     # Not through the constructor of the class, which runs type relations that say nothing new here.
-    regions = len(cls.region_names)
-    return ir.Operation.create(cls.OPERATION_NAME, list(results), list(operands), regions=regions, loc=loc, ip=ip).operation
+    found = ir.Operation.create(cls.OPERATION_NAME, types, operands, regions=len(cls.region_names), loc=loc, ip=ip)
+    return found.operation
 
 
 def merge(producer: Group, consumer: Group) -> Group:

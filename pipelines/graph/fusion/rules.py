@@ -19,7 +19,7 @@ from relayc.dialects.relay.base import OPS, Op, Pattern, normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.fusion.groups import ANCHORS, Group
-from relayc.pipelines.graph.fusion.shapes import num_elements, same_shape
+from relayc.pipelines.graph.fusion.shapes import has_equal_type, num_elements, same_shape
 from relayc.pipelines.instruments import PassInfo
 from relayc.pipelines.passes import config_option
 
@@ -112,7 +112,7 @@ def _constraint(name: str, required: bool) -> Callable[[Judgement], Judgement]:
     return register
 
 
-# ---- sweep 1: epilogues -------------------------------------------------------------------------------------------------------------------
+# ---- sweep 1: epilogues ------------------------------------------------------------------------------------------------------------------
 
 
 @_rule("elementwise-into-elementwise", "epilogue", ELEMENTWISE, ELEMENTWISE)
@@ -128,7 +128,7 @@ def epilogue(producer: Group, consumer: Group) -> bool:
     return same_shape(producer.result, consumer.result)
 
 
-# ---- sweep 2: what is left without an anchor ----------------------------------------------------------------------------------------------
+# ---- sweep 2: what is left without an anchor ---------------------------------------------------------------------------------------------
 
 
 @_rule("injective-into-injective", "producer", INJECTIVE, INJECTIVE)
@@ -179,7 +179,7 @@ def _gathers(producer: Group) -> bool:
     return any(member.gathers for member in producer.members)
 
 
-# ---- what keeps groups apart --------------------------------------------------------------------------------------------------------------
+# ---- what keeps groups apart -------------------------------------------------------------------------------------------------------------
 
 
 @_constraint("one-result", required=True)
@@ -232,5 +232,7 @@ def no_repeated_computation(producer: Group, consumer: Group) -> bool:
 
 
 def _is_no_larger(value: ir.Value, other: ir.Value) -> bool:
+    if has_equal_type(value, other):
+        return True
     size, limit = num_elements(value), num_elements(other)
     return same_shape(value, other) if size is None or limit is None else size <= limit

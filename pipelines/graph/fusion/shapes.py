@@ -27,6 +27,8 @@ Dim = int | tuple[ir.Value, int]
 
 def same_shape(a: ir.Value, b: ir.Value) -> bool:
     """Whether two tensors have one shape in every run."""
+    if has_equal_type(a, b):
+        return True
     first, second = TensorType.of(a), TensorType.of(b)
     if first.is_static or second.is_static:
         return first.shape == second.shape
@@ -34,6 +36,12 @@ def same_shape(a: ir.Value, b: ir.Value) -> bool:
         return False
     proof = _Proof()
     return all(proof.dim(a, axis) == proof.dim(b, axis) for axis in range(first.rank))
+
+
+def has_equal_type(a: ir.Value, b: ir.Value) -> bool:
+    """Whether two values have one type that knows all its dimensions: the cheap test before any other."""
+    type_ = a.type
+    return type_ == b.type and type_.has_static_shape
 
 
 def num_elements(value: ir.Value) -> int | None:

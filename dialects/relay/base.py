@@ -228,6 +228,7 @@ class Op(RelayDialect.Operation):
         pieces: concatenate, pad).
       fuse_prologue: True where elementwise producers of the first operand may be fused in although the operator is not injective (it
         reads its data row by row: softmax, layer_norm).
+      commutative: True where the two operands may change places (default False).
       gathers: True where the operator reads its data at computed indices (take, resize), so that reading it twice is no bargain.
     """
 
@@ -237,6 +238,7 @@ class Op(RelayDialect.Operation):
     region_names = ()
     root_only = False
     fuse_prologue = False
+    commutative = False
     gathers = False
     operand_names = ()
     variadic = False

@@ -7,13 +7,22 @@
         return op.data, ...
 
 A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own),
-and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn. MLIR's own greedy
-driver is not used: it does not see that relay operations without uses are dead, and visits what a rule builds a whole sweep later.
+and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn.
+
+    @RULES.match(is_op("log")(is_op("nn.softmax")(data)))
+    def log_softmax(match, rw):
+        return build("nn.log_softmax", match[data], ...)
+
+is a rule that is given what a pattern of relayc.pipelines.pattern has matched instead of the operation that the match ends in.
+
+MLIR's own greedy driver is not used: it does not see that relay operations without uses are dead, and visits what a rule builds a whole
+sweep later.
 """
 
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +32,9 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.passes import functions
+
+if TYPE_CHECKING:
+    from relayc.pipelines.pattern.language import DFPattern
 
 Found = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
@@ -276,6 +288,30 @@ class Rules:
         def register(rule: Rule) -> Rule:
             for operator in operators:
                 self.table.setdefault(f"relay.{operator}", []).append(rule)
+            return rule
+
+        return register
+
+    def match(self, pattern: "DFPattern") -> Callable[[Rule], Rule]:
+        """Decorator: registers a rule (match, rewriter) -> values for the operations that a match of the pattern may end in.
+
+        Raises:
+          ValueError: the pattern may end in any value.
+        """
+        operators = pattern.root_operators
+        if operators is None:
+            raise ValueError(f"{self.name}: expected a pattern that ends in an operator, found one that any value may match")
+
+        def register(rule: Rule) -> Rule:
+            def apply(op: Op, rw: Rewriter) -> Found:
+                for result in op.operation.results:
+                    match = pattern.match(result, rw.users)
+                    if match is not None:
+                        return rule(match, rw)
+                return None
+
+            for operator in sorted(operators):
+                self.table.setdefault(operator, []).append(apply)
             return rule
 
         return register

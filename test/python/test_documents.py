@@ -1,4 +1,4 @@
-"""README.md and CONTRIBUTING.md: the programs in them run, the files they name exist, the table is that of the code."""
+"""README.md, CONTRIBUTING.md and docs/: the programs in them run, the files they name exist, the table is that of the code."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from relayc.tools import operators, strategies
 from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/patterns.md")
 BEGIN, END = marks("operators")
 
 PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]

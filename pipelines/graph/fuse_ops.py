@@ -1,8 +1,8 @@
 """FuseOps: gathers operators into `relay.fused` groups, each of which becomes one kernel.
 
 After it a function holds only constants, groups, views (`relay.reshape`, which moves no data) and its return. Groups are rewritten in the
-IR: a producer is merged into the group that uses its result where a rule of graph/fusion/rules.py says so. What the passes read of a group
-(graph/fusion/groups.py), they read from its operations.
+IR: a producer is merged into the group that uses its result where a rule of graph/fusion/rules.py, or one from outside
+(`relayc.fusion_rule`), says so. Groups that are there already take part as they are.
 """
 
 from relayc.dialects.mlir import ir
@@ -19,10 +19,12 @@ __all__ = ["VIEWS", "fuse_ops"]
 @function_pass(opt_level=0, name="FuseOps")
 def fuse_ops(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Gathers operators into relay.fused groups; below opt_level 1 every operator is a group of its own."""
-    rules = enabled_rules(ctx)
+    enabled = enabled_rules(ctx)
     for block in _blocks(func):
-        for together in rules.sweeps:
-            Sweep(block, together, rules).run()
+        for composite in enabled.composites:
+            composite.gather(block)
+        for rules in enabled.sweeps:
+            Sweep(block, rules, enabled).run()
         for group in graph_groups(block):
             if not group.is_fused:
                 wrap(group.op)

@@ -10,8 +10,7 @@ A rule sees two groups and says yes or no. What it says is asked only where no c
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -25,7 +24,7 @@ from relayc.pipelines.passes import config_option
 
 config_option("relay.FuseOps.max_depth", int, 256, "largest number of operators in a fusion group")
 config_option("relay.FuseOps.max_operands", int, 48, "largest number of operands that a fusion group may reach by growing")
-config_option("relay.FuseOps.disabled_rules", list, [], "names of the fusion rules and constraints that are turned off")
+config_option("relay.FuseOps.disabled_rules", list, [], "names of fusion rules and constraints to turn off")
 
 Judgement = Callable[[Group, Group], bool]
 """What a rule or constraint says of a producer and the consumer of its result."""
@@ -62,11 +61,11 @@ class Rule:
     consumers: frozenset[Pattern] = ANY
     extend: bool = False
     outside: bool = False
+    info: PassInfo = field(init=False, compare=False)
 
-    @cached_property
-    def info(self) -> PassInfo:
-        """What a PassContext switches it by: a pass of the name `FuseOps.NAME`."""
-        return PassInfo(f"FuseOps.{self.name}", self.opt_level)
+    def __post_init__(self) -> None:
+        # What a PassContext switches it by: a pass of the name FuseOps.NAME.
+        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", self.opt_level))
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,10 @@ class Constraint:
     name: str
     allows: Judgement
     required: bool
+    info: PassInfo = field(init=False, compare=False)
 
-    @cached_property
-    def info(self) -> PassInfo:
-        """What a PassContext switches it by."""
-        return PassInfo(f"FuseOps.{self.name}", 0)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", 0))
 
 
 RULES: list[Rule] = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Pattern
+from relayc.pipelines.graph.fusion.composites import COMPOSITES, CompositeRule
 from relayc.pipelines.graph.fusion.groups import Group, belongs_in_group
 from relayc.pipelines.graph.fusion.merge import merge
 from relayc.pipelines.graph.fusion.rules import CONSTRAINTS, RULES, Constraint, Rule
@@ -16,11 +17,13 @@ class Enabled:
     """What a PassContext lets FuseOps do.
 
     Attributes:
-      sweeps: the rules of each sweep, in order.
+      composites: the rules that gather what matches a pattern, in order.
+      sweeps: the other rules, by sweep, in order.
       constraints: what every merge has to meet.
       max_depth, max_operands: limits of a group's operators and operands.
     """
 
+    composites: tuple[CompositeRule, ...]
     sweeps: tuple[tuple[Rule, ...], ...]
     constraints: tuple[Constraint, ...]
     max_depth: int
@@ -34,16 +37,23 @@ def enabled_rules(ctx: PassContext) -> Enabled:
     """
     off = set(ctx.get("relay.FuseOps.disabled_rules"))
     named = {flag.partition(".")[2] for flag in ctx.disabled_pass | ctx.required_pass if flag.startswith("fuse-ops.")}
-    known = {rule.name for rule in RULES} | {constraint.name for constraint in CONSTRAINTS if not constraint.required}
-    unknown = sorted((off | named) - known)
+    optional = [constraint for constraint in CONSTRAINTS if not constraint.required]
+    known = [rule.name for rule in (*COMPOSITES, *RULES, *optional)]
+    unknown = sorted(map(str, (off | named) - set(known)))
     if unknown:
         always = ", ".join(constraint.name for constraint in CONSTRAINTS if constraint.required)
-        expected = f"expected rules out of {', '.join(sorted(known))} ({always} cannot be turned off)"
-        raise ValueError(f"FuseOps: {expected}, found {', '.join(unknown)}")
-    rules = [rule for rule in RULES if rule.name not in off and ctx.enabled(rule.info)]
-    constraints = tuple(c for c in CONSTRAINTS if c.required or (c.name not in off and ctx.enabled(c.info)))
-    sweeps = tuple(tuple(together) for _, together in itertools.groupby(rules, key=lambda rule: rule.sweep))
-    return Enabled(sweeps, constraints, ctx.get("relay.FuseOps.max_depth"), ctx.get("relay.FuseOps.max_operands"))
+        raise ValueError(f"FuseOps: expected rules out of {', '.join(known)} ({always} always hold), found {', '.join(unknown)}")
+
+    def is_on(rule: Rule | Constraint | CompositeRule) -> bool:
+        return rule.name not in off and ctx.enabled(rule.info)
+
+    return Enabled(
+        composites=tuple(filter(is_on, COMPOSITES)),
+        sweeps=tuple(tuple(together) for _, together in itertools.groupby(filter(is_on, RULES), key=lambda rule: rule.sweep)),
+        constraints=tuple(c for c in CONSTRAINTS if c.required or is_on(c)),
+        max_depth=ctx.get("relay.FuseOps.max_depth"),
+        max_operands=ctx.get("relay.FuseOps.max_operands"),
+    )
 
 
 class Sweep:

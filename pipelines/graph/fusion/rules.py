@@ -135,16 +135,13 @@ def injective_into_injective(producer: Group, consumer: Group) -> bool:
     return True
 
 
-@_rule("injective-into-reduction", "producer", INJECTIVE, ANCHORS)
+@_rule("injective-into-reduction", "producer", INJECTIVE, [Pattern.COMM_REDUCE])
 def injective_into_reduction(producer: Group, consumer: Group) -> bool:
     """A reduction takes what computes its input, but for operators that read at computed indices."""
-    anchor = consumer.anchor
-    if anchor is None or anchor.pattern != Pattern.COMM_REDUCE:
-        return False
     return _feeds_anchor(producer, consumer) and not _gathers(producer)
 
 
-@_rule("prologue", "producer", ELEMENTWISE, ANCHORS)
+@_rule("prologue", "producer", ELEMENTWISE, [Pattern.OUT_ELEMWISE_FUSABLE])
 def prologue(producer: Group, consumer: Group) -> bool:
     """A row operator (softmax, normalisation) takes elementwise producers of its data, which have its shape; not those of its other
     operands."""

@@ -132,7 +132,7 @@ class _ModuleLowering:
     def fused(self, op: Fused) -> None:
         if "compiler" in op.operation.attributes:
             name = ir.StringAttr(op.operation.attributes["compiler"]).value
-            raise RelayError(f"relay.fused at {op.source()}: expected a group for relayc's own code generator, found one for {name!r}")
+            raise RelayError(f"relay.fused at {op.source()}: expected a code generator of the name {name!r} for the group, found none")
         body = list(op.operation.regions[0].blocks[0].operations)
         inside = {r for o in body for r in o.operation.results}
         used = dict.fromkeys(v for o in body for v in o.operation.operands if v not in inside)

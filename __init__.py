@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.driver import compile
+    from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
     from relayc.runtime import Module, get_global_func, num_threads, register_func, set_num_threads
 
@@ -31,6 +32,7 @@ __all__ = [
     "compile",
     "from_onnx",
     "function_pass",
+    "fusion_rule",
     "get_global_func",
     "module_pass",
     "num_threads",
@@ -44,6 +46,7 @@ _HOMES = {
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.driver": ("compile",),
+    "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),
     "relayc.runtime": ("Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
 }

@@ -3,6 +3,7 @@
     latency   whole models, engine against engine
     ops       matrix products and convolutions, against the peak of the machine
     compile   seconds and memory of a first compilation
+    passes    milliseconds of each pass on the graph, and fusion groups
 
 Exit codes: 0; 1 where an engine failed, or for an error in the arguments' files; 2 for a wrong command line.
 """
@@ -23,6 +24,7 @@ from relayc.bench.machine import describe, load_average, measure_peak
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
+from relayc.bench.passes import measure_passes, passes_table
 from relayc.bench.report import write_json
 from relayc.runtime import Peak
 from relayc.runtime.threads import usable_cpus
@@ -118,6 +120,16 @@ def compilation(arguments: argparse.Namespace, console: Console) -> int:
     return _report_errors((record["case"], record["engine"], record["error"]) for record in records)
 
 
+def passes(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench passes`."""
+    sources = find_models(arguments.models)
+    with status() as progress:
+        records = measure_passes(sources, arguments.precision, arguments.rounds, dict(arguments.shape), progress)
+    console.print(passes_table(records))
+    _save(arguments, describe(None), results=records)
+    return 0
+
+
 # ---- the command line -------------------------------------------------------------------------------------------------------------
 
 
@@ -140,6 +152,10 @@ def _add_common(parser: argparse.ArgumentParser, engines: str) -> None:
     parser.add_argument("--engines", type=_engines, metavar="LIST", help=listed)
     parser.set_defaults(default_engines=_engines(engines))
     parser.add_argument("--threads", type=_count, default=usable_cpus(), metavar="N", help="threads of each engine (default: all CPUs)")
+    _add_results(parser)
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what engines that can choose compute in (default f32)")
     parser.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
 
@@ -177,6 +193,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_models(command)
     _add_common(command, "relayc")
     command.set_defaults(action=compilation)
+    command = commands.add_parser("passes", help="milliseconds of each pass on the graph, and fusion groups")
+    _add_models(command)
+    _add_results(command)
+    command.add_argument("--rounds", type=_count, default=3, metavar="N", help="compilations, of which the least time counts (default 3)")
+    command.set_defaults(action=passes, engines=None, default_engines=())
     return parser
 
 

@@ -37,6 +37,12 @@ class Constant(Op, name="constant"):
         return value.value if isinstance(value, ir.StringAttr) else None
 
 
+def is_literal(value: ir.Value) -> bool:
+    """Whether a value is one number that stands in the IR: kernels hold it in their code."""
+    owner = value.owner
+    return isinstance(owner, Constant) and owner.key is None and TensorType.of(value).num_elements == 1
+
+
 class TupleGetItem(Op, name="tuple_get_item"):
     """Field `index` of a tuple (Relay's TupleGetItem)."""
 

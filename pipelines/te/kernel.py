@@ -12,7 +12,7 @@ import numpy as np
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import dense_array
-from relayc.dialects.relay.structure import Constant, Fused, TupleGetItem
+from relayc.dialects.relay.structure import Constant, Fused, TupleGetItem, is_literal
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
 from relayc.pipelines.te import core, scalar
 
@@ -33,12 +33,6 @@ def te_type(type_: TensorType, what: str) -> ir.RankedTensorType:
         return core.te_type(type_)
     except RelayError as e:
         raise RelayError(f"{what}: {e}") from None
-
-
-def is_literal(value: ir.Value) -> bool:
-    """Whether a value is one number that stands in the IR: kernels hold it in their code."""
-    owner = value.owner
-    return isinstance(owner, Constant) and owner.key is None and TensorType.of(value).num_elements == 1
 
 
 class Kernels:

@@ -14,11 +14,11 @@ import numpy as np
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import IRModule, dense_array
-from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
+from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, is_literal
 from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
 from relayc.pipelines.passes import functions
 from relayc.pipelines.te import core
-from relayc.pipelines.te.kernel import Kernels, is_literal, record_types, te_type
+from relayc.pipelines.te.kernel import Kernels, record_types, te_type
 
 VIEWS = frozenset({"reshape"})
 """Operators that are views of their first operand in memory and need no kernel."""

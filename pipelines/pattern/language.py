@@ -9,7 +9,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import OPS, Op, RelayError, ir_name
-from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.pattern.match import Match, Users, users_of
 from relayc.pipelines.pattern.search import Search, Subgoals
@@ -303,9 +303,13 @@ class TupleGetItemPattern(DFPattern):
 
     @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
-        return self._operator.root_operators
+        names = self._operator.root_operators
+        return None if names is None else names | {TupleGetItem.OPERATION_NAME}
 
     def alternatives(self, value: ir.Value, search: Search) -> tuple[Subgoals, ...]:
+        owner = value.owner
+        if isinstance(owner, TupleGetItem):
+            return (((self._operator, owner.data),),) if self._index in (None, owner.index) else _FAILS
         if not isinstance(value, ir.OpResult) or self._index not in (None, value.result_number):
             return _FAILS
         return (((self._operator, value.owner.operation.results[0]),),)

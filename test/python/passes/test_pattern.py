@@ -8,7 +8,7 @@ from support import Const, program
 
 import relayc
 from relayc.dialects.mlir import ir, live_contexts
-from relayc.dialects.relay import IRModule, Pattern, RelayError, TensorType, build
+from relayc.dialects.relay import IRModule, Pattern, RelayError, TensorType, build, make_tuple
 from relayc.dialects.relay.base import OPS
 from relayc.pipelines.graph.rewrite import Rules
 from relayc.pipelines.pattern import dominates, find_matches, is_constant, is_op, is_tuple_get_item, is_var, rewrite, wildcard
@@ -106,8 +106,8 @@ def test_further_results_of_an_operator():
     split = is_op("split")(is_var())
     mod = program(lambda x: [relu(part) for part in build("split", x, indices_or_sections=3, axis=1)], [X])
     first, second, third = results(mod)
-    assert is_op("nn.relu")(split).match(first) is not None
-    assert is_op("nn.relu")(split).match(second) is None
+    assert is_op("nn.relu")(split).match(first) is None
+    assert is_op("nn.relu")(is_tuple_get_item(split, 0)).match(first) is not None
     assert is_op("nn.relu")(is_tuple_get_item(split, 1)).match(second) is not None
     assert is_op("nn.relu")(is_tuple_get_item(split, 1)).match(third) is None
     assert all(is_op("nn.relu")(is_tuple_get_item(split)).match(value) is not None for value in (first, second, third))
@@ -570,7 +570,7 @@ def test_a_use_outside_opens_a_match():
 
 def test_further_results_used_outside_open_a_match():
     mod = program(lambda x: [relu((parts := build("split", x, indices_or_sections=3, axis=1))[0]), parts[1]], [X])
-    assert not is_op("nn.relu")(is_op("split")).match(results(mod)[0]).is_closed()
+    assert not is_op("nn.relu")(is_tuple_get_item(is_op("split"), 0)).match(results(mod)[0]).is_closed()
 
 
 def test_constants_may_be_shared():
@@ -721,15 +721,30 @@ def test_a_rewrite_that_never_ends_is_warned_of():
 
 
 def test_a_rewrite_of_several_results():
-    split = is_op("split")
-    pattern = is_tuple_get_item(split, 1)
+    """A rule gives a value for each result of the operation that its pattern ends in, one of which the pattern may name."""
+    topk = is_op("topk")
 
+    def sorted_(match, rw):
+        data = match[topk].owner.data
+        order = build("argsort", data, axis=1, is_ascend=False, dtype="int32")
+        return [build("sort", data, axis=1, is_ascend=False), order]
+
+    mod = program(lambda x: list(build("topk", x, k=3, axis=1)), [X])
+    rewrite(is_tuple_get_item(topk, 1), sorted_, mod)
+    assert "topk" not in str(mod)
+    values, indices = relayc.compile(mod)["main"](X)
+    np.testing.assert_array_equal(values, np.sort(X, axis=1)[:, ::-1])
+    np.testing.assert_array_equal(np.take_along_axis(X, indices, 1), values)
+
+
+def test_a_rewrite_of_a_tuple():
     def slices(match, rw):
         data = match[split].owner.data
-        return [build("strided_slice", data, begin=(i,), end=(i + 1,), axes=(1,)) for i in range(3)]
+        return make_tuple([build("strided_slice", data, begin=(i,), end=(i + 1,), axes=(1,)) for i in range(3)])
 
+    split = is_op("split")
     mod = program(lambda x: [build("concatenate", *build("split", x, indices_or_sections=3, axis=1)[::-1], axis=1)], [X])
-    module = relayc.compile(rewrite(pattern, slices, mod))
+    module = relayc.compile(rewrite(split, slices, mod))
     np.testing.assert_array_equal(module["main"](X), X[:, ::-1])
 
 

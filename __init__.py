@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
     from relayc.frontend.onnx import OnnxError, from_onnx
+    from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.driver import compile
     from relayc.pipelines.graph.fusion import fusion_rule
@@ -25,6 +26,7 @@ __all__ = [
     "Module",
     "OnnxError",
     "PassContext",
+    "Program",
     "RelayError",
     "Sequential",
     "Target",
@@ -44,6 +46,7 @@ __all__ = [
 _HOMES = {
     "relayc.dialects.relay": ("IRModule", "RelayError", "TensorType"),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
+    "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.driver": ("compile",),
     "relayc.pipelines.graph.fusion": ("fusion_rule",),

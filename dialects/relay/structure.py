@@ -4,10 +4,10 @@ A tuple is one value of type `tuple<...>`; `make_tuple` makes it of its fields. 
 loops and groups use the values around them, and give one value, a tensor or a tuple.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, TensorType, View, check
 from relayc.dialects.relay.types import RelayType, TupleType, type_of
 
 
@@ -84,6 +84,32 @@ def _listed(types: Sequence[RelayType]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
+def _build_regions(name: str, operand: ir.Value, bodies: Sequence[tuple[list[ir.Type], Callable[..., ir.Value]]]) -> ir.Value:
+    """Builds an operation with regions at the ambient insertion point, and gives its result.
+
+    `bodies` are the types of a region's arguments, and what builds its operations and gives the value that it yields. Raises RelayError
+    where the operation breaks its rules; then it is not there.
+    """
+    # What the regions give says the type of the result, so they are built first, in an operation that has none.
+    draft = ir.Operation.create(name, [], [operand], regions=len(bodies))
+    try:
+        for region, (types, body) in zip(draft.regions, bodies, strict=True):
+            block = region.blocks.append(*types)
+            with ir.InsertionPoint(block):
+                Yield(body(*block.arguments))
+        made = ir.Operation.create(name, [draft.opview.result_type().to_mlir()], [operand], regions=len(bodies))
+        for old, new in zip(draft.regions, made.regions, strict=True):
+            old.blocks[0].append_to(new)
+    finally:
+        draft.erase()
+    try:
+        made.opview.verify_invariants()
+    except RelayError:
+        made.erase()
+        raise
+    return made.results[0]
+
+
 class Fused(_RegionOp, name="fused"):
     """A fusion group (Relay's function with Primitive=1): the region's operations become one kernel, which reads what they use from around.
 
@@ -123,6 +149,14 @@ class If(_RegionOp, name="if"):
     cond: Operand
     region_names = ("then_body", "else_body")
 
+    @staticmethod
+    def create(cond: ir.Value, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]) -> ir.Value:
+        """Builds one at the ambient insertion point of functions that build its branches; gives its result. Raises RelayError."""
+        return _build_regions("relay.if", cond, [([], then), ([], otherwise)])
+
+    def result_type(self) -> RelayType:
+        return type_of(self.yielded(0))
+
     def inferred_types(self) -> list[RelayType]:
         _check_condition("cond", type_of(self.operation.operands[0]))
         then, otherwise = (type_of(self.yielded(i)) for i in range(2))
@@ -141,6 +175,14 @@ class While(_RegionOp, name="while"):
 
     init: Operand
     region_names = ("cond", "step")
+
+    @staticmethod
+    def create(init: ir.Value, cond: Callable[[ir.Value], ir.Value], step: Callable[[ir.Value], ir.Value]) -> ir.Value:
+        """Builds one at the ambient insertion point of functions that build its regions; gives its result. Raises RelayError."""
+        return _build_regions("relay.while", init, [([init.type], cond), ([init.type], step)])
+
+    def result_type(self) -> RelayType:
+        return type_of(self.operation.operands[0])
 
     def inferred_types(self) -> list[RelayType]:
         carried = type_of(self.operation.operands[0])

@@ -15,7 +15,6 @@ together (a branch's, a loop's, a function's results) are Python tuples, nested 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,8 @@ from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import calls
 from relayc.dialects.relay.base import OPS, RelayError, build, fields_of, ir_name, make_tuple, tuple_fields
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.types import RelayType, TensorType, TupleType, numpy_dtype, type_of
+from relayc.dialects.relay.structure import If, While
+from relayc.dialects.relay.types import RelayType, TensorType, numpy_dtype
 
 Structure = Any
 """An Expr, or a tuple of structures."""
@@ -267,15 +267,7 @@ class Program:
 
         Raises RelayError where the condition is no scalar bool, or the types differ.
         """
-        branch = ir.Operation.create("relay.if", [], [condition.value], regions=2)
-        types = []
-        for region, body in zip(branch.regions, (then, otherwise), strict=True):
-            with self._yielding(region.blocks.append()) as given:
-                given.append(self._structure(body()))
-            types.append(_type(given[0]))
-        if types[0] != types[1]:
-            raise RelayError(f"if_else: expected branches that give the same types, found {types[0]} and {types[1]}")
-        return self._with_result(branch, types[0])
+        return self._expr(If.create(condition.value, *(lambda body=body: self._given(body()) for body in (then, otherwise))))
 
     def while_loop(self, condition: Callable[..., Expr], body: Callable[..., Structure], init: Structure) -> Structure:
         """A loop: while `condition(*carried)` holds, `body(*carried)` is carried on; gives what is carried last.
@@ -286,35 +278,19 @@ class Program:
         Raises:
           RelayError: the condition is no scalar bool, or the body changes the types.
         """
-        init = self._structure(init)
-        value = self._value(init)
-        loop = ir.Operation.create("relay.while", [], [value], regions=2)
-        for region, function in zip(loop.regions, (condition, body), strict=True):
-            block = region.blocks.append(value.type)
-            with self._yielding(block) as given:
-                carried = self._expr(block.arguments[0])
-                given.append(self._structure(function(*carried) if isinstance(carried, tuple) else function(carried)))
-            expected = _type(init) if function is body else TensorType((), "bool")
-            if _type(given[0]) != expected:
-                what = "body" if function is body else "condition"
-                raise RelayError(f"while_loop: expected a {what} that gives {expected}, found {_type(given[0])}")
-        return self._with_result(loop, _type(init))
 
-    @contextmanager
-    def _yielding(self, block: ir.Block) -> Any:
-        """Builds into a block, and ends it in a yield of what is put into the list."""
-        given: list[Structure] = []
-        with ir.InsertionPoint(block):
-            yield given
-            OPS["yield"](self._value(given[0]))
+        def region(function: Callable) -> Callable[[ir.Value], ir.Value]:
+            def build_region(carried: ir.Value) -> ir.Value:
+                parts = self._expr(carried)
+                return self._given(function(*parts) if isinstance(parts, tuple) else function(parts))
 
-    def _with_result(self, operation: ir.Operation, type_: RelayType) -> Structure:
-        """An operation whose regions say what its result is, with that result."""
-        made = ir.Operation.create(operation.name, [type_.to_mlir()], list(operation.operands), regions=len(operation.regions))
-        for old, new in zip(operation.regions, made.regions, strict=True):
-            old.blocks[0].append_to(new)
-        operation.erase()
-        return self._expr(made.results[0])
+            return build_region
+
+        return self._expr(While.create(self._given(init), region(condition), region(body)))
+
+    def _given(self, found: Any) -> ir.Value:
+        """One value of the IR for what a Python function gave."""
+        return self._value(self._structure(found))
 
     # ---- calls
 
@@ -348,10 +324,6 @@ class Program:
 
 def _leaves(structure: Structure) -> list[Any]:
     return [leaf for part in structure for leaf in _leaves(part)] if isinstance(structure, (tuple, list)) else [structure]
-
-
-def _type(structure: Structure) -> RelayType:
-    return TupleType(tuple(map(_type, structure))) if isinstance(structure, tuple) else type_of(structure.value)
 
 
 def _named(names: Sequence[str]) -> ir.ArrayAttr:

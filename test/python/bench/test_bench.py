@@ -206,7 +206,7 @@ def test_missing_engines_are_left_out_by_default_and_refused_by_name(model, caps
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["fly"], ["latency", "--engines", "none"], ["ops", "--threads", "0"], ["compile", "--rounds", "2"]]
+    "arguments", [[], ["fly"], ["latency", "--engines", "none"], ["ops", "--threads", "0"], ["compile", "--rounds", "2"], ["revisions"]]
 )
 def test_a_wrong_command_line_ends_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:

@@ -25,6 +25,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/python -m relayc.tools.operators --check README.md
 	$(BIN)/python -m relayc.tools.strategies --check pipelines/schedule/README.md
+	$(BIN)/python -m relayc.tools.fusion_rules --check docs/fusion.md
 
 lit: $(INSTALLED)
 	$(BIN)/lit -sv -j $(JOBS) test/lit

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
     from relayc.frontend.onnx import OnnxError, from_onnx
+    from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.driver import compile
+    from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
     from relayc.runtime import Module, get_global_func, num_threads, register_func, set_num_threads
 
@@ -24,6 +26,7 @@ __all__ = [
     "Module",
     "OnnxError",
     "PassContext",
+    "Program",
     "RelayError",
     "Sequential",
     "Target",
@@ -31,6 +34,7 @@ __all__ = [
     "compile",
     "from_onnx",
     "function_pass",
+    "fusion_rule",
     "get_global_func",
     "module_pass",
     "num_threads",
@@ -42,8 +46,10 @@ __all__ = [
 _HOMES = {
     "relayc.dialects.relay": ("IRModule", "RelayError", "TensorType"),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
+    "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.driver": ("compile",),
+    "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),
     "relayc.runtime": ("Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
 }

@@ -1,10 +1,18 @@
 """The command `python -m relayc.bench`.
 
+<<<<<<< HEAD
     latency   whole models, engine against engine
     ops       matrix products and convolutions, against the peak of the machine
     compile   seconds and memory of a first compilation
+    passes    milliseconds of each pass on the graph, and fusion groups
+=======
+    latency    whole models, engine against engine
+    ops        matrix products and convolutions, against the peak of the machine
+    compile    seconds and memory of a first compilation
+    revisions latency and compilation of this relayc, against that of another environment
+>>>>>>> wt-bench
 
-Exit codes: 0; 1 where an engine failed, or for an error in the arguments' files; 2 for a wrong command line.
+Exit codes: 0; 1 where an engine or a revision failed, or for an error in the arguments' files; 2 for a wrong command line.
 """
 
 import argparse
@@ -23,7 +31,13 @@ from relayc.bench.machine import describe, load_average, measure_peak
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
+<<<<<<< HEAD
+from relayc.bench.passes import measure_passes, passes_table
+=======
+from relayc.bench.peer_process import Interpreter
+>>>>>>> wt-bench
 from relayc.bench.report import write_json
+from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
 from relayc.runtime import Peak
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console
@@ -44,11 +58,15 @@ def status() -> Iterator[Progress]:
         yield shown.update
 
 
-def _peak(arguments: argparse.Namespace, console: Console, progress: Progress) -> tuple[Peak, dict[str, Any]]:
-    """Measures and describes the machine, and prints both in a line."""
+def _warn_if_busy() -> None:
     load = load_average()
     if load is not None and load > BUSY:
         print(f"relayc.bench: load average {load:.1f}: other processes disturb what is measured", file=sys.stderr)
+
+
+def _peak(arguments: argparse.Namespace, console: Console, progress: Progress) -> tuple[Peak, dict[str, Any]]:
+    """Measures and describes the machine, and prints both in a line."""
+    _warn_if_busy()
     progress("measuring the machine")
     peak = measure_peak(arguments.threads)
     machine = describe(peak)
@@ -69,10 +87,10 @@ def _save(arguments: argparse.Namespace, machine: dict[str, Any], **results: Any
 
 
 def _report_errors(errors: Iterable[tuple[str, str, str | None]]) -> int:
-    """Prints the errors out of (case, engine, error) in a line each; gives the exit code."""
-    failed = [(case, engine, error) for case, engine, error in errors if error is not None]
-    for case, engine, error in failed:
-        print(f"relayc.bench: {case}: {ENGINES[engine].title}: {error}", file=sys.stderr)
+    """Prints the errors out of (case, title of the engine, error) in a line each; gives the exit code."""
+    failed = [(case, title, error) for case, title, error in errors if error is not None]
+    for case, title, error in failed:
+        print(f"relayc.bench: {case}: {title}: {error}", file=sys.stderr)
     return int(bool(failed))
 
 
@@ -90,7 +108,7 @@ def latency(arguments: argparse.Namespace, console: Console) -> int:
     _save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
     if arguments.plot is not None:
         plot_latency(models, peak, arguments.precision, arguments.plot)
-    return _report_errors((result.case, result.engine, result.error) for result in results)
+    return _report_errors((result.case, ENGINES[result.engine].title, result.error) for result in results)
 
 
 def ops(arguments: argparse.Namespace, console: Console) -> int:
@@ -103,7 +121,7 @@ def ops(arguments: argparse.Namespace, console: Console) -> int:
     _save(arguments, machine, results=[record for point in points for record in point.as_data(peak)])
     if arguments.plot is not None:
         plot_roofline(points, peak, arguments.precision, arguments.plot)
-    return _report_errors((result.case, result.engine, result.error) for point in points for result in point.results)
+    return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
 
 
 def compilation(arguments: argparse.Namespace, console: Console) -> int:
@@ -115,7 +133,40 @@ def compilation(arguments: argparse.Namespace, console: Console) -> int:
         records = measure_compilation(sources, arguments.engines, arguments.threads, arguments.precision, shapes, progress)
     console.print(compilation_table(records))
     _save(arguments, machine, results=records)
-    return _report_errors((record["case"], record["engine"], record["error"]) for record in records)
+    return _report_errors((record["case"], ENGINES[record["engine"]].title, record["error"]) for record in records)
+
+
+def revisions(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench revisions`."""
+    sources = find_models(arguments.models)
+    interpreters = {"old": Interpreter.other(arguments.against), "new": Interpreter.this()}
+    settings = Settings(("relayc",), arguments.threads, arguments.precision, arguments.rounds, arguments.runs)
+    with status() as progress:
+        _warn_if_busy()
+        machine = describe()
+        progress("starting both revisions")
+        known = identify(interpreters)
+        shapes = dict(arguments.shape)
+        found = measure_revisions(sources, interpreters, settings, arguments.compile_rounds, shapes, arguments.seed, progress)
+    for name, facts in known.items():
+        revision = "" if facts["revision"] is None else f", {facts['revision']}"
+        console.print(f"{name}: relayc {facts['version']}{revision} ({facts['package']}), Python {facts['python']}", markup=False)
+    console.print("", comparison_table(found, arguments.threads, arguments.precision), sep="\n")
+    summary = summarize_changes(found)
+    if summary:
+        console.print("", change_table(summary), sep="\n")
+    _save(arguments, machine, revisions=known, results=[comparison.as_data() for comparison in found], summary=summary)
+    return _report_errors((comparison.case, name, side.error) for comparison in found for name, side in comparison.sides.items())
+
+
+def passes(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench passes`."""
+    sources = find_models(arguments.models)
+    with status() as progress:
+        records = measure_passes(sources, arguments.precision, arguments.rounds, dict(arguments.shape), progress)
+    console.print(passes_table(records))
+    _save(arguments, describe(None), results=records)
+    return 0
 
 
 # ---- the command line -------------------------------------------------------------------------------------------------------------
@@ -139,7 +190,15 @@ def _add_common(parser: argparse.ArgumentParser, engines: str) -> None:
     listed = f"of {', '.join(ENGINES)}, separated by commas (default: those of {engines} that are installed)"
     parser.add_argument("--engines", type=_engines, metavar="LIST", help=listed)
     parser.set_defaults(default_engines=_engines(engines))
+    _add_settings(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=_count, default=usable_cpus(), metavar="N", help="threads of each engine (default: all CPUs)")
+    _add_results(parser)
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what engines that can choose compute in (default f32)")
     parser.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
 
@@ -151,10 +210,13 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape)
 
 
-def _add_rounds(parser: argparse.ArgumentParser, figure: str) -> None:
+def _add_rounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=_count, default=5, metavar="N", help="turns of each engine (default 5)")
     parser.add_argument("--runs", type=_count, metavar="N", help="calls a round (default: as many as fit in 0.3 s)")
     parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
+
+
+def _add_plot(parser: argparse.ArgumentParser, figure: str) -> None:
     parser.add_argument("--plot", type=Path, metavar="OUT.png", help=figure)
 
 
@@ -165,18 +227,37 @@ def make_parser() -> argparse.ArgumentParser:
     command = commands.add_parser("latency", help="whole models, engine against engine")
     _add_models(command)
     _add_common(command, "relayc,ort,openvino")
-    _add_rounds(command, "draw the latencies as bars")
+    _add_rounds(command)
+    _add_plot(command, "draw the latencies as bars")
     command.set_defaults(action=latency)
     command = commands.add_parser("ops", help="matrix products and convolutions, against the peak of the machine")
     sizes = "sets of shapes, or shapes as MxNxK and CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS] (default all); see README.md"
     command.add_argument("--sizes", default="all", metavar="LIST", help=sizes)
     _add_common(command, "relayc,ort")
-    _add_rounds(command, "draw the roofline")
+    _add_rounds(command)
+    _add_plot(command, "draw the roofline")
     command.set_defaults(action=ops)
     command = commands.add_parser("compile", help="seconds and memory of a first compilation")
     _add_models(command)
     _add_common(command, "relayc")
     command.set_defaults(action=compilation)
+<<<<<<< HEAD
+    command = commands.add_parser("passes", help="milliseconds of each pass on the graph, and fusion groups")
+    _add_models(command)
+    _add_results(command)
+    command.add_argument("--rounds", type=_count, default=3, metavar="N", help="compilations, of which the least time counts (default 3)")
+    command.set_defaults(action=passes, engines=None, default_engines=())
+=======
+    command = commands.add_parser("revisions", help="latency and compilation of this relayc, against that of another environment")
+    against = "interpreter of an environment in which another revision of relayc is installed"
+    command.add_argument("--against", required=True, metavar="PYTHON", help=against)
+    _add_models(command)
+    _add_settings(command)
+    _add_rounds(command)
+    rounds = "compilations by each revision, each in a fresh process (default 3)"
+    command.add_argument("--compile-rounds", type=_count, default=3, metavar="N", help=rounds)
+    command.set_defaults(action=revisions)
+>>>>>>> wt-bench
     return parser
 
 
@@ -196,7 +277,8 @@ def main(argv: list[str] | None = None) -> int:
     """Runs a command and returns its exit code; argparse ends the process with 2 for a wrong command line."""
     arguments = make_parser().parse_args(argv)
     try:
-        arguments.engines = _installed(arguments.engines, arguments.default_engines)
+        if "engines" in arguments:
+            arguments.engines = _installed(arguments.engines, arguments.default_engines)
         return arguments.action(arguments, make_console())
     except KeyboardInterrupt:
         print("relayc.bench: interrupted", file=sys.stderr)

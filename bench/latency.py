@@ -94,11 +94,15 @@ def summarize(models: Sequence[Sequence[Result]], engines: Sequence[str]) -> lis
         for other in others if len(engines) > 2 else others[1:]:
             ratios = [(value, results[0].case) for results in models if (value := ratio(results, engine, other)) is not None]
             if ratios:
-                worst, model = max(ratios)
-                mean = math.exp(sum(math.log(value) for value, _ in ratios) / len(ratios))
-                entry = {"engine": engine, "other": other, "models": len(ratios), "geometric_mean": mean, "worst": worst}
-                found.append({**entry, "worst_model": model})
+                found.append({"engine": engine, "other": other, **mean_and_worst(ratios)})
     return found
+
+
+def mean_and_worst(ratios: Sequence[tuple[float, str]]) -> dict[str, Any]:
+    """The geometric mean and the largest of some (ratio, model), at least one."""
+    worst, model = max(ratios)
+    mean = math.exp(sum(math.log(value) for value, _ in ratios) / len(ratios))
+    return {"models": len(ratios), "geometric_mean": mean, "worst": worst, "worst_model": model}
 
 
 def summary_table(summary: Sequence[Mapping[str, Any]]) -> Table:

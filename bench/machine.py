@@ -27,8 +27,8 @@ def _measure_peak(threads: int) -> Peak:
     return peak.measure_peak(threads, seconds=0.5, fewest_calls=15)
 
 
-def describe(peak: Peak) -> dict[str, Any]:
-    """The machine, its software and the time, as plain data."""
+def describe(peak: Peak | None = None) -> dict[str, Any]:
+    """The machine, its software and the time, as plain data; with its peak where that was measured."""
     from relayc.pipelines.target import host_features
     from relayc.runtime.threads import usable_cpus
 
@@ -42,7 +42,7 @@ def describe(peak: Peak) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: version for name in _PACKAGES if (version := _version(name))},
         "load_average": load_average(),
-        "peak": asdict(peak),
+        **({} if peak is None else {"peak": asdict(peak)}),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from relayc.bench.engines import ENGINES, REFERENCE, Job
 from relayc.bench.models import Case
 from relayc.bench.worker import EngineError, EngineProcess
-from relayc.tools.reference import compare
+from relayc.tools.reference import Agreement, compare
 
 Progress = Callable[[str], None]
 
@@ -58,8 +58,7 @@ class Result:
     def as_data(self) -> dict[str, Any]:
         """The result as plain data; of the rounds their number of calls, median and least."""
         data = asdict(self)
-        data["rounds"] = [{"calls": len(r), "median_seconds": statistics.median(r), "least_seconds": min(r)} for r in self.rounds]
-        return {**data, "median_seconds": self.seconds}
+        return {**data, "rounds": calls_by_round(self.rounds), "median_seconds": self.seconds}
 
 
 def job_of(case: Case, engine: str, threads: int, precision: str) -> Job:
@@ -115,13 +114,22 @@ def _check(result: Result, outputs: Sequence[np.ndarray], reference: Sequence[np
     """Enters how far outputs are from the reference, or as an error that they differ in number or shape."""
     if reference is None:
         return
-    if len(outputs) != len(reference):
-        result.error = f"expected {len(reference)} outputs as of the reference, found {len(outputs)}"
-        return
     try:
-        mine, theirs = ({str(i): value for i, value in enumerate(values)} for values in (outputs, reference))
-        found = compare(mine, theirs, result.facts.get("precision", "f32"))
+        found = agreement(outputs, reference, result.facts.get("precision", "f32"))
     except ValueError as error:
         result.error = str(error)
         return
     result.difference, result.agrees = found.difference, found.agrees
+
+
+def agreement(outputs: Sequence[np.ndarray], reference: Sequence[np.ndarray], precision: str) -> Agreement:
+    """How close outputs computed in `precision` are to those of a reference. Raises ValueError where they differ in number or shape."""
+    if len(outputs) != len(reference):
+        raise ValueError(f"expected {len(reference)} outputs as of the reference, found {len(outputs)}")
+    mine, theirs = ({str(i): value for i, value in enumerate(values)} for values in (outputs, reference))
+    return compare(mine, theirs, precision)
+
+
+def calls_by_round(rounds: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+    """Of each round its number of calls, their median and their least, as plain data."""
+    return [{"calls": len(r), "median_seconds": statistics.median(r), "least_seconds": min(r)} for r in rounds]

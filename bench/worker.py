@@ -161,23 +161,24 @@ class EngineProcess:
         except (EOFError, OSError):
             self._process.join(timeout=5)
             raise EngineError(f"the process ended with code {self._process.exitcode}") from None
-        self._settle()
+        settle(self._process.pid)
         if not succeeded:
             raise EngineError(value)
         return value
 
-    def _settle(self) -> None:
-        """Waits until the process is idle: thread pools spin for a while after a call, and would take the cores from the next engine."""
-        deadline = time.monotonic() + _PATIENCE
-        before = _cpu_seconds(self._process.pid)
-        while before is not None and time.monotonic() < deadline:
-            time.sleep(_PAUSE)
-            now = _cpu_seconds(self._process.pid)
-            if now is not None and now - before < _SETTLED:
-                return
-            before = now
-        if before is None:
-            time.sleep(_BLIND_PAUSE)
+
+def settle(pid: int | None) -> None:
+    """Waits until a process is idle: thread pools spin for a while after a call, and would take the cores from who is measured next."""
+    deadline = time.monotonic() + _PATIENCE
+    before = _cpu_seconds(pid)
+    while before is not None and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+        now = _cpu_seconds(pid)
+        if now is not None and now - before < _SETTLED:
+            return
+        before = now
+    if before is None:
+        time.sleep(_BLIND_PAUSE)
 
 
 def _cpu_seconds(pid: int | None) -> float | None:

@@ -5,6 +5,7 @@ file to change.
 """
 
 import ctypes
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from torch_mlir.dialects import (
     cf,
     ext,
     func,
+    irdl,
     linalg,
     llvm,
     math,
@@ -28,6 +30,7 @@ from torch_mlir.execution_engine import ExecutionEngine
 
 __all__ = [
     "ExecutionEngine",
+    "OperationSet",
     "arith",
     "bufferization",
     "c_api",
@@ -37,12 +40,14 @@ __all__ = [
     "ext",
     "func",
     "ir",
+    "irdl",
     "linalg",
     "live_contexts",
     "llvm",
     "make_context",
     "math",
     "memref",
+    "on_new_context",
     "passmanager",
     "register_operation",
     "rewrite",
@@ -55,15 +60,47 @@ __all__ = [
 _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 
 
-_DIALECTS = ("affine", "arith", "func", "linalg", "llvm", "math", "memref", "scf", "tensor", "vector")
+_PREPARATIONS: list[Callable[[ir.Context], None]] = []
+
+
+def on_new_context(prepare: Callable[[ir.Context], None]) -> None:
+    """Has `prepare` called on every context that `make_context` makes: how a dialect defined in Python gets into it."""
+    _PREPARATIONS.append(prepare)
 
 
 def make_context() -> ir.Context:
     """A new MLIR context for programs of every stage. Contexts are single-threaded: one per compilation."""
     context = ir.Context()
-    # MLIR sees the relay operations as unregistered: see `relay.base.verify`, which checks them.
-    context.allow_unregistered_dialects = True
+    for prepare in _PREPARATIONS:
+        prepare(context)
     return context
+
+
+class OperationSet:
+    """Operations with results, in the order in which they were added; they must not be erased before the set is.
+
+    Python's sets will not do: the bindings hash an operation by its contents, so it is not found again after its operands have changed. A
+    value is hashed by where it is in memory, so an operation is known here by its first result.
+    """
+
+    def __init__(self, operations: Iterable[ir.Operation] = ()) -> None:
+        self._by_result = {op.results[0]: op for op in operations}
+
+    def add(self, operation: ir.Operation) -> None:
+        self._by_result[operation.results[0]] = operation
+
+    def clear(self) -> None:
+        self._by_result.clear()
+
+    def __contains__(self, operation: ir.Operation) -> bool:
+        results = operation.results
+        return len(results) > 0 and results[0] in self._by_result
+
+    def __iter__(self) -> Iterator[ir.Operation]:
+        return iter(self._by_result.values())
+
+    def __len__(self) -> int:
+        return len(self._by_result)
 
 
 def live_contexts() -> int:

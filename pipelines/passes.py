@@ -258,9 +258,9 @@ class FunctionPass(Pass):
 
 
 def functions(mod: IRModule) -> list[ir.Operation]:
-    """The functions of a module that have a body, in order."""
+    """The functions of a module that have a body, in order; not those of a later stage (`relay.stage`), which relay functions may call."""
     found = [op.operation for op in mod.module.body.operations]
-    return [op for op in found if op.name == "func.func" and len(op.regions[0].blocks)]
+    return [op for op in found if op.name == "func.func" and len(op.regions[0].blocks) and "relay.stage" not in op.attributes]
 
 
 class Sequential(Pass):

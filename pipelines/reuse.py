@@ -2,7 +2,7 @@
 
 A key covers the model, the input shapes, the target with its features, the precision, the settings of the PassContext, the sources of
 relayc and the version of LLVM. What a user registers from outside (operators, compute rules, schedules) is not part of it: compile with
-cache=False.
+cache=False. While there are fusion rules from outside nothing is looked up or kept.
 """
 
 import json
@@ -132,15 +132,27 @@ def _digest(model: Any, wanted: bool | None) -> str | None:
 
 
 def _settings(opt_level: int | None) -> dict[str, Any] | None:
-    """What the ambient PassContext says, in plain values; None where it holds instruments or anything else that is not a plain value."""
+    """What the ambient PassContext says, in plain values; None where it holds instruments or anything else that is not a plain value, and
+    where fusion rules from outside are registered."""
     passes = sys.modules.get("relayc.pipelines.passes")
     if passes is None:  # then no one can have made a context
         return _plain(DEFAULT_OPT_LEVEL if opt_level is None else opt_level, (), (), {})
     context = passes.PassContext.current()
-    if context.instruments or not all(isinstance(v, (bool, int, float, str, type(None))) for v in context.config.values()):
+    if context.instruments or _has_outside_rules() or not all(map(_is_plain, context.config.values())):
         return None
     level = context.opt_level if opt_level is None else opt_level
     return _plain(level, context.required_pass, context.disabled_pass, context.config)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(v, str) for v in value)
+    return isinstance(value, (bool, int, float, str, type(None)))
+
+
+def _has_outside_rules() -> bool:
+    fusion = sys.modules.get("relayc.pipelines.graph.fusion")
+    return fusion is not None and bool(fusion.outside_rules())
 
 
 def _plain(level: int, required: Any, disabled: Any, config: Mapping[str, Any]) -> dict[str, Any]:

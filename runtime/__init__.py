@@ -1,21 +1,38 @@
 """How code runs: compiled modules, packed functions, tensors, threads. Imports neither MLIR nor any part of the compiler."""
 
-from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Step, TensorSpec
+from relayc.runtime.artifact import (
+    Artifact,
+    Branch,
+    BufferRef,
+    KernelInfo,
+    Loop,
+    PackedCall,
+    ProgramCall,
+    ProgramInfo,
+    Step,
+    TensorSpec,
+)
 from relayc.runtime.module import Function, Module
-from relayc.runtime.profile import Peak, Profile, ProfileRow, Total
+from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
 from relayc.runtime.registry import get_global_func, register_func
 from relayc.runtime.tensor import as_array, to_tensor
 from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
 
 __all__ = [
     "Artifact",
+    "Branch",
     "BufferRef",
+    "CallSite",
     "Function",
     "KernelInfo",
+    "Loop",
     "Module",
+    "PackedCall",
     "Peak",
     "Profile",
     "ProfileRow",
+    "ProgramCall",
+    "ProgramInfo",
     "Step",
     "TensorSpec",
     "Total",

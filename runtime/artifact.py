@@ -1,7 +1,7 @@
 """What a compiled program is, as plain data: the contract between the compiler, which fills it, and the runtime, which runs it.
 
-Nothing here knows MLIR. An artifact says where the packed functions are in memory, what they take and give, and in which order `main`
-calls the kernels and on which buffers.
+Nothing here knows MLIR. An artifact says where the packed functions are in memory, what they take and give, and what its programs do: which
+kernels, packed functions and other programs each calls, in which order, under which conditions and on which buffers.
 """
 
 import ctypes
@@ -54,7 +54,8 @@ class BufferRef:
     """Where a tensor lives during a call of a program.
 
     Attributes:
-      space: "input" and "output" are arguments of the program, at position `index`; "arena" and "param" are blobs, at byte `offset`.
+      space: "input" and "output" are arguments of the program, at position `index` of its inputs or outputs; "arena" and "param" are blobs,
+        at byte `offset`: the program's part of the arena, and the parameters of the module.
       spec: the tensor that is read or written there.
     """
 
@@ -66,10 +67,11 @@ class BufferRef:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a kernel, or of a function that came in the tir stage: its packed function takes the inputs, then the outputs.
+    """A call of a kernel: its packed function takes the inputs, then the outputs.
 
     Attributes:
-      sources: names of the ONNX nodes that the call stands for; so in all nodes.
+      kernel: name of the kernel.
+      sources: names of the ONNX nodes that the call stands for.
     """
 
     kernel: str
@@ -80,7 +82,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class PackedCall:
-    """One call of the packed function that is registered under `name`: it takes the inputs, then the outputs, which it writes."""
+    """A call of a packed function of the process: it takes the inputs, then the outputs, which it writes.
+
+    Attributes:
+      name: under which the function is registered (runtime.register_func); it is looked up when the call runs.
+      sources: names of the ONNX nodes that the call stands for.
+    """
 
     name: str
     inputs: tuple[BufferRef, ...]
@@ -90,7 +97,14 @@ class PackedCall:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCall:
-    """One call of the program `function`, whose arena begins at byte `arena` of the caller's."""
+    """A call of another program of the module, or of the program itself.
+
+    Attributes:
+      function: name of the called program.
+      inputs, outputs: buffers of the caller, of the shapes and dtypes of the callee's inputs and outputs.
+      arena: byte of the caller's arena at which the callee's arena begins.
+      sources: names of the ONNX nodes that the call stands for.
+    """
 
     function: str
     inputs: tuple[BufferRef, ...]
@@ -101,35 +115,38 @@ class ProgramCall:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Does `then` where `condition`, one bool element, is true, and `otherwise` where it is not."""
+    """Runs `then` where the condition, a tensor of one bool element, holds, else `otherwise`."""
 
     condition: BufferRef
-    then: tuple["Node", ...]
-    otherwise: tuple["Node", ...]
+    then: "tuple[Node, ...]"
+    otherwise: "tuple[Node, ...]"
     sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Does `condition_steps`, and as long as `condition`, one bool element, is true then, `body` and `condition_steps` again."""
+    """Runs `condition_steps`, which write the condition, a tensor of one bool element, and where it holds `body`; then again, until it
+    does not."""
 
-    condition_steps: tuple["Node", ...]
+    condition_steps: "tuple[Node, ...]"
     condition: BufferRef
-    body: tuple["Node", ...]
+    body: "tuple[Node, ...]"
     sources: tuple[str, ...] = ()
 
 
 Node = Step | PackedCall | ProgramCall | Branch | Loop
+"""What a program does at a place."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramInfo:
-    """A program: a function that calls kernels, packed functions and programs.
+    """A function that calls kernels, such as `main`.
 
     Attributes:
       steps: what it does, in order.
-      public: whether it is called from outside.
-      max_depth: how many calls may nest in one of it, where it is recursive; 0 where it is not.
+      public: whether it is a function of the module, with a packed entry; others are called by programs only.
+      max_depth: how many calls of the program may be under way in one another; 0 for a program that does not call itself, however
+        indirectly.
     """
 
     name: str
@@ -164,15 +181,15 @@ class KernelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A compiled program.
+    """A compiled module.
 
     Attributes:
       functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of each public program and of each kernel, by function name.
         A program takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
       keep_alive: owner of the code; lives as long as any function made of it.
-      programs: all programs, public ones first, `main` first of all.
-      kernels: one entry per kernel function, which may be called more than once.
-      arena_bytes: memory that a call of a public program needs for its intermediate tensors: the largest need of them.
+      programs: all programs, public ones first; the first one is `main` if there is one.
+      kernels: one entry per kernel function; programs may call a kernel more than once.
+      arena_bytes: memory for intermediate tensors that a call needs, of the program that needs most.
       params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.

@@ -23,17 +23,17 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Step, TensorSpec
+from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Node, ProgramInfo, TensorSpec
 from relayc.runtime.objects import LoadError, ObjectCode, Program
 
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 1"
+_MAGIC = b"relayc program 2"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -256,7 +256,7 @@ def _write(handle: int, artifact: Artifact, code: ObjectCode, origin: Origin) ->
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
-        if field.name in ("inputs", "outputs", "kernels", "steps", "arena_bytes", "target", "uses_tiles", "precision")
+        if field.name in ("programs", "kernels", "arena_bytes", "target", "uses_tiles", "precision")
     }
     meta = {
         "source": origin.source,
@@ -267,7 +267,7 @@ def _write(handle: int, artifact: Artifact, code: ObjectCode, origin: Origin) ->
         "objects": [len(content) for content in objects],
         "params": {"bytes": artifact.params.nbytes, "crc32": _each(zlib.crc32, _chunks(artifact.params))},
     }
-    text = json.dumps(meta, default=dataclasses.asdict, separators=(",", ":")).encode()
+    text = json.dumps(meta, default=_plain, separators=(",", ":")).encode()
     body = b"".join([text, *objects])
     _write_all(handle, _HEAD.pack(_MAGIC, hashlib.sha256(body).digest(), len(body), len(text)) + body, 0)
     _write_all(handle, artifact.params, _params_at(len(body)))
@@ -321,10 +321,8 @@ def _map(handle: int, offset: int, size: int) -> np.ndarray:
 
 def _fields(program: dict[str, Any]) -> dict[str, Any]:
     return {
-        "inputs": _specs(program["inputs"]),
-        "outputs": _specs(program["outputs"]),
+        "programs": tuple(_program(p) for p in program["programs"]),
         "kernels": tuple(_kernel(k) for k in program["kernels"]),
-        "steps": tuple(_step(s) for s in program["steps"]),
         "arena_bytes": program["arena_bytes"],
         "target": program["target"],
         "uses_tiles": program["uses_tiles"],
@@ -336,12 +334,44 @@ def _specs(rows: Sequence[dict[str, Any]]) -> tuple[TensorSpec, ...]:
     return tuple(TensorSpec(r["name"], tuple(r["shape"]), r["dtype"]) for r in rows)
 
 
-def _step(row: dict[str, Any]) -> Step:
-    return Step(row["kernel"], _references(row["inputs"]), _references(row["outputs"]), tuple(row["sources"]))
+def _program(row: dict[str, Any]) -> ProgramInfo:
+    inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
+    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), row["public"], row["max_depth"])
+
+
+def _reference(row: dict[str, Any]) -> BufferRef:
+    return BufferRef(row["space"], row["index"], row["offset"], _specs([row["spec"]])[0])
 
 
 def _references(rows: Sequence[dict[str, Any]]) -> tuple[BufferRef, ...]:
-    return tuple(BufferRef(r["space"], r["index"], r["offset"], _specs([r["spec"]])[0]) for r in rows)
+    return tuple(_reference(row) for row in rows)
+
+
+_NODES = {node.__name__: node for node in get_args(Node)}
+"""Kinds of nodes by the names that they have in a file."""
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """A dataclass as a dictionary of its fields, and the kind of a node."""
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {"kind": type(value).__name__, **fields} if isinstance(value, Node) else fields
+
+
+def _nodes(rows: Sequence[dict[str, Any]]) -> tuple[Node, ...]:
+    return tuple(_node(**row) for row in rows)
+
+
+def _node(kind: str, **fields: Any) -> Node:
+    return _NODES[kind](**{name: _PARTS.get(name, lambda value: value)(value) for name, value in fields.items()})
+
+
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("inputs", "outputs"), _references),
+    **dict.fromkeys(("then", "otherwise", "condition_steps", "body"), _nodes),
+    "condition": _reference,
+    "sources": tuple,
+}
+"""How the fields of nodes that are not texts or numbers are read."""
 
 
 def _kernel(row: dict[str, Any]) -> KernelInfo:

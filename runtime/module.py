@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import Artifact, BufferRef, TensorSpec, aligned_array, aligned_empty, numpy_dtype
+from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, numpy_dtype
 from relayc.runtime.disassembly import disassemble
-from relayc.runtime.profile import Peak, Profile, make_profile
+from relayc.runtime.exceptions import reraise_original
+from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
+from relayc.runtime.stepwise import Stepwise, call_sites
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import Team, checked_threads
 from relayc.runtime.tiles import request_tiles
@@ -23,7 +25,7 @@ _IDLE_SECONDS = 10.0
 
 
 class ArenaPool:
-    """Scratch memory for calls of `main`: an arena belongs to one call at a time, and is kept for the next.
+    """Scratch memory for calls of programs: an arena belongs to one call at a time, and is kept for the next.
 
     There are as many as calls at the same time; one that has not been needed for a while goes, so that a burst of calls does not take
     memory for ever.
@@ -56,7 +58,7 @@ class ArenaPool:
 
 
 class Function:
-    """A compiled function on arrays: `main` or a kernel.
+    """A compiled function on arrays: a program such as `main`, or a kernel.
 
     Takes numpy arrays or tensors that speak DLPack, on the CPU, of exactly the dtype and shape it was compiled for; strided ones are
     copied first. Returns new numpy arrays (64-byte aligned): one bare, several as a tuple. Calls from several threads run at the same
@@ -65,7 +67,7 @@ class Function:
     Attributes:
       name: of the function in the module.
       inputs, outputs: specs of the tensors it takes and gives.
-      packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of `main` takes two more
+      packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of a program takes two more
         arguments, the arena and the parameters. Called directly, it runs on as many threads as OpenMP says for the calling thread.
       team: the threads of its calls.
     """
@@ -94,20 +96,27 @@ class Function:
         Raises:
           TypeError: wrong number of inputs, something that is not a tensor, or a wrong dtype.
           ValueError: wrong rank, shape or device. Both name the argument, what was expected and what was found.
+          RecursionError: more calls of a program are under way in one another than the program allows.
+
+        What a Python function raises that the program calls arrives as it is (see `register_func`).
         """
         arrays = self.check(inputs)
         results = [aligned_array(*made) for made in self._made] if out is None else self._check_out(out, arrays)
         arguments = map(to_argument, (*arrays, *results))
-        if self._arenas is None:
-            with self.team:
-                self.packed(*arguments)
-        else:
-            arena = self._arenas.acquire()
-            try:
+        try:
+            if self._arenas is None:
                 with self.team:
-                    self.packed(*arguments, arena[0], self._arenas.params)
-            finally:
-                self._arenas.release(arena)
+                    self.packed(*arguments)
+            else:
+                arena = self._arenas.acquire()
+                try:
+                    with self.team:
+                        self.packed(*arguments, arena[0], self._arenas.params)
+                finally:
+                    self._arenas.release(arena)
+        except BaseException as error:
+            reraise_original(error)
+            raise
         if out is not None:
             return out
         found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
@@ -171,6 +180,18 @@ def _describe(value: np.ndarray) -> str:
     return str(TensorSpec("", value.shape, value.dtype.name if value.dtype.isnative else value.dtype.str))
 
 
+def _in_order(inputs: Mapping[str, Any] | Sequence[Any], specs: Sequence[TensorSpec]) -> Sequence[Any]:
+    """Inputs in the order of a function, where they are given by name."""
+    if not isinstance(inputs, Mapping):
+        return inputs
+    names = [spec.name for spec in specs]
+    if inputs.keys() != set(names):
+        missing = [name for name in names if name not in inputs]
+        unknown = [name for name in inputs if name not in names]
+        raise ValueError(f"expected the inputs {', '.join(names)}; missing {missing}, unknown {unknown}")
+    return [inputs[name] for name in names]
+
+
 class _Texts(dict[str, str]):
     """The IR by stage; a stage that was not kept is an error that says how to keep it."""
 
@@ -179,14 +200,16 @@ class _Texts(dict[str, str]):
 
 
 class Module:
-    """A compiled program: `module["main"](*inputs)`, or `module.run({"x": ...})` by name.
+    """A compiled module: `module["main"](*inputs)`, or `module.run({"x": ...})` by name.
 
-    Every kernel is a function of the module too, under the name it has in the IR.
+    Its functions are its public programs and, under the names they have in the IR, its kernels. What concerns one function and is not told
+    which one concerns `main`, or where there is no `main` the first public program.
 
     Attributes:
       inputs, outputs: names, shapes and dtypes of what `main` takes and gives, in order.
       kernels: what each kernel is made of.
-      step_kernels: the kernels that a call of `main` runs, in execution order; one that runs twice is there twice.
+      step_kernels: the kernels that `main` and the programs it calls may run: one for each call in the text, in its order. A kernel that is
+        called in two places is there twice, one that is called in a loop once.
       ir: text of the stages that were kept ("relay", "te", "tir", "llvm").
       stats: seconds spent per compilation stage.
       target: name of the target the code is for.
@@ -203,8 +226,10 @@ class Module:
         self._artifact = artifact
         self._measure_peak = measure_peak
         self._arenas = ArenaPool(artifact.arena_bytes, artifact.params)
-        self.inputs = artifact.inputs
-        self.outputs = artifact.outputs
+        self._programs = {program.name: program for program in artifact.programs}
+        self._default = artifact.programs[0].name
+        self.inputs = artifact.programs[0].inputs
+        self.outputs = artifact.programs[0].outputs
         self.kernels = artifact.kernels
         self.ir: Mapping[str, str] = _Texts(artifact.ir)
         self.stats = dict(artifact.stats)
@@ -214,8 +239,9 @@ class Module:
         if artifact.uses_tiles and not self.lacking:
             request_tiles()
         self._infos = {kernel.name: kernel for kernel in artifact.kernels}
-        self.step_kernels = tuple(self._infos[step.kernel] for step in artifact.steps)
-        self._functions = {name: self._make_function(name, address) for name, address in artifact.functions.items()}
+        self.step_kernels = tuple(site.kernel for site in self.call_sites() if self._infos.get(site.kernel.name) is site.kernel)
+        names = [*(program.name for program in artifact.programs if program.public), *self._infos]
+        self._functions = {name: self._make_function(name, artifact.functions[name]) for name in names}
 
     def _make_function(self, name: str, address: int) -> Function:
         if self.lacking:
@@ -223,8 +249,8 @@ class Module:
         else:
             packed = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._artifact.keep_alive)
             packed.release_gil = True
-        if name == "main":
-            return Function(name, packed, self.inputs, self.outputs, self._arenas)
+        if name in self._programs:
+            return Function(name, packed, self._programs[name].inputs, self._programs[name].outputs, self._arenas)
         return Function(name, packed, self._infos[name].inputs, self._infos[name].outputs, None)
 
     def _refuse(self, *_: object) -> None:
@@ -234,14 +260,14 @@ class Module:
         """The machine code as text, in AT&T syntax.
 
         Args:
-          function: `main` or a kernel, with the bodies of its parallel loops; by default everything.
+          function: a program or a kernel, with the bodies of its parallel loops; by default everything.
 
         Raises:
           KeyError: there is no such function.
           ValueError: there are no object files of the program here.
           ModuleNotFoundError: the disassembler is not installed.
         """
-        if function is not None:
+        if function is not None and function not in self._programs:
             self.get_function(function)
         if self._artifact.code is None:
             raise ValueError("assembly: expected a program made of object files, as on Linux on x86-64, found another")
@@ -253,7 +279,7 @@ class Module:
 
         Raises TypeError or ValueError where it is set to what is no number of threads.
         """
-        return self._functions["main"].team.count
+        return self._functions[self._default].team.count
 
     @num_threads.setter
     def num_threads(self, count: int | None) -> None:
@@ -269,7 +295,7 @@ class Module:
         return tuple(spec.name for spec in self.outputs)
 
     def function_names(self) -> tuple[str, ...]:
-        """Names of all functions: `main`, then the kernels."""
+        """Names of all functions: the public programs, `main` first of all, then the kernels."""
         return tuple(self._functions)
 
     def get_function(self, name: str) -> Function:
@@ -281,72 +307,92 @@ class Module:
     def __getitem__(self, name: str) -> Function:
         return self.get_function(name)
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Runs `main` on inputs by name and gives the outputs by name.
+    def _program(self, name: str | None, public: bool = True) -> ProgramInfo:
+        """A program; by default `main`. Raises KeyError where there is none of the name, or none that is public."""
+        name = self._default if name is None else name
+        known = [program.name for program in self._programs.values() if program.public or not public]
+        if name not in known:
+            raise KeyError(f"no program {name!r} in the module; it has {', '.join(known)}")
+        return self._programs[name]
 
-        Raises:
-          TypeError, ValueError: as a call of `main` does, and for a name that is missing or unknown.
-        """
-        results = self._functions["main"](*self._in_order(inputs))
-        return dict(zip(self.output_names, results if isinstance(results, tuple) else (results,), strict=True))
-
-    def _in_order(self, inputs: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
-        if not isinstance(inputs, Mapping):
-            return inputs
-        if inputs.keys() != set(self.input_names):
-            missing = [name for name in self.input_names if name not in inputs]
-            unknown = [name for name in inputs if name not in self.input_names]
-            raise ValueError(f"expected the inputs {', '.join(self.input_names)}; missing {missing}, unknown {unknown}")
-        return [inputs[name] for name in self.input_names]
-
-    def profile(self, inputs: Mapping[str, Any] | Sequence[Any], repeat: int = 10) -> Profile:
-        """Times every kernel call of `main` one by one, in execution order, and a whole call; medians over `repeat` rounds.
+    def call_sites(self, function: str | None = None) -> tuple[CallSite, ...]:
+        """The places that call kernels and packed functions in a program and in those that it calls: the rows of its profile.
 
         Args:
-          inputs: of `main`, by name or in order.
+          function: a program; by default `main`.
+
+        Raises:
+          KeyError: there is no such program.
+        """
+        return tuple(call_sites(self._program(function, public=False).name, self._programs, self._infos).values())
+
+    def run(self, inputs: Mapping[str, Any], function: str | None = None) -> dict[str, np.ndarray]:
+        """Runs a program on inputs by name and gives the outputs by name.
+
+        Args:
+          function: a public program; by default `main`.
+
+        Raises:
+          KeyError: there is no such program.
+          TypeError, ValueError: as a call of the program does, and for a name that is missing or unknown.
+        """
+        program = self._functions[self._program(function).name]
+        results = program(*_in_order(inputs, program.inputs))
+        names = [spec.name for spec in program.outputs]
+        return dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
+
+    def profile(self, inputs: Mapping[str, Any] | Sequence[Any], repeat: int = 10, function: str | None = None) -> Profile:
+        """Times every call of a kernel or packed function that a program makes one by one, and whole calls; medians over `repeat` rounds.
+
+        Branches, loops and calls of other programs are followed as the data says. A row is a call site: its time is that of all its calls
+        in a round.
+
+        Args:
+          inputs: of the program, by name or in order.
+          function: a public program; by default `main`.
 
         Returns:
           The times, which know what the machine can do at most: that is measured when it is asked for, in about a second.
 
         Raises:
-          TypeError, ValueError: as a call of `main` does; `repeat` is less than 1.
+          KeyError: there is no such program.
+          TypeError, ValueError: as a call of the program does; `repeat` is less than 1. What packed functions raise arrives as it is.
         """
         if not isinstance(repeat, int) or repeat < 1:
             raise ValueError(f"repeat: expected at least 1, found {repeat}")
-        main = self._functions["main"]
-        arrays = main.check(self._in_order(inputs))
-        outputs = [aligned_array(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in self.outputs]
-        arena = self._arenas.acquire()
-        try:
-            spaces = {"arena": arena[1], "param": self._artifact.params}
-
-            def tensor(ref: BufferRef) -> tvm_ffi.Tensor:
-                if ref.space in spaces:
-                    return to_tensor(np.ndarray(ref.spec.shape, numpy_dtype(ref.spec.dtype), spaces[ref.space], ref.offset))
-                return to_tensor((arrays if ref.space == "input" else outputs)[ref.index].reshape(ref.spec.shape))
-
-            calls = [
-                (self._functions[step.kernel].packed, [tensor(ref) for ref in (*step.inputs, *step.outputs)])
-                for step in self._artifact.steps
-            ]
-            times: list[list[float]] = [[] for _ in calls]
-            with main.team as threads:
-                for timed in [False] + [True] * repeat:
-                    for (packed, arguments), seconds in zip(calls, times, strict=True):
-                        start = time.perf_counter()
-                        packed(*arguments)
-                        if timed:
-                            seconds.append(time.perf_counter() - start)
-        finally:
-            self._arenas.release(arena)
+        program = self._functions[self._program(function).name]
+        arrays = program.check(_in_order(inputs, program.inputs))
+        program(*arrays)  # raises what a call raises
+        sites, rounds, threads = self._time_calls(program, arrays, repeat)
         whole = []
         for _ in range(repeat):
             start = time.perf_counter()
-            main(*arrays)
+            program(*arrays)
             whole.append(time.perf_counter() - start)
-        steps = [(kernel, step.sources) for kernel, step in zip(self.step_kernels, self._artifact.steps, strict=True)]
-        medians = [statistics.median(seconds) for seconds in times]
-        return make_profile(steps, medians, statistics.median(whole), threads, self._measure_peak)
+        times = [(statistics.median(s for s, _ in site), statistics.median_low(n for _, n in site)) for site in zip(*rounds, strict=True)]
+        return make_profile(sites, times, statistics.median(whole), threads, self._measure_peak)
+
+    def _time_calls(
+        self, program: Function, inputs: Sequence[np.ndarray], repeat: int
+    ) -> tuple[Sequence[CallSite], list[list[tuple[float, int]]], int]:
+        """The call sites, seconds and calls of each in each round, and the number of threads."""
+        outputs = [aligned_array(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in program.outputs]
+        arena = self._arenas.acquire()
+        try:
+            spaces = {"input": inputs, "output": outputs, "arena": [arena[1]], "param": [self._artifact.params]}
+            steps = Stepwise(program.name, self._programs, self._infos, lambda name: self._functions[name].packed, spaces)
+            rounds = []
+            with program.team as threads:
+                steps.run()
+                for _ in range(repeat):
+                    steps.run()
+                    rounds.append(list(zip(steps.seconds, steps.calls, strict=True)))
+        except BaseException as error:
+            reraise_original(error)
+            raise
+        finally:
+            self._arenas.release(arena)
+        return steps.sites, rounds, threads
 
     def __repr__(self) -> str:
-        return f"<relayc module: {self._functions['main']!r}, {len(self.kernels)} kernels, target {self.target}>"
+        return f"<relayc module: {self._functions[self._default]!r}, {len(self.kernels)} kernels, target {self.target}>"

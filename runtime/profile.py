@@ -1,4 +1,4 @@
-"""Where the time of a call goes: one row for each step of `main`, next to what the machine can do."""
+"""Where the time of a call goes: one row for each place that calls a kernel or packed function, next to what the machine can do."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -43,12 +43,12 @@ class Work:
     @property
     def gflops(self) -> float:
         """10^9 floating-point operations per second."""
-        return self.flops / self.seconds / 1e9
+        return self.flops / self.seconds / 1e9 if self.seconds else 0.0
 
     @property
     def gbytes(self) -> float:
         """10^9 bytes of inputs and outputs per second."""
-        return self.bytes / self.seconds / 1e9
+        return self.bytes / self.seconds / 1e9 if self.seconds else 0.0
 
     def shares(self, peak: Peak) -> tuple[float, float]:
         """Shares of the machine's f32 operations and of its memory's bandwidth.
@@ -68,27 +68,46 @@ class Work:
 
 
 @dataclass(frozen=True)
-class ProfileRow(Work):
-    """One kernel call.
+class CallSite:
+    """A place in a program that calls a kernel or a packed function.
 
     Attributes:
-      sources: names of the ONNX nodes it stands for.
-      seconds: median over the repetitions.
-      share: of the time in all kernels.
+      kernel: what is called. For a packed function: its name, of whose operations nothing is known, and the bytes of its arguments.
+      sources: names of the ONNX nodes that the call stands for.
+      where: the program, and the branches and loops in it around the call: "main", "main/loop/then", "main/loop/condition" for the steps
+        that find out whether a loop goes on. The second branch or loop of a place has a number: "main/then_1", "main/loop_1".
+    """
+
+    kernel: KernelInfo
+    sources: tuple[str, ...] = ()
+    where: str = "main"
+
+
+@dataclass(frozen=True)
+class ProfileRow(Work):
+    """The calls of one call site.
+
+    Attributes:
+      kernel, sources, where: of the call site.
+      seconds: of all calls of the site in a call of the function; median over the repetitions. 0 where it was not reached.
+      share: of the time of all rows.
+      calls: how often a call of the function reached the site: 1 in a program without branches, loops and calls of other programs.
     """
 
     kernel: KernelInfo
     sources: tuple[str, ...]
     seconds: float
     share: float
+    calls: int = 1
+    where: str = "main"
 
     @property
     def flops(self) -> int:  # type: ignore[override]
-        return self.kernel.flops
+        return self.kernel.flops * self.calls
 
     @property
     def bytes(self) -> int:  # type: ignore[override]
-        return self.kernel.bytes
+        return self.kernel.bytes * self.calls
 
 
 @dataclass(frozen=True)
@@ -105,11 +124,12 @@ class Total(Work):
 
 @dataclass(frozen=True)
 class Profile:
-    """Times of the kernels in execution order.
+    """Times of the kernels and packed functions that a function calls.
 
     Attributes:
-      rows: one for each step of `main`; a kernel that is called more than once has more than one.
-      latency: median seconds of a whole call of `main`, outputs allocated, measured apart from the rows.
+      rows: one for each call site of the function and of the programs that it calls, in the order of the text, those of a program where it
+        is called first; a kernel that is called in several places has several rows.
+      latency: median seconds of a whole call of the function, outputs allocated, measured apart from the rows.
       threads: how many the calls used.
       measure_peak: gives the peak of the machine for a number of threads.
     """
@@ -148,13 +168,20 @@ class Profile:
     def _total(self, operators: tuple[str, ...], rows: Sequence[ProfileRow]) -> Total:
         seconds = max(sum(row.seconds for row in rows), 1e-9)
         flops, num_bytes = sum(row.flops for row in rows), sum(row.bytes for row in rows)
-        return Total(operators, len(rows), seconds, sum(row.share for row in rows), flops, num_bytes)
+        return Total(operators, sum(row.calls for row in rows), seconds, sum(row.share for row in rows), flops, num_bytes)
 
     def as_data(self) -> dict[str, Any]:
         """The profile as plain data, for JSON: the peak is measured for it."""
         peak = self.peak
         names = [
-            {"kernel": r.kernel.name, "operators": list(r.kernel.ops), "schedule": r.kernel.schedule, "sources": list(r.sources)}
+            {
+                "kernel": r.kernel.name,
+                "where": r.where,
+                "operators": list(r.kernel.ops),
+                "schedule": r.kernel.schedule,
+                "sources": list(r.sources),
+                "calls": r.calls,
+            }
             for r in self.rows
         ]
         rows = [{**known, **_data(r, r.share, peak)} for known, r in zip(names, self.rows, strict=True)]
@@ -170,14 +197,16 @@ class Profile:
 
     def __str__(self) -> str:
         peak = self.peak
-        head = f"{'kernel':<44} {'us':>10} {'share':>7} {'GFLOP/s':>9} {'GB/s':>8} {'of f32':>7} {'of memory':>10}"
-        lines = []
+        width = max([5, *(len(row.where) for row in self.rows)])
+        rates = f"{'us':>10} {'share':>7} {'GFLOP/s':>9} {'GB/s':>8} {'of f32':>7} {'of memory':>10}"
+        lines = [f"{'kernel':<44} {'where':<{width}} {'calls':>7} {rates}"]
         for row in self.rows:
             compute, memory = share_texts(row, peak)
             rates = f"{row.gflops:>9.1f} {row.gbytes:>8.1f} {compute:>7} {memory:>10}"
-            lines.append(f"{row.kernel.name[:44]:<44} {row.seconds * 1e6:>10.1f} {row.share:>7.1%} {rates}")
-        total = f"{len(self.rows)} steps, {self.seconds * 1e3:.3f} ms in kernels, {self.latency * 1e3:.3f} ms a call"
-        return "\n".join([head, *lines, *([] if peak is None else [peak_text(peak)]), total])
+            names = f"{row.kernel.name[:44]:<44} {row.where:<{width}} {row.calls:>7}"
+            lines.append(f"{names} {row.seconds * 1e6:>10.1f} {row.share:>7.1%} {rates}")
+        total = f"{self.total().calls} calls, {self.seconds * 1e3:.3f} ms in kernels, {self.latency * 1e3:.3f} ms a call"
+        return "\n".join([*lines, *([] if peak is None else [peak_text(peak)]), total])
 
 
 def _data(work: Work, share: float, peak: Peak | None) -> dict[str, Any]:
@@ -203,14 +232,17 @@ def peak_text(peak: Peak) -> str:
 
 
 def make_profile(
-    steps: Sequence[tuple[KernelInfo, tuple[str, ...]]],
-    seconds: Sequence[float],
+    sites: Sequence[CallSite],
+    times: Sequence[tuple[float, int]],
     latency: float,
     threads: int,
     measure_peak: Callable[[int], Peak] | None = None,
 ) -> Profile:
-    """A profile of steps (kernel, sources) in execution order; a step too short for the clock counts as a nanosecond."""
-    seconds = [max(s, 1e-9) for s in seconds]
-    total = sum(seconds)
-    rows = tuple(ProfileRow(k, sources, s, s / total) for (k, sources), s in zip(steps, seconds, strict=True))
-    return Profile(rows, latency, threads, measure_peak)
+    """A profile of call sites and their times (seconds, calls); calls too short for the clock count as a nanosecond."""
+    seconds = [max(s, 1e-9) if calls else 0.0 for s, calls in times]
+    total = sum(seconds) or 1.0
+    rows = [
+        ProfileRow(site.kernel, site.sources, s, s / total, calls, site.where)
+        for site, s, (_, calls) in zip(sites, seconds, times, strict=True)
+    ]
+    return Profile(tuple(rows), latency, threads, measure_peak)

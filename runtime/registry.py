@@ -5,6 +5,9 @@ from typing import Any, TypeVar, overload
 
 import tvm_ffi
 
+from relayc.runtime.exceptions import keeping_exceptions
+from relayc.runtime.tensor import as_array
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -20,7 +23,12 @@ def register_func(name: str, func: F | None = None, override: bool = False) -> F
         @relayc.register_func("my.add_one")
         def add_one(x): ...
 
-    Tensors arrive as tvm_ffi.Tensor, which `numpy.from_dlpack` reads without a copy.
+    Tensors on the CPU arrive as numpy arrays on their memory, tensors on other devices as tvm_ffi.Tensor. A program passes destinations:
+    it calls the function with its inputs and then its outputs, which the function writes (`y[...] = x + 1`); what the function returns is
+    dropped, and inputs must not be written. Arrays that a program passes are valid during the call only: copy what is to be kept.
+
+    An exception of the function arrives as it is, the same object, at who has called the program by `module["f"](...)`. Other callers get
+    what tvm-ffi makes of the exception: one of the same class and message where tvm-ffi knows the class, else RuntimeError.
 
     Raises:
       ValueError: the name is taken and `override` is false.
@@ -28,12 +36,24 @@ def register_func(name: str, func: F | None = None, override: bool = False) -> F
 
     def register(function: F) -> F:
         try:
-            tvm_ffi.register_global_func(name, function, override=override)
+            tvm_ffi.register_global_func(name, _packed(function), override=override)
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"global function {name!r}: expected a free name or override=True, found it registered") from error
         return function
 
     return register if func is None else register(func)
+
+
+def _packed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that is registered for a Python function."""
+    if isinstance(function, tvm_ffi.Function):
+        return function
+    return keeping_exceptions(lambda *arguments: function(*map(_received, arguments)))
+
+
+def _received(value: Any) -> Any:
+    # A tensor that a program passes does not own its memory, and tvm-ffi would export it through a null pointer.
+    return as_array(value) if isinstance(value, tvm_ffi.Tensor) and value.device.type == "cpu" else value
 
 
 @overload

@@ -161,7 +161,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
     _print_precision(module, arguments, console)
     profile = None if module.lacking else module.profile(_inputs(module, arguments))
-    console.print(stage_table(module.stats), "", kernel_table(module.step_kernels, profile), sep="\n")
+    console.print(stage_table(module.stats), "", kernel_table(module.call_sites(), profile), sep="\n")
     if profile is None:
         console.print(f"not run: this machine lacks {', '.join(module.lacking)}")
     else:

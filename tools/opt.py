@@ -34,7 +34,7 @@ def split_pipeline(text: str) -> list[str]:
 
 
 def _config(settings: list[str]) -> dict[str, object]:
-    """Values of `KEY=VALUE` settings by the type of the registered option. Raises ValueError."""
+    """Values of `KEY=VALUE` settings by the type of the registered option, lists separated by commas. Raises ValueError."""
     load_passes()
     config: dict[str, object] = {}
     for setting in settings:
@@ -42,8 +42,14 @@ def _config(settings: list[str]) -> dict[str, object]:
         if not equals or key not in CONFIG:
             raise ValueError(f"--config: expected KEY=VALUE with KEY one of {', '.join(CONFIG)}, found {setting!r}")
         type_ = CONFIG[key].type
-        config[key] = value.lower() in ("1", "true") if type_ is bool else type_(value)
+        config[key] = _parse_value(value, type_)
     return config
+
+
+def _parse_value(text: str, type_: type) -> object:
+    if type_ is bool:
+        return text.lower() in ("1", "true")
+    return [part for part in text.split(",") if part] if type_ is list else type_(text)
 
 
 def _is_upstream(name: str) -> bool:
@@ -79,6 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--passes", default="", metavar="A,B,C", help="passes to run, in order")
     parser.add_argument("--opt-level", type=int, default=3, help="optimisation level of the passes that ask for it (default 3)")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a PassContext option; may be repeated")
+    disabled = "a pass that a pipeline leaves out, or a fusion rule as fuse-ops.RULE; may be repeated"
+    parser.add_argument("--disable", action="append", default=[], metavar="NAME", help=disabled)
     parser.add_argument("--split-input-file", action="store_true", help="take the parts between `// -----` lines as programs of their own")
     parser.add_argument("--print-locations", action="store_true", help="print the locations of operations")
     parser.add_argument("--dump-ir", metavar="DIR", help="write the IR after each pass into DIR")
@@ -114,7 +122,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         text = sys.stdin.read() if arguments.file == "-" else Path(arguments.file).read_text()
         instruments = [DumpIR(arguments.dump_ir)] if arguments.dump_ir else []
-        ctx = PassContext(arguments.opt_level, config=_config(arguments.config) if arguments.config else {}, instruments=instruments)
+        config = _config(arguments.config) if arguments.config else {}
+        ctx = PassContext(arguments.opt_level, disabled_pass=arguments.disable, config=config, instruments=instruments)
     except (OSError, ValueError, TypeError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1

@@ -10,8 +10,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from relayc.runtime import KernelInfo, Profile, ProfileRow
-from relayc.runtime.profile import Work, share_texts
+from relayc.runtime import CallSite, Profile
+from relayc.runtime.profile import Work, make_profile, share_texts
 
 NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 """Options of a column of numbers."""
@@ -44,20 +44,35 @@ def stage_table(stats: Mapping[str, float]) -> Table:
     return table
 
 
-def kernel_table(kernels: Sequence[KernelInfo], profile: Profile | None = None) -> Table:
-    """One line per kernel call in execution order, with what it is made of and, with a profile of the calls, how long it took."""
+def kernel_table(sites: Sequence[CallSite], profile: Profile | None = None) -> Table:
+    """One line per call site, with what the kernel is made of and, with a profile of the sites, how long its calls took.
+
+    FLOP and bytes of a line are those of one call, below of all calls.
+    """
     times = {} if profile is None else {"us": NUMBER, "of total": NUMBER}
     texts: dict[str, dict[str, Any]] = {name: {"overflow": "fold"} for name in ("kernel", "operators", "schedule")}
-    table = make_table("kernels", **texts, FLOP=NUMBER, bytes=NUMBER, **times)
-    rows: Sequence[ProfileRow | None] = [None] * len(kernels) if profile is None else profile.rows
-    for kernel, row in zip(kernels, rows, strict=True):
-        taken = [] if row is None else [f"{row.seconds * 1e6:.1f}", f"{row.share:.1%}"]
-        table.add_row(kernel.name, " ".join(kernel.ops), kernel.schedule, scaled(kernel.flops), scaled(kernel.bytes), *taken)
+    # Without a profile each site counts once.
+    rows = make_profile(sites, [(0.0, 1)] * len(sites), 0.0, 1) if profile is None else profile
+    flow = _flow_columns(rows)
+    table = make_table("kernels", **texts, **flow, FLOP=NUMBER, bytes=NUMBER, **times)
+    for row in rows.rows:
+        kernel = row.kernel
+        names = [kernel.name, " ".join(kernel.ops), kernel.schedule, *(str(getattr(row, name)) for name in flow)]
+        taken = [f"{row.seconds * 1e6:.1f}", f"{row.share:.1%}"] if times else []
+        table.add_row(*names, scaled(kernel.flops), scaled(kernel.bytes), *taken)
     table.add_section()
-    whole = [scaled(sum(k.flops for k in kernels)), scaled(sum(k.bytes for k in kernels))]
-    taken = [] if profile is None else [f"{profile.seconds * 1e6:.1f}", "100.0%" if kernels else ""]
-    table.add_row(f"{len(kernels)} calls", "", "", *whole, *taken)
+    whole = rows.total()
+    taken = [f"{rows.seconds * 1e6:.1f}", "100.0%" if sites else ""] if times else []
+    table.add_row(f"{whole.calls} calls", "", "", *([""] * len(flow)), scaled(whole.flops), scaled(whole.bytes), *taken)
     return _whole_numbers(table)
+
+
+def _flow_columns(profile: Profile) -> dict[str, dict[str, Any]]:
+    """Columns for where and how often calls are made; none where each call site is reached once, one after the other."""
+    rows = profile.rows
+    if all(row.calls == 1 and row.where == rows[0].where for row in rows) and not any("/" in row.where for row in rows):
+        return {}
+    return {"where": {}, "calls": NUMBER}
 
 
 _RATES = {name: NUMBER for name in ("us", "of total", "GFLOP/s", "GB/s", "of f32", "of memory")}
@@ -67,19 +82,22 @@ _MARKED = 3
 
 
 def profile_table(profile: Profile) -> Table:
-    """One line per kernel call in execution order: the ONNX nodes it stands for, and how fast it ran next to what the machine can do.
+    """One line per call site in the order of the program: the ONNX nodes it stands for, how often it was called, and how fast its calls
+    were next to what the machine can do.
 
-    The calls that lose most time against the peak are marked.
+    The sites that lose most time against the peak are marked.
     """
-    table = make_table(f"kernels on {profile.threads} threads, in execution order", kernel={}, nodes={}, **_RATES)
+    flow = _flow_columns(profile)
+    table = make_table(f"kernels on {profile.threads} threads, in execution order", kernel={}, nodes={}, **flow, **_RATES)
     nodes = shortened([row.sources for row in profile.rows])
     slow = set(_slowest(profile))
     for i, (row, name) in enumerate(zip(profile.rows, nodes, strict=True)):
         names = OneLine(row.kernel.name, 0.7), OneLine(name, 0)
-        table.add_row(*names, *_rates(row, row.share, profile), style="bold yellow" if i in slow else None)
+        places = (OneLine(row.where, 0), str(row.calls)) if flow else ()
+        table.add_row(*names, *places, *_rates(row, row.share, profile), style="bold yellow" if i in slow else None)
     table.add_section()
     total = profile.total()
-    table.add_row(f"{total.calls} calls", "", *_rates(total, total.share, profile))
+    table.add_row(f"{total.calls} calls", "", *([""] * len(flow)), *_rates(total, total.share, profile))
     return _whole_numbers(table)
 
 

@@ -16,14 +16,13 @@ from relayc.dialects.relay import sort as sort
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import unary as unary
 from relayc.dialects.relay import winograd as winograd
-from relayc.dialects.relay.base import OPS, Op, Operand, Pattern, RelayError, Variadic, View, build
+from relayc.dialects.relay.base import OPS, Op, Operand, Pattern, RelayError, Variadic, View, build, fields_of, make_tuple
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.structure import Call, Constant, Fused, If, Tuple, TupleGetItem, Yield
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, Yield
+from relayc.dialects.relay.types import TensorType, TupleType
 
 __all__ = [
     "OPS",
-    "Call",
     "Constant",
     "Fused",
     "IRModule",
@@ -33,10 +32,13 @@ __all__ = [
     "Pattern",
     "RelayError",
     "TensorType",
-    "Tuple",
     "TupleGetItem",
+    "TupleType",
     "Variadic",
     "View",
+    "While",
     "Yield",
     "build",
+    "fields_of",
+    "make_tuple",
 ]

@@ -76,6 +76,8 @@ class Dropout(Op, name="nn_dropout", relay_name="nn.dropout"):
     data: Operand
     rate: float = 0.5
     pattern = Pattern.OPAQUE
+    result_names = ("output", "kept")
+    required_results = 2
 
     @staticmethod
     def infer(op: View) -> list[TensorType]:

@@ -19,19 +19,19 @@ and runs again in the verifier. On an operation found in the IR, `op.data` is th
 """
 
 import enum
-import functools
 import inspect
-import operator
 import types as pytypes
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from relayc.dialects.mlir import ext, ir, register_operation
-from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.dialects.mlir import ext, ir
+from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, attr_spec
+from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
+from relayc.dialects.relay.types import DTYPES, RelayType, TensorType, type_of
 
 __all__ = [
     "OPS",
@@ -45,13 +45,12 @@ __all__ = [
     "TensorType",
     "Variadic",
     "View",
+    "broadcast_shapes",
     "build",
-    "verify",
+    "check",
+    "normalize_axis",
+    "operation_name",
 ]
-
-
-class RelayError(ValueError):
-    """A program that breaks an operator's rules: names the operator, its source, what was found and what was expected."""
 
 
 class Pattern(enum.IntEnum):
@@ -74,18 +73,6 @@ class Variadic:
     """Annotation of the last operand field when it takes any number of operands (Relay passes a tuple there)."""
 
 
-Ints = tuple[int, ...]
-Floats = tuple[float, ...]
-
-
-class RelayDialect(ext.Dialect, name="relay"):
-    """The namespace of the operators.
-
-    It is not loaded into contexts, so MLIR sees unregistered operations: a loaded dialect (IRDL) demands that all operands of a variadic
-    field have one and the same type, which concatenate, tuple and fused cannot meet. `verify` does what registration would.
-    """
-
-
 class View(pytypes.SimpleNamespace):
     """What `infer` sees of an operation: operand types (TensorType, a tuple of them for Variadic), attribute values by name."""
 
@@ -94,114 +81,18 @@ class View(pytypes.SimpleNamespace):
         def __getattr__(self, name: str) -> Any: ...
 
 
-# ---- attributes: Python value <-> MLIR attribute, by the annotation of the field -------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """How values of one annotation are checked, written into the IR and read back."""
-
-    expected: str
-    check: Callable[[Any], bool]
-    encode: Callable[[Any], ir.Attribute]
-    decode: Callable[[Any], Any]
-
-
-def _is_int(v: Any) -> bool:
-    return isinstance(v, (int, np.integer)) and not isinstance(v, (bool, np.bool_))
-
-
-def _is_float(v: Any) -> bool:
-    return isinstance(v, (float, np.floating)) or _is_int(v)
-
-
-def _i64(v: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(v))
-
-
-def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda v: isinstance(v, (tuple, list, np.ndarray)) and all(check(e) for e in v)
-
-
-_KINDS: dict[Any, _Kind] = {
-    int: _Kind("an integer", _is_int, _i64, lambda a: ir.IntegerAttr(a).value),
-    float: _Kind("a number", _is_float, lambda v: ir.FloatAttr.get_f64(float(v)), lambda a: ir.FloatAttr(a).value),
-    bool: _Kind("a bool", lambda v: isinstance(v, (bool, np.bool_)), lambda v: ir.BoolAttr.get(bool(v)), lambda a: ir.BoolAttr(a).value),
-    str: _Kind("a string", lambda v: isinstance(v, str), ir.StringAttr.get, lambda a: ir.StringAttr(a).value),
-    Ints: _Kind(
-        "a sequence of integers",
-        _all(_is_int),
-        lambda v: ir.DenseI64ArrayAttr.get([int(e) for e in v]),
-        lambda a: tuple(ir.DenseI64ArrayAttr(a)),
-    ),
-    Floats: _Kind(
-        "a sequence of numbers",
-        _all(_is_float),
-        lambda v: ir.DenseF64ArrayAttr.get([float(e) for e in v]),
-        lambda a: tuple(ir.DenseF64ArrayAttr(a)),
-    ),
-    int | Ints: _Kind(
-        "an integer or a sequence of integers",
-        lambda v: _is_int(v) or _all(_is_int)(v),
-        lambda v: _i64(v) if _is_int(v) else ir.DenseI64ArrayAttr.get([int(e) for e in v]),
-        lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else tuple(ir.DenseI64ArrayAttr(a)),
-    ),
-    ir.Attribute: _Kind("an MLIR attribute", lambda v: isinstance(v, ir.Attribute), lambda v: v, lambda a: a),
-}
-
-_REQUIRED = object()
-
-
-@dataclass(frozen=True)
-class AttrSpec:
-    """One attribute of an operator: its name, kind, default and whether None (absent from the IR) is allowed."""
-
-    name: str
-    kind: _Kind
-    default: Any
-    optional: bool
-
-    def encode(self, value: Any) -> ir.Attribute | None:
-        if value is None and self.optional:
-            return None
-        if not self.kind.check(value):
-            raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found {value!r}")
-        return self.kind.encode(value)
-
-    def read(self, attributes: Any) -> Any:
-        if self.name not in attributes:
-            if self.optional:
-                return None
-            if self.default is not _REQUIRED:
-                return self.default
-            raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found none")
-        attribute = attributes[self.name]
-        try:
-            return self.kind.decode(attribute)
-        except (TypeError, ValueError) as e:
-            raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found {attribute}") from e
-
-
-def _attr_spec(name: str, annotation: Any, default: Any) -> AttrSpec:
-    optional = False
-    if isinstance(annotation, pytypes.UnionType) or typing.get_origin(annotation) is typing.Union:
-        inner = [a for a in typing.get_args(annotation) if a is not type(None)]
-        optional = len(inner) < len(typing.get_args(annotation))
-        annotation = functools.reduce(operator.or_, inner)
-    if annotation not in _KINDS:
-        raise TypeError(f"field {name}: {annotation} is not a kind of attribute")
-    return AttrSpec(name, _KINDS[annotation], default, optional)
-
-
 # ---- the operation ----------------------------------------------------------------------------------------------------------------
-
-OPS: dict[str, type["Op"]] = {}
-"""Every operator class by its name in the IR (`nn_conv2d`)."""
 
 
 def ir_name(relay_name: str) -> str:
     """Relay's name of an operator as it stands in the IR, where IRDL allows no dots: `nn.conv2d` -> `nn_conv2d`."""
     return relay_name.replace(".", "_")
+
+
+def operation_name(name: str) -> str:
+    """Name of the operations of an operator of a name: `nn_conv2d` -> `relay.nn_conv2d`, `concatenate` -> `tensor.concat`."""
+    cls = OPS.get(name)
+    return cls.OPERATION_NAME if cls is not None else f"relay.{name}"
 
 
 def source_of(location: ir.Location) -> str:
@@ -223,20 +114,31 @@ class Op(RelayDialect.Operation):
     Class attributes an operator may set:
       pattern: fusion pattern (default OPAQUE).
       pure: whether the operation may be removed when unused, merged with an equal one and folded (default True).
+      result_names: names of the results (default one, `result`); those from `required_results` on may be absent.
       region_names: names of the regions, in order (default none).
+      terminator: whether it ends a block (default False).
+      upstream: the operation of upstream MLIR that stands for the operator, where the dialect has none of its own; MLIR verifies it.
+      upstream_attributes: names of attributes there, where they differ.
       root_only: True where nothing may be fused after this operator although its pattern would allow it (it writes its output in
         pieces: concatenate, pad).
       fuse_prologue: True where elementwise producers of the first operand may be fused in although the operator is not injective (it
         reads its data row by row: softmax, layer_norm).
+      commutative: True where the two operands may change places (default False).
       gathers: True where the operator reads its data at computed indices (take, resize), so that reading it twice is no bargain.
     """
 
     # Not annotated: annotations are the fields of an operator.
     pattern = Pattern.OPAQUE
     pure = True
+    result_names = ("result",)
+    required_results = 1
     region_names = ()
+    terminator = False
+    upstream = None
+    upstream_attributes = {}
     root_only = False
     fuse_prologue = False
+    commutative = False
     gathers = False
     operand_names = ()
     variadic = False
@@ -253,7 +155,8 @@ class Op(RelayDialect.Operation):
                 operand_names.append(field)
                 cls.variadic = annotation is Variadic
             else:
-                attr_specs[field] = _attr_spec(field, annotation, cls.__dict__.get(field, _REQUIRED))
+                key = cls.upstream_attributes.get(field, field)
+                attr_specs[field] = attr_spec(field, annotation, cls.__dict__.get(field, REQUIRED), key)
                 if field in cls.__dict__:
                     delattr(cls, field)
         cls.operand_names, cls.attr_specs = tuple(operand_names), attr_specs
@@ -262,29 +165,26 @@ class Op(RelayDialect.Operation):
             super().__init_subclass__()
             return
         cls.relay_name = relay_name or name
-        # To MLIR an operator is any number of operands, results and regions: the checks are ours, and so are their messages.
-        cls.__annotations__ = {
-            "inputs": Sequence[ext.Operand[Any]],
-            "outputs": Sequence[ext.Result[Any]],
-            **{region: ext.Region for region in cls.region_names},
-        }
-        super().__init_subclass__(name=name)
+        cls.__annotations__ = annotations(cls.operand_names, cls.variadic, cls.result_names, cls.required_results, cls.region_names)
+        traits = [RecursiveEffects] if cls.region_names else [ext.Pure] if cls.pure else []
+        super().__init_subclass__(name=name, traits=[*traits, *([ir.IsTerminatorTrait] if cls.terminator else [])])
+        if cls.upstream is not None:
+            cls.OPERATION_NAME = cls.upstream
         cls.__init__ = _build  # type: ignore[method-assign]
         for i, operand in enumerate(cls.operand_names):
             last = cls.variadic and i == len(cls.operand_names) - 1
             setattr(cls, operand, property(_variadic_getter(i) if last else _operand_getter(i)))
         for spec in cls.attr_specs.values():
             setattr(cls, spec.name, property(_attr_getter(spec)))
-        OPS[name] = cls
-        register_operation(RelayDialect, cls)
+        register(cls)
 
     @staticmethod
-    def infer(op: View) -> TensorType | Sequence[TensorType]:
+    def infer(op: View) -> RelayType | Sequence[RelayType]:
         """Result type(s) from operand types and attributes (Relay's type relation). Raises RelayError for a wrong program."""
         raise NotImplementedError
 
     @classmethod
-    def view(cls, operands: Sequence[TensorType], attributes: dict[str, Any]) -> View:
+    def view(cls, operands: Sequence[RelayType], attributes: dict[str, Any]) -> View:
         """The View of an operation with these operand types and attribute values. Raises RelayError on a wrong number of operands."""
         fixed = len(cls.operand_names) - cls.variadic
         if len(operands) < fixed or (len(operands) > fixed and not cls.variadic):
@@ -296,10 +196,15 @@ class Op(RelayDialect.Operation):
         return View(**named, **attributes)
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: dict[str, Any]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: dict[str, Any]) -> list[RelayType]:
         """Runs the type relation. Raises RelayError."""
         found = cls.infer(cls.view(operands, attributes))
-        return [found] if isinstance(found, TensorType) else list(found)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    @classmethod
+    def canonical_attributes(cls, operands: Sequence[RelayType], values: dict[str, Any]) -> dict[str, Any]:
+        """Attribute values as they are written into the IR; an upstream operation may allow fewer spellings than Relay."""
+        return values
 
     @classmethod
     def attribute_values(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -310,7 +215,7 @@ class Op(RelayDialect.Operation):
         values = {}
         for name, spec in cls.attr_specs.items():
             value = given.get(name, spec.default)
-            if value is _REQUIRED:
+            if value is REQUIRED:
                 if not spec.optional:
                     raise RelayError(f"attribute {name}: expected {spec.kind.expected}, found none")
                 value = None
@@ -322,10 +227,10 @@ class Op(RelayDialect.Operation):
         attributes = self.attributes
         return {name: spec.read(attributes) for name, spec in self.attr_specs.items()}
 
-    def operand_types(self) -> list[TensorType]:
-        return [TensorType.of(v) for v in self.operation.operands]
+    def operand_types(self) -> list[RelayType]:
+        return [type_of(v) for v in self.operation.operands]
 
-    def inferred_types(self) -> list[TensorType]:
+    def inferred_types(self) -> list[RelayType]:
         """What the type relation says of the operation as it stands. Raises RelayError."""
         return type(self).result_types(self.operand_types(), self.attrs())
 
@@ -335,13 +240,13 @@ class Op(RelayDialect.Operation):
 
     def verify_invariants(self) -> bool:
         try:
-            _check_types(self.inferred_types(), [TensorType.of(r) for r in self.operation.results])
+            _check_types(self.inferred_types(), [type_of(r) for r in self.operation.results])
         except (RelayError, TypeError) as e:
             raise RelayError(f"relay.{self._op_name} at {self.source()}: {e}") from None
         return True
 
 
-def _check_types(inferred: list[TensorType], found: list[TensorType]) -> None:
+def _check_types(inferred: list[RelayType], found: list[RelayType]) -> None:
     if len(inferred) != len(found) or not all(a.accepts(b) for a, b in zip(inferred, found, strict=True)):
         raise RelayError(f"expected result type(s) {', '.join(map(str, inferred))}, found {', '.join(map(str, found))}")
 
@@ -363,9 +268,13 @@ def _build(self: Op, *operands: Any, loc: ir.Location | None = None, ip: ir.Inse
     cls = type(self)
     values = [v.result if isinstance(v, ir.OpView) else v for v in operands]
     try:
+        types = [type_of(v) for v in values]
         attrs = cls.attribute_values(attributes)
-        encoded = {name: cls.attr_specs[name].encode(value) for name, value in attrs.items()}
-        results = cls.result_types([TensorType.of(v) for v in values], attrs)
+        encoded = {spec.key: spec.encode(attrs[name]) for name, spec in cls.attr_specs.items()}
+        results = cls.result_types(types, attrs)
+        if cls.upstream is not None:
+            attrs = cls.canonical_attributes(types, attrs)
+            encoded = {spec.key: spec.encode(attrs[name]) for name, spec in cls.attr_specs.items()}
     except (RelayError, TypeError) as e:
         where = loc or ir.Location.current
         raise RelayError(f"relay.{cls._op_name} at {source_of(where)}: {e}") from None
@@ -381,31 +290,10 @@ def _build(self: Op, *operands: Any, loc: ir.Location | None = None, ip: ir.Inse
     ir.OpView.__init__(self, operation)
 
 
-def verify(operation: ir.Operation) -> None:
-    """Checks `operation` and everything in it: MLIR's own rules, then those of the relay operations.
-
-    Raises:
-      MLIRError: the structure is broken (dominance, terminators).
-      RelayError: an operation breaks its operator's rules, or is of no known operator.
-    """
-    operation.operation.verify()
-    _verify_operators(operation.operation)
-
-
-def _verify_operators(operation: ir.Operation) -> None:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                if op.operation.name.startswith("relay."):
-                    if not isinstance(op, Op):
-                        where = source_of(op.operation.location)
-                        raise RelayError(f"{op.operation.name} at {where}: expected an operator of the relay dialect, found no such name")
-                    op.verify_invariants()
-                _verify_operators(op.operation)
-
-
 def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
     """Builds an operator by Relay's name (`nn.conv2d`) and gives its result, or the tuple of results where it has several.
+
+    A result that is a tuple in the IR (that of `split`) is given as its fields.
 
     Raises:
       RelayError: no such operator, or its rules are broken.
@@ -414,13 +302,28 @@ def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
     if cls is None:
         raise RelayError(f"no operator {relay_name!r} in the relay dialect")
     operation = cls(*operands, **attributes).operation
-    return operation.results[0] if len(operation.results) == 1 else tuple(operation.results)
+    if len(operation.results) != 1:
+        return tuple(operation.results)
+    result = operation.results[0]
+    return fields_of(result) if isinstance(result.type, ir.TupleType) else result
 
 
-def check(condition: bool, what: str, expected: Any, found: Any) -> None:
-    """Raises RelayError `what: expected ..., found ...` unless `condition`: the form of every message of the type relations."""
-    if not condition:
-        raise RelayError(f"{what}: expected {expected}, found {found}")
+def fields_of(value: ir.Value) -> tuple[ir.Value, ...]:
+    """The fields of a tuple, each taken out by a `tuple_get_item` at the ambient insertion point."""
+    return tuple(OPS["tuple_get_item"](value, index=i).result for i in range(ir.TupleType(value.type).num_types))
+
+
+def make_tuple(values: Sequence[ir.Value]) -> ir.Value:
+    """A tuple of values, made at the ambient insertion point."""
+    type_ = ir.TupleType.get_tuple([v.type for v in values])
+    return ir.Operation.create("builtin.unrealized_conversion_cast", [type_], list(values)).result
+
+
+def tuple_fields(value: ir.Value) -> list[ir.Value] | None:
+    """What a tuple was made of; None where that is not known."""
+    owner = value.owner
+    made = isinstance(value.type, ir.TupleType) and not isinstance(owner, ir.Block) and owner.name == "builtin.unrealized_conversion_cast"
+    return list(owner.operands) if made else None
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:

@@ -29,6 +29,8 @@ class _Binary(Op):
 class Add(_Binary, name="add"):
     """lhs + rhs; integers wrap."""
 
+    commutative = True
+
 
 class Subtract(_Binary, name="subtract"):
     """lhs - rhs; integers wrap."""
@@ -36,6 +38,8 @@ class Subtract(_Binary, name="subtract"):
 
 class Multiply(_Binary, name="multiply"):
     """lhs * rhs; integers wrap."""
+
+    commutative = True
 
 
 class Divide(_Binary, name="divide"):
@@ -62,12 +66,14 @@ class Maximum(_Binary, name="maximum"):
     """The larger one; NaN where either is NaN. Of bools, or."""
 
     kind = ANY
+    commutative = True
 
 
 class Minimum(_Binary, name="minimum"):
     """The smaller one; NaN where either is NaN. Of bools, and."""
 
     kind = ANY
+    commutative = True
 
 
 class _Compare(_Binary):
@@ -80,9 +86,13 @@ class _Compare(_Binary):
 class Equal(_Compare, name="equal"):
     """lhs == rhs."""
 
+    commutative = True
+
 
 class NotEqual(_Compare, name="not_equal"):
     """lhs != rhs."""
+
+    commutative = True
 
 
 class Less(_Compare, name="less"):
@@ -105,36 +115,42 @@ class LogicalAnd(_Binary, name="logical_and"):
     """lhs and rhs, of bools."""
 
     kind = BOOL
+    commutative = True
 
 
 class LogicalOr(_Binary, name="logical_or"):
     """lhs or rhs, of bools."""
 
     kind = BOOL
+    commutative = True
 
 
 class LogicalXor(_Binary, name="logical_xor"):
     """Whether exactly one of two bools holds."""
 
     kind = BOOL
+    commutative = True
 
 
 class BitwiseAnd(_Binary, name="bitwise_and"):
     """lhs & rhs."""
 
     kind = BITS
+    commutative = True
 
 
 class BitwiseOr(_Binary, name="bitwise_or"):
     """lhs | rhs."""
 
     kind = BITS
+    commutative = True
 
 
 class BitwiseXor(_Binary, name="bitwise_xor"):
     """lhs ^ rhs."""
 
     kind = BITS
+    commutative = True
 
 
 class LeftShift(_Binary, name="left_shift"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.dialects.relay.base import RelayError, verify
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 
@@ -71,7 +71,7 @@ class IRModule:
 
     def verify(self) -> None:
         """Checks the program. Raises MLIRError where its structure is broken, RelayError where an operator's rules are."""
-        verify(self.module.operation)
+        self.module.operation.verify()
 
     @property
     def context(self) -> ir.Context:

@@ -31,6 +31,8 @@ class BatchNorm(Op, name="nn_batch_norm", relay_name="nn.batch_norm"):
     center: bool = True
     scale: bool = True
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    result_names = ("output", "mean", "variance")
+    required_results = 3
 
     @staticmethod
     def infer(op: View) -> list[TensorType]:

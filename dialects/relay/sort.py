@@ -57,6 +57,7 @@ class TopK(Op, name="topk"):
     is_ascend: bool = False
     dtype: str = "int32"
     pattern = Pattern.OPAQUE
+    result_names = ("values", "indices")
 
     @staticmethod
     def infer(op: View) -> list[TensorType]:

@@ -1,9 +1,14 @@
-"""Structure of a program: constants, tuples, calls, branches and fusion groups."""
+"""Structure of a program: constants, fields of tuples, branches, loops and fusion groups.
 
-from collections.abc import Sequence
+A tuple is one value of type `tuple<...>`; `make_tuple` makes it of its fields. A call is upstream's `func.call`. The regions of branches,
+loops and groups use the values around them, and give one value, a tensor or a tuple.
+"""
+
+from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, TensorType, Variadic, View, check
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, TensorType, View, check
+from relayc.dialects.relay.types import RelayType, TupleType, type_of
 
 
 class Constant(Op, name="constant"):
@@ -32,113 +37,175 @@ class Constant(Op, name="constant"):
         return value.value if isinstance(value, ir.StringAttr) else None
 
 
-class Tuple(Op, name="tuple"):
-    """Groups values (Relay's Tuple); as MLIR values carry no tuples, its results are its operands, one each."""
-
-    fields: Variadic
-    pattern = Pattern.TUPLE
-
-    @staticmethod
-    def infer(op: View) -> list[TensorType]:
-        return list(op.fields)
+def is_literal(value: ir.Value) -> bool:
+    """Whether a value is one number that stands in the IR: kernels hold it in their code."""
+    owner = value.owner
+    return isinstance(owner, Constant) and owner.key is None and TensorType.of(value).num_elements == 1
 
 
 class TupleGetItem(Op, name="tuple_get_item"):
-    """Field `index` of the values given (Relay's TupleGetItem)."""
+    """Field `index` of a tuple (Relay's TupleGetItem)."""
 
-    fields: Variadic
+    data: Operand
     index: int
-    pattern = Pattern.INJECTIVE
+    pattern = Pattern.TUPLE
 
     @staticmethod
-    def infer(op: View) -> TensorType:
-        check(0 <= op.index < len(op.fields), "index", f"a value in [0, {len(op.fields)})", op.index)
-        return op.fields[op.index]
-
-
-def _terminator(operation: ir.Operation, region: int) -> ir.Operation:
-    blocks = list(operation.regions[region].blocks)
-    if len(blocks) != 1 or len(blocks[0].operations) == 0:
-        raise RelayError(f"region {region}: expected one block that ends in relay.yield, found {len(blocks)} block(s)")
-    last = blocks[0].operations[len(blocks[0].operations) - 1].operation
-    check(last.name == "relay.yield", f"region {region}", "a block that ends in relay.yield", last.name)
-    return last
+    def infer(op: View) -> RelayType:
+        check(isinstance(op.data, TupleType), "data", "a tuple", op.data)
+        check(0 <= op.index < len(op.data.fields), "index", f"a value in [0, {len(op.data.fields)})", op.index)
+        return op.data.fields[op.index]
 
 
 class _RegionOp(Op):
-    """An operation whose result types are what its regions yield."""
+    """An operation whose regions give its result."""
 
-    def inferred_types(self) -> list[TensorType]:
-        yields = [[TensorType.of(v) for v in _terminator(self.operation, i).operands] for i in range(len(self.region_names))]
-        for other in yields[1:]:
-            same = len(other) == len(yields[0]) and all(a.accepts(b) for a, b in zip(yields[0], other, strict=True))
-            check(same, "types yielded by the regions", list(map(str, yields[0])), list(map(str, other)))
-        return yields[0]
+    def body(self, region: int = 0) -> ir.Block:
+        """The block of a region."""
+        return self.operation.regions[region].blocks[0]
+
+    def yielded(self, region: int = 0) -> ir.Value:
+        """The value that a region gives. Raises RelayError where it is not one block that ends in relay.yield."""
+        blocks = list(self.operation.regions[region].blocks)
+        name = self.region_names[region]
+        check(len(blocks) == 1 and len(blocks[0].operations) > 0, name, "one block that ends in relay.yield", f"{len(blocks)} block(s)")
+        last = blocks[0].operations[len(blocks[0].operations) - 1].operation
+        check(last.name == "relay.yield", name, "a block that ends in relay.yield", last.name)
+        return last.operands[0]
+
+    def check_arguments(self, region: int, expected: Sequence[RelayType]) -> None:
+        """Raises RelayError unless the block of a region has arguments of these types."""
+        found = [type_of(a) for a in self.body(region).arguments]
+        same = len(found) == len(expected) and all(a == b for a, b in zip(found, expected, strict=True))
+        check(same, f"arguments of {self.region_names[region]}", _listed(expected), _listed(found))
+
+
+def _listed(types: Sequence[RelayType]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def _build_regions(name: str, operand: ir.Value, bodies: Sequence[tuple[list[ir.Type], Callable[..., ir.Value]]]) -> ir.Value:
+    """Builds an operation with regions at the ambient insertion point, and gives its result.
+
+    `bodies` are the types of a region's arguments, and what builds its operations and gives the value that it yields. Raises RelayError
+    where the operation breaks its rules; then it is not there.
+    """
+    # What the regions give says the type of the result, so they are built first, in an operation that has none.
+    draft = ir.Operation.create(name, [], [operand], regions=len(bodies))
+    try:
+        for region, (types, body) in zip(draft.regions, bodies, strict=True):
+            block = region.blocks.append(*types)
+            with ir.InsertionPoint(block):
+                Yield(body(*block.arguments))
+        made = ir.Operation.create(name, [draft.opview.result_type().to_mlir()], [operand], regions=len(bodies))
+        for old, new in zip(draft.regions, made.regions, strict=True):
+            old.blocks[0].append_to(new)
+    finally:
+        draft.erase()
+    try:
+        made.opview.verify_invariants()
+    except RelayError:
+        made.erase()
+        raise
+    return made.results[0]
 
 
 class Fused(_RegionOp, name="fused"):
-    """A fusion group (Relay's function with Primitive=1): the region's operations become one kernel.
+    """A fusion group (Relay's function with Primitive=1): the region's operations become one kernel, which reads what they use from around.
 
-    The block has an argument for each operand; build it with `Fused.create`.
+    `composite` names the pattern whose match the group is, `compiler` the code generator that it is for; both are absent in other groups.
     """
 
-    args: Variadic
-    region_names = ("body",)
+    composite: str | None = None
+    compiler: str | None = None
+    region_names = ("group",)
 
     @staticmethod
-    def create(operands: Sequence[ir.Value], results: Sequence[ir.Type], loc: ir.Location | None = None) -> "Fused":
-        """An empty group at the ambient insertion point: fill its block (`body.blocks[0]`, an argument per operand), end it in a Yield."""
-        operation = ir.Operation.create("relay.fused", list(results), list(operands), regions=1, loc=loc)
-        operation.regions[0].blocks.append(*[v.type for v in operands])
+    def create(result: ir.Type, loc: ir.Location | None = None) -> "Fused":
+        """An empty group at the ambient insertion point: fill its block (`body()`), end it in a Yield of a value of type `result`."""
+        operation = ir.Operation.create("relay.fused", [result], regions=1, loc=loc)
+        operation.regions[0].blocks.append()
         return operation.opview
 
-    def verify_invariants(self) -> bool:
-        block = self.operation.regions[0].blocks[0]
-        for i, (argument, operand) in enumerate(zip(block.arguments, self.operation.operands, strict=False)):
-            if argument.type != operand.type:
-                raise RelayError(f"relay.fused at {self.source()}: argument {i}: expected {operand.type}, found {argument.type}")
-        if len(block.arguments) != len(self.operation.operands):
-            found = f"{len(block.arguments)} block argument(s) for {len(self.operation.operands)} operand(s)"
-            raise RelayError(f"relay.fused at {self.source()}: expected an argument for each operand, found {found}")
-        return super().verify_invariants()
+    def inferred_types(self) -> list[RelayType]:
+        value = self.yielded()
+        self.check_arguments(0, [])
+        return [type_of(value)]
+
+    def members(self) -> list[ir.OpView]:
+        """The operations of the group, in order, without the yield."""
+        return list(self.body().operations)[:-1]
+
+    def captured(self) -> list[ir.Value]:
+        """The values from around the group that it uses, in order of their first use."""
+        block = self.body()
+        used = dict.fromkeys(v for op in block.operations for v in op.operation.operands)
+        return [v for v in used if isinstance(v.owner, ir.Block) or v.owner.operation.block != block]
 
 
 class If(_RegionOp, name="if"):
-    """Evaluates one of two regions by a scalar bool (Relay's If). The regions see the values around them."""
+    """Evaluates one of two regions by a scalar bool (Relay's If)."""
 
     cond: Operand
     region_names = ("then_body", "else_body")
 
-    def inferred_types(self) -> list[TensorType]:
-        cond = TensorType.of(self.operation.operands[0])
-        check(cond.dtype == "bool" and cond.rank == 0, "cond", "tensor<i1>", cond)
-        return super().inferred_types()
+    @staticmethod
+    def create(cond: ir.Value, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]) -> ir.Value:
+        """Builds one at the ambient insertion point of functions that build its branches; gives its result. Raises RelayError."""
+        return _build_regions("relay.if", cond, [([], then), ([], otherwise)])
+
+    def result_type(self) -> RelayType:
+        return type_of(self.yielded(0))
+
+    def inferred_types(self) -> list[RelayType]:
+        _check_condition("cond", type_of(self.operation.operands[0]))
+        then, otherwise = (type_of(self.yielded(i)) for i in range(2))
+        for i in range(2):
+            self.check_arguments(i, [])
+        check(then.accepts(otherwise), "types yielded by the regions", then, otherwise)
+        return [then]
 
 
-class Call(Op, name="call"):
-    """Calls a function of the module by name (Relay's Call of a GlobalVar); result types are the callee's."""
+class While(_RegionOp, name="while"):
+    """A loop: while `cond` of the carried value is true, `step` of it is carried on; gives what is carried last.
 
-    args: Variadic
-    callee: str
-    pure = False
+    Both regions have one argument, the carried value, which begins as `init`: a tensor, or a tuple where several values are carried. `cond`
+    yields a scalar bool, `step` a value of the carried type. (Relay writes loops as recursive functions; the form is that of scf.while.)
+    """
 
-    def inferred_types(self) -> list[TensorType]:
-        module = self.operation
-        while module.parent is not None:
-            module = module.parent
-        functions = ir.SymbolTable(module)
-        check(self.callee in functions, "callee", "the name of a function of the module", self.callee)
-        signature = ir.FunctionType(ir.TypeAttr(functions[self.callee].attributes["function_type"]).value)
-        found = [v.type for v in self.operation.operands]
-        check(list(signature.inputs) == found, f"operands of @{self.callee}", list(map(str, signature.inputs)), list(map(str, found)))
-        return [TensorType.from_mlir(t) for t in signature.results]
+    init: Operand
+    region_names = ("cond", "step")
+
+    @staticmethod
+    def create(init: ir.Value, cond: Callable[[ir.Value], ir.Value], step: Callable[[ir.Value], ir.Value]) -> ir.Value:
+        """Builds one at the ambient insertion point of functions that build its regions; gives its result. Raises RelayError."""
+        return _build_regions("relay.while", init, [([init.type], cond), ([init.type], step)])
+
+    def result_type(self) -> RelayType:
+        return type_of(self.operation.operands[0])
+
+    def inferred_types(self) -> list[RelayType]:
+        carried = type_of(self.operation.operands[0])
+        condition, following = (type_of(self.yielded(i)) for i in range(2))
+        for i in range(2):
+            self.check_arguments(i, [carried])
+        _check_condition("value yielded by cond", condition)
+        check(carried.accepts(following), "type yielded by step", carried, following)
+        return [carried]
+
+
+def _check_condition(what: str, type_: RelayType) -> None:
+    check(isinstance(type_, TensorType) and type_.dtype == "bool" and type_.rank == 0, what, "tensor<i1>", type_)
 
 
 class Yield(Op, name="yield"):
-    """Ends the region of relay.fused or relay.if with its results."""
+    """Ends a region with the value that it gives."""
 
-    values: Variadic
-    pure = False
+    value: Operand
+    pure = True
+    terminator = True
+    result_names = ()
+    required_results = 0
 
     @staticmethod
     def infer(op: View) -> list[TensorType]:

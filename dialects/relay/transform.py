@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from relayc.dialects.relay.base import (
     Ints,
@@ -19,6 +20,7 @@ from relayc.dialects.relay.base import (
 )
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
 from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.types import RelayType, TupleType
 
 Dim = int | None
 
@@ -334,7 +336,7 @@ def split_bounds(size: int, indices_or_sections: int | Ints) -> list[tuple[int, 
 
 
 class Split(Op, name="split"):
-    """Parts of the operand along `axis`, one result each: a number of equal sections, or the indices at which parts begin."""
+    """Parts of the operand along `axis`, as a tuple: a number of equal sections, or the indices at which parts begin."""
 
     data: Operand
     indices_or_sections: int | Ints
@@ -342,12 +344,13 @@ class Split(Op, name="split"):
     pattern = Pattern.INJECTIVE
 
     @staticmethod
-    def infer(op: View) -> list[TensorType]:
+    def infer(op: View) -> TupleType:
         axis = normalize_axis(op.axis, op.data.rank)
         size = op.data.shape[axis]
         check(size is not None, "data", f"a known size of axis {axis}", op.data)
         parts = split_bounds(size, op.indices_or_sections)
-        return [op.data.with_shape((*op.data.shape[:axis], end - begin, *op.data.shape[axis + 1 :])) for begin, end in parts]
+        before, after = op.data.shape[:axis], op.data.shape[axis + 1 :]
+        return TupleType(tuple(op.data.with_shape((*before, end - begin, *after)) for begin, end in parts))
 
 
 # ---- several tensors --------------------------------------------------------------------------------------------------------------
@@ -371,12 +374,18 @@ def _common(operands: Sequence[TensorType], skip: int | None = None) -> tuple[st
 
 
 class Concatenate(Op, name="concatenate"):
-    """The operands one after the other along `axis`."""
+    """The operands one after the other along `axis`; upstream's tensor.concat."""
 
+    upstream = "tensor.concat"
+    upstream_attributes = {"axis": "dim"}
     data: Variadic
     axis: int = 0
     pattern = Pattern.INJECTIVE
     root_only = True
+
+    @classmethod
+    def canonical_attributes(cls, operands: Sequence[RelayType], values: dict[str, Any]) -> dict[str, Any]:
+        return {"axis": normalize_axis(values["axis"], operands[0].rank)}
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -76,10 +76,11 @@ class TensorType:
     def with_dtype(self, dtype: str) -> "TensorType":
         return TensorType(self.shape, dtype)
 
-    def accepts(self, other: "TensorType") -> bool:
+    def accepts(self, other: "RelayType") -> bool:
         """Whether `other` could be this type: equal but for dimensions that either side does not know."""
         return (
-            self.dtype == other.dtype
+            isinstance(other, TensorType)
+            and self.dtype == other.dtype
             and self.rank == other.rank
             and all(a is None or b is None or a == b for a, b in zip(self.shape, other.shape, strict=True))
         )
@@ -123,6 +124,52 @@ def _parse(type_: ir.Type) -> TensorType:
         raise TypeError(f"element type of {type_} is not one of {', '.join(_FROM_MLIR)}")
     dynamic = ir.ShapedType.get_dynamic_size()
     return TensorType(tuple(None if d == dynamic else d for d in type_.shape), name)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """Relay's TupleType: the types of several values that are one."""
+
+    fields: tuple["RelayType", ...]
+
+    def accepts(self, other: "RelayType") -> bool:
+        """Whether `other` could be this type: a tuple of as many fields that could be these."""
+        return (
+            isinstance(other, TupleType)
+            and len(self.fields) == len(other.fields)
+            and all(a.accepts(b) for a, b in zip(self.fields, other.fields, strict=True))
+        )
+
+    def to_mlir(self) -> ir.TupleType:
+        return ir.TupleType.get_tuple([field.to_mlir() for field in self.fields])
+
+    @property
+    def flat(self) -> tuple[TensorType, ...]:
+        """The tensors in it, in order, those of tuples in it too."""
+        return tuple(leaf for field in self.fields for leaf in flat_types(field))
+
+    def __str__(self) -> str:
+        return f"tuple<{', '.join(map(str, self.fields))}>"
+
+
+RelayType = TensorType | TupleType
+
+
+def relay_type(type_: ir.Type) -> RelayType:
+    """The type of a value of the relay stage. Raises TypeError where it is neither a ranked tensor nor a tuple of such."""
+    if not isinstance(type_, ir.TupleType):
+        return TensorType.from_mlir(type_)
+    return TupleType(tuple(relay_type(type_.get_type(i)) for i in range(type_.num_types)))
+
+
+def type_of(value: ir.Value) -> RelayType:
+    """The relay type of a value. Raises TypeError as `relay_type` does."""
+    return relay_type(value.type)
+
+
+def flat_types(type_: RelayType) -> tuple[TensorType, ...]:
+    """The tensors of a type, in order."""
+    return (type_,) if isinstance(type_, TensorType) else type_.flat
 
 
 def element_type(dtype: str) -> ir.Type:

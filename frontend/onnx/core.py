@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 
 from relayc.dialects import relay
 from relayc.dialects.mlir import ir
@@ -106,8 +105,17 @@ class Tensor:
 
 def _enter(tensor: Tensor) -> ir.Value:
     # A constant made inside a converter belongs to the node, another one is known by its own name.
-    with ir.Location.name(tensor.name) if tensor.name else ir.Location.current:
+    with ir.Location.name(tensor.name) if tensor.name else ir.Location.current, _outside_regions():
         return _MODULE.get().constant(np.asarray(tensor.array, order="C"), tensor.name or "const")
+
+
+def _outside_regions() -> ir.InsertionPoint:
+    """Where the whole function sees what is built: before the branch or loop that the ambient insertion point is in."""
+    at = ir.InsertionPoint.current
+    owner = at.block.owner
+    while owner.operation.name != "func.func":
+        at, owner = ir.InsertionPoint(owner.operation), owner.operation.parent
+    return at
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
@@ -126,12 +134,12 @@ class Node:
     Attributes:
       opset: version of the operator's domain.
       outputs: names of the outputs, empty for one that is not wanted.
-      inline: converts a subgraph of the node in place and gives its outputs.
+      inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
     """
 
     opset: int
     outputs: Sequence[str]
-    inline: Callable[[onnx.GraphProto], list[Tensor]]
+    inline: Callable[..., list[Tensor]]
 
     def wants(self, output: int) -> bool:
         """Whether anything may use output number `output`."""

@@ -157,7 +157,7 @@ class Importer:
         convert = find_converter(domain, node.op_type, opset)
         function = self.functions.get((domain, node.op_type, node.overload))
         if convert is not None and function is None:
-            here = Node(opset, node.output, lambda graph: self._inline_graph(graph, label, scope))
+            here = Node(opset, node.output, lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs))
             with converting(here):
                 found = convert(inputs, {a.name: _attribute(a) for a in node.attribute})
             if found is not None:
@@ -185,8 +185,11 @@ class Importer:
         self._convert_nodes([_without_inputs(n, absent) for n in function.node], body)
         return [body[name] if wanted else _NOTHING for name, wanted in zip(function.output, node.output, strict=False)]
 
-    def _inline_graph(self, graph: GraphProto, label: str, scope: Scope) -> list[Tensor]:
+    def _inline_graph(self, graph: GraphProto, label: str, scope: Scope, inputs: Sequence[Tensor]) -> list[Tensor]:
         body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/")
+        if len(inputs) != len(graph.input):
+            raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")
+        body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         for proto in graph.initializer:
             type_ = TensorType(tuple(proto.dims), dtype_name(proto.data_type, f"initializer {proto.name}"))
             body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)

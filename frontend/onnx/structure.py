@@ -1,8 +1,14 @@
-"""What steers the graph rather than computing: identities and branches."""
+"""What steers the graph rather than computing: identities, branches and loops."""
 
+from collections.abc import Sequence
+
+import numpy as np
 from onnx import GraphProto
 
-from relayc.frontend.onnx.core import Tensor, converter, current
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import If as Branch
+from relayc.dialects.relay import TensorType, While, fields_of, make_tuple
+from relayc.frontend.onnx.core import Tensor, constant, converter, current, emit
 from relayc.frontend.onnx.errors import OnnxError
 
 
@@ -11,9 +17,55 @@ def Identity(x: Tensor) -> Tensor:
     return x
 
 
+def _scalar(tensor: Tensor, what: str) -> Tensor:
+    """A tensor of one element as one of rank 0; ONNX allows either where it wants a scalar. Raises OnnxError."""
+    if tensor.type.num_elements != 1:
+        raise OnnxError(f"{what}: expected one element, found {tensor.type}")
+    return tensor if tensor.rank == 0 else emit("reshape", tensor, newshape=())
+
+
+def _taken_apart(value: ir.Value) -> tuple[Tensor, ...]:
+    return tuple(Tensor(TensorType.of(v), value=v) for v in fields_of(value))
+
+
+def _together(tensors: Sequence[Tensor]) -> ir.Value:
+    return make_tuple([t.value for t in tensors])
+
+
 @converter()
 def If(cond: Tensor, *, then_branch: GraphProto, else_branch: GraphProto) -> tuple[Tensor, ...]:
-    """The branch that is taken, in place, where the condition is known at import."""
-    if not cond.is_known:
-        raise OnnxError(f"expected a condition known at import, found {cond.label}, which depends on an input of the model")
-    return tuple(current().inline(then_branch if bool(cond.array.reshape(())) else else_branch))
+    """The branch that is taken, in place, where the condition is known at import; else a branch of the program."""
+    node = current()
+    if cond.is_known:
+        return tuple(node.inline(then_branch if bool(cond.array.reshape(())) else else_branch))
+    branches = [lambda graph=graph: _together(node.inline(graph)) for graph in (then_branch, else_branch)]
+    return _taken_apart(Branch.create(_scalar(cond, "cond").value, *branches))
+
+
+@converter()
+def Loop(trips: Tensor | None, cond: Tensor | None, *carried: Tensor, body: GraphProto) -> tuple[Tensor, ...]:
+    """A loop of the program that carries the number of the iteration, the condition and the loop's own values.
+
+    Scan outputs are refused: their length is known only when the program runs.
+    """
+    node = current()
+    if len(body.output) != 1 + len(carried):
+        raise OnnxError(
+            f"expected a body without scan outputs, found {len(body.output) - 1 - len(carried)}, whose length the program decides"
+        )
+    limit = None if trips is None else _scalar(trips, "M")
+    start = constant(np.bool_(True)) if cond is None else _scalar(cond, "cond")
+
+    def goes_on(state: ir.Value) -> ir.Value:
+        number, condition, *_ = _taken_apart(state)
+        if limit is not None:
+            condition = emit("logical_and", condition, emit("less", number, limit))
+        return condition.value
+
+    def step(state: ir.Value) -> ir.Value:
+        number, condition, *values = _taken_apart(state)
+        following, *found = node.inline(body, number, condition, *values)
+        return _together([emit("add", number, constant(np.int64(1))), _scalar(following, "cond of the body"), *found])
+
+    final = While.create(_together([constant(np.int64(0)), start, *carried]), goes_on, step)
+    return _taken_apart(final)[2:]

@@ -11,6 +11,7 @@ from relayc.pipelines.graph.fold_constant import fold_constant
 from relayc.pipelines.graph.fold_scale_axis import fold_scale_axis
 from relayc.pipelines.graph.fuse_ops import fuse_ops
 from relayc.pipelines.graph.infer_type import infer_type
+from relayc.pipelines.graph.inline import inline
 from relayc.pipelines.graph.recognize_attention import recognize_attention
 from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.simplify_expr import simplify_expr
@@ -33,6 +34,7 @@ __all__ = [
     "fuse_ops",
     "graph_pipeline",
     "infer_type",
+    "inline",
     "recognize_attention",
     "recognize_patterns",
     "simplify_expr",
@@ -47,6 +49,7 @@ def graph_pipeline() -> Sequential:
     """The passes between a frontend and the lowering; the PassContext's opt_level says which of them run."""
     passes = [
         infer_type,
+        inline,
         simplify_inference,
         canonicalize_ops,
         fold_constant,

@@ -1,21 +1,18 @@
 """CanonicalizeOps: says the same program with fewer kinds of operators, so that the passes after it have less to know.
 
-Everything that keeps the elements in order becomes `reshape` (which costs nothing at run time), splits become slices, tuples and calls go.
+Everything that keeps the elements in order becomes `reshape` (which costs nothing at run time), splits become slices, and tuples that are
+made and taken apart in one place go.
 """
 
-from collections.abc import Mapping
-
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, RelayError, build, normalize_axis
+from relayc.dialects.relay.base import Op, build, make_tuple, normalize_axis, tuple_fields
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.structure import Call
 from relayc.dialects.relay.transform import pad_pairs, split_bounds
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
-from relayc.pipelines.graph.dead_code_elimination import erase_uncalled
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, along_axis, graph_blocks, reshape_to
-from relayc.pipelines.passes import PassContext, functions, module_pass
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, along_axis, reshape_to
+from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("CanonicalizeOps")
 
@@ -23,66 +20,11 @@ RULES = Rules("CanonicalizeOps")
 # ---- structure ------------------------------------------------------------------------------------------------------------------------
 
 
-@RULES.on("tuple")
-def tuple_fields(op: Op, rw: Rewriter) -> Found:
-    """tuple -> its fields: values carry no tuples."""
-    return list(op.operation.operands)
-
-
 @RULES.on("tuple_get_item")
 def tuple_get_item(op: Op, rw: Rewriter) -> Found:
-    """tuple_get_item -> the field."""
-    return op.operation.operands[op.index]
-
-
-def _inline(call: Call, callee: ir.Operation) -> None:
-    """Replaces a call by a copy of its callee's body."""
-    block = callee.regions[0].blocks[0]
-    values = dict(zip(block.arguments, call.operation.operands, strict=True))
-    with ir.InsertionPoint(call.operation):
-        for op in block.operations:
-            if op.operation.name == "func.return":
-                for old, new in zip(call.operation.results, op.operation.operands, strict=True):
-                    old.replace_all_uses_with(values[new])
-                continue
-            copied = op.operation.clone()
-            _rename(copied, values)
-            values.update(zip(op.operation.results, copied.results, strict=True))
-    call.operation.erase()
-
-
-def _rename(operation: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
-    """Puts `values` in the place of the operands of an operation and of all inside it."""
-    for i, operand in enumerate(operation.operands):
-        if operand in values:
-            operation.operands[i] = values[operand]
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                _rename(op.operation, values)
-
-
-def _inline_calls(mod: IRModule) -> None:
-    """Inlines calls of functions of the module, callees first. Raises RelayError for a recursive one."""
-    by_name = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions(mod)}
-    done: set[str] = set()
-    for name in by_name:
-        _inline_into(name, by_name, (), done)
-    erase_uncalled(mod)
-
-
-def _inline_into(name: str, by_name: Mapping[str, ir.Operation], callers: tuple[str, ...], done: set[str]) -> None:
-    if name in done:
-        return
-    for block in list(graph_blocks(by_name[name])):
-        for op in list(block.operations):
-            if not isinstance(op, Call) or op.callee not in by_name:
-                continue
-            if op.callee in (*callers, name):
-                raise RelayError(f"relay.call at {op.source()}: expected a function that does not call itself, found @{op.callee}")
-            _inline_into(op.callee, by_name, (*callers, name), done)
-            _inline(op, by_name[op.callee])
-    done.add(name)
+    """A field of a tuple made here -> the value it was made of."""
+    fields = tuple_fields(op.data)
+    return fields[op.index] if fields is not None else None
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
@@ -110,7 +52,8 @@ def split(op: Op, rw: Rewriter) -> Found:
     data = TensorType.of(op.data)
     axis = normalize_axis(op.axis, data.rank)
     bounds = split_bounds(data.shape[axis], op.indices_or_sections)
-    return [build("strided_slice", op.data, begin=(begin,), end=(end,), strides=(1,), axes=(axis,)) for begin, end in bounds]
+    parts = [build("strided_slice", op.data, begin=(begin,), end=(end,), strides=(1,), axes=(axis,)) for begin, end in bounds]
+    return make_tuple(parts)
 
 
 @RULES.on("strided_slice")
@@ -263,7 +206,6 @@ def absorb_pad(op: Op, rw: Rewriter) -> Found:
 
 @module_pass(opt_level=0, name="CanonicalizeOps")
 def canonicalize_ops(mod: IRModule, ctx: PassContext) -> IRModule:
-    """The same program in fewer kinds of operators; calls inlined."""
-    _inline_calls(mod)
+    """The same program in fewer kinds of operators."""
     RULES.apply(mod)
     return mod

@@ -13,7 +13,7 @@ import numpy as np
 
 from relayc.dialects.relay.base import Op, normalize_axis
 from relayc.dialects.relay.reduce import reduced_axes
-from relayc.dialects.relay.transform import pad_pairs, permutation, slices, split_bounds
+from relayc.dialects.relay.transform import pad_pairs, permutation, slices
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 
 Array = np.ndarray
@@ -342,13 +342,6 @@ def _strided_slice(op: Op, x: Array) -> Array:
     for axis, (begin, end, stride) in slices(op, x.ndim).items():  # type: ignore[arg-type]
         index[axis] = slice(begin, end, stride)
     return x[tuple(index)]
-
-
-@evaluator("split")
-def _split(op: Op, x: Array) -> tuple[Array, ...]:
-    axis = normalize_axis(op.axis, x.ndim)
-    lead = (slice(None),) * axis
-    return tuple(x[(*lead, slice(begin, end))] for begin, end in split_bounds(x.shape[axis], op.indices_or_sections))
 
 
 @evaluator("nn_pad")

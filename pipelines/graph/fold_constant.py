@@ -6,7 +6,7 @@ much more memory than its operands, and so does one that only repeats elements (
 
 import numpy as np
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import OperationSet, ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
@@ -75,7 +75,7 @@ class _Folding:
 
     def materialize(self) -> None:
         """Puts a constant in the place of every folded value that something else uses, the last first: what stays needs its operands."""
-        gone: set[ir.Operation] = set()
+        gone = OperationSet()
         for op in reversed(self.folded):
             wanted = [r for r in op.operation.results if any(use.owner.operation not in gone for use in r.uses)]
             if any(_repeats(self.arrays[r]) and self.arrays[r].nbytes > _MAX_REPEATED_BYTES for r in wanted):

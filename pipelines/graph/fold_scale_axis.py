@@ -44,7 +44,7 @@ def _linear(value: ir.Value, rw: Rewriter) -> Op | None:
 
 def _channel_axis(op: Op, of_result: bool) -> int | None:
     """The dimension of the result (or of the data) along which the channels run; None where they are blocked or transposed."""
-    if op.operation.name[len("relay.") :] in _PRODUCTS:
+    if type(op)._op_name in _PRODUCTS:
         rank = TensorType.of(op.operation.operands[0]).rank
         return None if not of_result and getattr(op, "transpose_a", False) else rank - 1
     text = op.out_layout or op.data_layout if of_result else op.data_layout
@@ -56,7 +56,7 @@ def _scaled_weight(op: Op, vector: ir.Value, of_result: bool) -> ir.Value:
     """The weight times a factor for each channel of the result (or of the data)."""
     weight = op.operation.operands[1]
     shape: tuple[int, ...] = TensorType.of(weight).shape  # type: ignore[assignment]
-    name = op.operation.name[len("relay.") :]
+    name = type(op)._op_name
     if TensorType.of(vector).shape == (1,):
         return build("multiply", weight, vector)
     if name in _PRODUCTS:

@@ -11,91 +11,67 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, reshape_to
 from relayc.pipelines.passes import PassContext, module_pass
+from relayc.pipelines.pattern import DFPattern, Match, is_constant, is_op, wildcard
 
 RULES = Rules("RecognizePatterns")
 
 
-def _reduced(value: ir.Value, name: str, rw: Rewriter) -> tuple[ir.Value, int] | None:
-    """(operand, axis) of a reduction over one axis that is kept with size 1."""
-    op = rw.producer(value, name)
-    if op is None or not op.keepdims or op.exclude or op.axis is None or len(op.axis) != 1:
-        return None
-    return op.data, normalize_axis(op.axis[0], TensorType.of(op.data).rank)
+def _reduction(name: str, data: DFPattern) -> DFPattern:
+    """A reduction over one axis, which is kept with size 1."""
+    reduced = is_op(name)(data).has_attr({"keepdims": True, "exclude": False})
+    return reduced.satisfies(lambda value: value.owner.axis is not None and len(value.owner.axis) == 1)
 
 
-def _either(op: Op) -> list[tuple[ir.Value, ir.Value]]:
-    """The operands of a commutative operator in both orders."""
-    lhs, rhs = op.operation.operands
-    return [(lhs, rhs), (rhs, lhs)]
+def _axis(reduced: ir.Value) -> int:
+    """The axis of such a reduction, counted from the front."""
+    return normalize_axis(reduced.owner.axis[0], TensorType.of(reduced).rank)
 
+
+_X = wildcard()
 
 # ---- softmax --------------------------------------------------------------------------------------------------------------------------
 
+_LARGEST = _reduction("max", _X)
+_EXP = is_op("exp")((_X - _LARGEST) | wildcard())
+_TOTAL = _reduction("sum", _EXP)
 
-@RULES.on("divide")
-def softmax(op: Op, rw: Rewriter) -> Found:
+
+@RULES.match(_EXP / _TOTAL)
+def softmax(match: Match, rw: Rewriter) -> Found:
     """exp(x - max(x)) / sum(exp(x - max(x))) -> softmax(x), with or without the subtraction."""
-    exp, total = rw.producer(op.lhs, "exp"), _reduced(op.rhs, "sum", rw)
-    if exp is None or total is None or total[0] != op.lhs:
-        return None
-    data, axis = exp.data, total[1]
-    shifted = rw.producer(data, "subtract")
-    if shifted is not None and _reduced(shifted.rhs, "max", rw) == (shifted.lhs, axis):
-        data = shifted.lhs
-    return build("nn.softmax", data, axis=axis)
+    axis = _axis(match[_TOTAL])
+    shifted = _LARGEST in match and _axis(match[_LARGEST]) == axis
+    return build("nn.softmax", match[_X] if shifted else match[_EXP].owner.data, axis=axis)
 
 
-@RULES.on("log")
-def log_softmax(op: Op, rw: Rewriter) -> Found:
+_SOFTMAX = is_op("nn.softmax")
+
+
+@RULES.match(is_op("log")(_SOFTMAX))
+def log_softmax(match: Match, rw: Rewriter) -> Found:
     """log(softmax(x)) -> log_softmax(x)."""
-    inner = rw.producer(op.data, "nn_softmax")
-    return build("nn.log_softmax", inner.data, axis=inner.axis) if inner is not None else None
+    inner = match[_SOFTMAX].owner
+    return build("nn.log_softmax", inner.data, axis=inner.axis)
 
 
-@RULES.on("divide")
-def sigmoid(op: Op, rw: Rewriter) -> Found:
+_ONE, _OTHER_ONE = is_constant(), is_constant()
+
+
+@RULES.match(_ONE / (_OTHER_ONE + is_op("exp")(is_op("negative")(_X))))
+def sigmoid(match: Match, rw: Rewriter) -> Found:
     """1 / (1 + exp(-x)) -> sigmoid(x)."""
-    plus = rw.producer(op.rhs, "add")
-    if rw.scalar(op.lhs) != 1 or plus is None or plus.result.type != op.result.type:
-        return None
-    for one, value in _either(plus):
-        exp = rw.producer(value, "exp")
-        negative = rw.producer(exp.data, "negative") if exp is not None else None
-        if negative is not None and rw.scalar(one) == 1 and negative.data.type == op.result.type:
-            return build("sigmoid", negative.data)
-    return None
+    ones = rw.scalar(match[_ONE]) == 1 and rw.scalar(match[_OTHER_ONE]) == 1
+    return build("sigmoid", match[_X]) if ones and match[_X].type == match.root.type else None
 
 
 # ---- normalisation --------------------------------------------------------------------------------------------------------------------
 
-
-def _root_of(value: ir.Value, rw: Rewriter) -> ir.Value | None:
-    """y of 1 / sqrt(y)."""
-    rsqrt = rw.producer(value, "rsqrt")
-    if rsqrt is not None:
-        return rsqrt.data
-    quotient = rw.producer(value, "divide")
-    root = rw.producer(quotient.rhs, "sqrt") if quotient is not None and rw.scalar(quotient.lhs) == 1 else None
-    return root.data if root is not None else None
-
-
-def _quotients(op: Op, rw: Rewriter) -> list[tuple[ir.Value, ir.Value]]:
-    """(x, y) of x / sqrt(y) in its forms."""
-    if type(op)._op_name == "divide":
-        root = rw.producer(op.rhs, "sqrt")
-        return [(op.lhs, root.data)] if root is not None else []
-    return [(x, y) for x, inverse in _either(op) if (y := _root_of(inverse, rw)) is not None]
-
-
-def _mean_square(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, int, float] | None:
-    """(z, axis, epsilon) of mean(z * z) + epsilon."""
-    plus = rw.producer(value, "add")
-    for mean, epsilon in _either(plus) if plus is not None else ():
-        found, eps = _reduced(mean, "mean", rw), rw.scalar(epsilon)
-        square = rw.producer(found[0], "multiply") if found is not None else None
-        if square is not None and eps is not None and square.lhs == square.rhs:
-            return square.lhs, found[1], float(eps)  # type: ignore[index]
-    return None
+_MEAN = _reduction("mean", _X)
+_NUMERATOR = (_X - _MEAN) | wildcard()
+_MEAN_SQUARE, _EPSILON = _reduction("mean", _NUMERATOR * _NUMERATOR), is_constant()
+_RADICAND = _MEAN_SQUARE + _EPSILON
+_ROOT = is_op("sqrt")(_RADICAND)
+_INVERSE = is_op("rsqrt")(_RADICAND) | (_ONE / _ROOT)
 
 
 def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
@@ -103,21 +79,17 @@ def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
     return rw.mod.constant(np.ones(type_.shape[axis], numpy_dtype(type_.dtype)))  # type: ignore[arg-type]
 
 
-@RULES.on("divide", "multiply")
-def normalization(op: Op, rw: Rewriter) -> Found:
+@RULES.match((_NUMERATOR / _ROOT) | (_NUMERATOR * _INVERSE))
+def normalization(match: Match, rw: Rewriter) -> Found:
     """(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon) -> layer_norm; x / sqrt(mean(x ** 2) + epsilon) -> rms_norm."""
-    for numerator, radicand in _quotients(op, rw):
-        found = _mean_square(radicand, rw)
-        type_ = TensorType.of(numerator)
-        if found is None or found[0] != numerator or not type_.is_static or not type_.is_float:
-            continue
-        _, axis, epsilon = found
-        centred = rw.producer(numerator, "subtract")
-        if centred is not None and _reduced(centred.rhs, "mean", rw) == (centred.lhs, axis):
-            gamma = _ones(rw, centred.lhs, axis)
-            return build("nn.layer_norm", centred.lhs, gamma, gamma, axis=axis, epsilon=epsilon, center=False, scale=False)
-        return build("nn.rms_norm", numerator, _ones(rw, numerator, axis), axis=axis, epsilon=epsilon)
-    return None
+    numerator, axis, epsilon = match[_NUMERATOR], _axis(match[_MEAN_SQUARE]), rw.scalar(match[_EPSILON])
+    type_ = TensorType.of(numerator)
+    if epsilon is None or (_ONE in match and rw.scalar(match[_ONE]) != 1) or not type_.is_static or not type_.is_float:
+        return None
+    if _MEAN in match and _axis(match[_MEAN]) == axis:
+        gamma = _ones(rw, match[_X], axis)
+        return build("nn.layer_norm", match[_X], gamma, gamma, axis=axis, epsilon=float(epsilon), center=False, scale=False)
+    return build("nn.rms_norm", numerator, _ones(rw, numerator, axis), axis=axis, epsilon=float(epsilon))
 
 
 def _vector(value: ir.Value, of: ir.Value, axis: int) -> ir.Value | None:
@@ -126,6 +98,12 @@ def _vector(value: ir.Value, of: ir.Value, axis: int) -> ir.Value | None:
     padded = (1,) * (whole.rank - found.rank) + found.shape
     expected = tuple(n if i == axis else 1 for i, n in enumerate(whole.shape))
     return reshape_to(value, (whole.shape[axis],)) if padded == expected else None  # type: ignore[arg-type]
+
+
+def _either(op: Op) -> list[tuple[ir.Value, ir.Value]]:
+    """The operands of a commutative operator in both orders."""
+    lhs, rhs = op.operation.operands
+    return [(lhs, rhs), (rhs, lhs)]
 
 
 @RULES.on("multiply")

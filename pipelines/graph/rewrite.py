@@ -7,22 +7,34 @@
         return op.data, ...
 
 A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own),
-and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn. MLIR's own greedy
-driver is not used: it does not see that relay operations without uses are dead, and visits what a rule builds a whole sweep later.
+and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn.
+
+    @RULES.match(is_op("log")(is_op("nn.softmax")(data)))
+    def log_softmax(match, rw):
+        return build("nn.log_softmax", match[data], ...)
+
+is a rule that is given what a pattern of relayc.pipelines.pattern has matched instead of the operation that the match ends in.
+
+MLIR's own greedy driver is not used: it visits what a rule builds a whole sweep later.
 """
 
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, Pattern, build
+from relayc.dialects.mlir import OperationSet, ir
+from relayc.dialects.relay.base import OPS, Op, Pattern, build, operation_name
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant, Fused
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.passes import functions
+
+if TYPE_CHECKING:
+    from relayc.pipelines.pattern.language import DFPattern
 
 Found = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
@@ -146,8 +158,8 @@ class Rewriter:
         self.changed = False
         self.gave_up = False
         self._block: ir.Block | None = None
-        self._dead: dict[ir.Operation, None] = {}
-        self._seen: set[ir.Operation] = set()
+        self._dead = OperationSet()
+        self._seen = OperationSet()
 
     def users(self, value: ir.Value) -> Iterator[ir.OpView]:
         """The operations that use a value, once for each use."""
@@ -183,7 +195,7 @@ class Rewriter:
     def producer(self, value: ir.Value, name: str) -> Op | None:
         """The operation that gives a value, where it is the operator `name` (its name in the IR)."""
         owner = value.owner
-        return owner if isinstance(owner, Op) and owner.operation.name == f"relay.{name}" else None
+        return owner if isinstance(owner, OPS[name]) else None
 
     def replace(self, op: Op, values: Sequence[ir.Value]) -> None:
         """Lets `values` stand for the results of `op`, which dies, and with it what only it used."""
@@ -199,10 +211,12 @@ class Rewriter:
             dead = pending.pop()
             if dead in self._dead:
                 continue
-            self._dead[dead] = None
+            self._dead.add(dead)
             for operand in dead.operands:
                 owner = operand.owner
-                if isinstance(owner, Op) and owner.pure and not any(map(self.is_used, owner.operation.results)):
+                if isinstance(owner, ir.Block) or any(map(self.is_used, owner.operation.results)):
+                    continue
+                if is_pure(owner.operation):
                     pending.append(owner.operation)
 
     def sweep(self, block: ir.Block, table: dict[str, list[Rule]]) -> None:
@@ -221,7 +235,8 @@ class Rewriter:
                 operation = op.operation
                 if operation in self._dead or operation in self._seen:
                     continue
-                self._seen.add(operation)
+                if len(operation.results):
+                    self._seen.add(operation)
                 rules = table.get(operation.name) if len(self._seen) < limit else None
                 if rules:
                     pending += reversed(self._apply(op, rules))
@@ -246,12 +261,12 @@ class Rewriter:
 
     def _built(self, values: Sequence[ir.Value]) -> list[ir.OpView]:
         """The operations behind `values` that this sweep has not visited, producers first: those a rule has just built."""
-        found: dict[ir.Operation, ir.OpView] = {}
+        found = OperationSet()
         for value in values:
             self._collect(value, found)
-        return list(found.values())
+        return [operation.opview for operation in found]
 
-    def _collect(self, value: ir.Value, found: dict[ir.Operation, ir.OpView]) -> None:
+    def _collect(self, value: ir.Value, found: OperationSet) -> None:
         # A method: a nested function that calls itself would be a cycle that keeps the whole module until it is collected.
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation in self._seen or owner.operation in found:
@@ -260,7 +275,7 @@ class Rewriter:
             return
         for operand in owner.operation.operands:
             self._collect(operand, found)
-        found[owner.operation] = owner
+        found.add(owner.operation)
 
 
 class Rules:
@@ -275,7 +290,31 @@ class Rules:
 
         def register(rule: Rule) -> Rule:
             for operator in operators:
-                self.table.setdefault(f"relay.{operator}", []).append(rule)
+                self.table.setdefault(operation_name(operator), []).append(rule)
+            return rule
+
+        return register
+
+    def match(self, pattern: "DFPattern") -> Callable[[Rule], Rule]:
+        """Decorator: registers a rule (match, rewriter) -> values for the operations that a match of the pattern may end in.
+
+        Raises:
+          ValueError: the pattern may end in any value.
+        """
+        operators = pattern.root_operators
+        if operators is None:
+            raise ValueError(f"{self.name}: expected a pattern that ends in an operator, found one that any value may match")
+
+        def register(rule: Rule) -> Rule:
+            def apply(op: Op, rw: Rewriter) -> Found:
+                for result in op.operation.results:
+                    match = pattern.match(result, rw.users)
+                    if match is not None:
+                        return rule(match, rw)
+                return None
+
+            for operator in sorted(operators):
+                self.table.setdefault(operator, []).append(apply)
             return rule
 
         return register

@@ -16,14 +16,15 @@ them is converted by a kernel of its own.
 import enum
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import build
+from relayc.dialects.mlir import OperationSet, ir
+from relayc.dialects.relay.base import build, operation_name
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, Yield
 from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.dialects.relay.unary import Cast
 from relayc.pipelines.graph.dead_code_elimination import erase_dead
 from relayc.pipelines.graph.fuse_ops import VIEWS
-from relayc.pipelines.graph.rewrite import drop_unused_params
+from relayc.pipelines.graph.rewrite import drop_unused_params, graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 
 config_option(
@@ -32,29 +33,29 @@ config_option(
 config_option("relay.ToMixedPrecision.force", bool, False, "compile(precision='bf16') also for targets without instructions for it: slow")
 
 ALWAYS = frozenset(
-    [f"relay.nn_conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")]
-    + ["relay.nn_dense", "relay.nn_matmul", "relay.nn_batch_matmul", "relay.nn_attention"]
+    operation_name(name)
+    for name in (
+        *(f"nn_conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")),
+        *("nn_dense", "nn_matmul", "nn_batch_matmul", "nn_attention"),
+    )
 )
-FACTORS = {"relay.nn_attention": 3}
+FACTORS = {operation_name("nn_attention"): 3}
 """How many operands of an ALWAYS operator are multiplied, where that is not two: the mask of attention stays as it is."""
 
-_POOLED = [f"relay.nn_{kind}max_pool{n}d" for n in (1, 2, 3) for kind in ("", "adaptive_")]
+_POOLED = [f"nn_{kind}max_pool{n}d" for n in (1, 2, 3) for kind in ("", "adaptive_")]
 _MOVED = ["reshape", "expand_dims", "squeeze", "nn_batch_flatten", "transpose", "reverse", "layout_transform", "nn_depth_to_space"]
 _MOVED += ["nn_space_to_depth", "strided_slice", "split", "concatenate", "stack", "nn_pad", "nn_mirror_pad", "broadcast_to", "tile"]
 _MOVED += ["repeat", "copy", "nn_global_max_pool2d", "nn_relu"]
-EXACT = frozenset([*_POOLED, *(f"relay.{name}" for name in _MOVED)])
+EXACT = frozenset(map(operation_name, _POOLED + _MOVED))
 """FOLLOW operators that give elements of what they read: the same in bf16 as in f32."""
 
 _AVERAGED = ["nn_global_avg_pool2d", "mean", "sum", *(f"nn_{kind}avg_pool{n}d" for n in (1, 2, 3) for kind in ("", "adaptive_"))]
-AVERAGES = frozenset(f"relay.{name}" for name in _AVERAGED)
+AVERAGES = frozenset(map(operation_name, _AVERAGED))
 
 _ELEMENTWISE = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "where", "nn_bias_add", "nn_leaky_relu", "nn_prelu", "clip"]
 _ELEMENTWISE += ["abs", "negative", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "image_resize1d", "image_resize2d", "image_resize3d"]
 _ELEMENTWISE += ["nn_upsampling", "nn_upsampling3d"]
-FOLLOW = EXACT | frozenset(f"relay.{name}" for name in _ELEMENTWISE)
-
-_TRANSPARENT = frozenset(["relay.constant", "relay.yield"])
-"""Operations inside groups that say nothing of them."""
+FOLLOW = EXACT | frozenset(map(operation_name, _ELEMENTWISE))
 
 NARROW, WIDE = "bfloat16", "float32"
 
@@ -72,28 +73,12 @@ def _dtype(value: ir.Value) -> str:
     return TensorType.of(value).dtype
 
 
-def _body(group: ir.OpView) -> ir.Block:
-    return group.operation.regions[0].blocks[0]
-
-
-def _names(group: ir.OpView) -> set[str]:
-    return {op.operation.name for op in _body(group).operations} - _TRANSPARENT
-
-
-def _is_product(op: ir.OpView) -> bool:
-    """Whether an operation is an ALWAYS operator on f32."""
-    operation = op.operation
-    return operation.name in ALWAYS and all(_dtype(v) == WIDE for v in (*_factors(operation), *operation.results))
+def _names(group: Fused) -> set[str]:
+    return {op.operation.name for op in group.members()}
 
 
 def _factors(operation: ir.Operation) -> list[ir.Value]:
     return list(operation.operands)[: FACTORS.get(operation.name, 2)]
-
-
-def _multiplies(group: ir.OpView, position: int) -> bool:
-    """Whether a group that is not converted yet has a product that multiplies its argument."""
-    argument = _body(group).arguments[position]
-    return any(_is_product(use.owner) and argument in _factors(use.owner.operation) for use in argument.uses)
 
 
 class _Precision:
@@ -102,6 +87,8 @@ class _Precision:
     def __init__(self, block: ir.Block, mod: IRModule) -> None:
         self.block, self.mod = block, mod
         self.readers: dict[ir.Value, set[Reader]] = {}
+        self.stored_narrow: set[ir.Value] = set()
+        """Values stored as bf16 that were f32 before: groups not converted yet take them for f32."""
         self.narrow: dict[ir.Value, ir.Value] = {}
         """In bf16, values that are stored as f32: constants converted here, and the results of kernels that convert."""
 
@@ -114,29 +101,41 @@ class _Precision:
                 self._convert(op)
             elif op.operation.name in VIEWS:
                 source, result = op.operation.operands[0], op.operation.results[0]
-                result.set_type(TensorType.of(result).with_dtype(_dtype(source)).to_mlir())
+                if source in self.stored_narrow:
+                    result.set_type(TensorType.of(result).with_dtype(NARROW).to_mlir())
+                    self.stored_narrow.add(result)
 
     # ---- how a tensor is stored
+
+    def _products(self, group: Fused) -> list[ir.Operation]:
+        """The ALWAYS operators on f32 of a group that is not converted yet."""
+        found = [op.operation for op in group.members() if op.operation.name in ALWAYS]
+        return [op for op in found if all(self._is_wide(v) for v in (*_factors(op), *op.results))]
+
+    def _is_wide(self, value: ir.Value) -> bool:
+        """Whether a group that is not converted yet takes a value for f32."""
+        return _dtype(value) == WIDE or value in self.stored_narrow
 
     def _read_by(self, value: ir.Value) -> set[Reader]:
         """Who reads a value, be it through views and groups of EXACT operators; the groups behind it are not converted yet."""
         found = set()
         for use in value.uses:
-            owner = use.owner
-            if owner.operation.block != self.block or not (isinstance(owner, Fused) or owner.operation.name in VIEWS):
-                found.add(Reader.RESULT)
-            elif owner.operation.name in VIEWS:
-                found |= self.readers[owner.operation.results[0]]
+            owner = use.owner.operation
+            group = owner.parent.opview
+            if isinstance(group, Fused) and group.operation.block == self.block:
+                found |= self._group_reads(group, value)
+            elif owner.name in VIEWS and owner.block == self.block:
+                found |= self.readers[owner.results[0]]
             else:
-                found |= self._group_reads(owner, use.operand_number)
+                found.add(Reader.RESULT)
         return found
 
-    def _group_reads(self, group: Fused, position: int) -> set[Reader]:
+    def _group_reads(self, group: Fused, value: ir.Value) -> set[Reader]:
         names = _names(group)
-        if _multiplies(group, position):
+        if any(value in _factors(product) for product in self._products(group)):
             return {Reader.PRODUCT}
         if names <= EXACT:
-            behind = set().union(*(self.readers[r] for r in group.operation.results))
+            behind = self.readers[group.operation.results[0]]
             return {Reader.STRICT if reader == Reader.RESULT else reader for reader in behind}
         is_tolerant = names <= ALWAYS | FOLLOW | AVERAGES and names.isdisjoint(FACTORS)
         return {Reader.TOLERANT if is_tolerant else Reader.STRICT}
@@ -147,40 +146,48 @@ class _Precision:
             return False
         return Reader.PRODUCT in readers or (made_of_narrow and (is_exact or Reader.STRICT not in readers))
 
-    def _is_made_of_narrow(self, group: Fused, names: set[str]) -> bool:
+    def _is_made_of_narrow(self, operands: Sequence[ir.Value], names: set[str]) -> bool:
         if names & ALWAYS:
             return names <= ALWAYS | FOLLOW
-        operands = [v for v in group.operation.operands if not isinstance(v.owner, Constant)]
-        largest = max((TensorType.of(v).num_elements for v in operands), default=0)
-        sources = [v for v in operands if TensorType.of(v).num_elements == largest]
+        tensors = [v for v in operands if not isinstance(v.owner, Constant)]
+        largest = max((TensorType.of(v).num_elements for v in tensors), default=0)
+        sources = [v for v in tensors if TensorType.of(v).num_elements == largest]
         return names <= FOLLOW and bool(sources) and all(_dtype(v) == NARROW for v in sources)
 
     # ---- rewriting
 
     def _convert(self, group: Fused) -> None:
-        operation, names = group.operation, _names(group)
-        block = _body(group)
-        products = {op.operation for op in block.operations if _is_product(op)}
+        result = group.operation.results[0]
+        if isinstance(result.type, ir.TupleType):  # of an operator that wants f32
+            _widen_body(group.body(), self.stored_narrow, OperationSet())
+            return
+        names, block = _names(group), group.body()
+        products = OperationSet(self._products(group))
+        factors = {v for product in products for v in _factors(product)}
         with group.location:
-            for position, argument in enumerate(block.arguments):
-                if _dtype(argument) == WIDE and _multiplies(group, position):
-                    with ir.InsertionPoint(operation):
-                        operation.operands[position] = self._narrowed(operation.operands[position])
-            narrow = {a for a, v in zip(block.arguments, operation.operands, strict=True) if _dtype(a) == WIDE and _dtype(v) == NARROW}
-            made_of_narrow = self._is_made_of_narrow(group, names)
-            stored = [_dtype(r) == WIDE and self._is_stored_narrow(r, made_of_narrow, names <= EXACT) for r in operation.results]
-            for argument, value in zip(block.arguments, operation.operands, strict=True):
-                argument.set_type(value.type)
-            if names <= EXACT and all(stored):
+            for value in group.captured():
+                if value in factors and _dtype(value) == WIDE:
+                    self._replace_inside(block, value, self._narrowed(value, group.operation))
+            operands = group.captured()
+            made_of_narrow = self._is_made_of_narrow(operands, names)
+            stored = _dtype(result) == WIDE and self._is_stored_narrow(result, made_of_narrow, names <= EXACT)
+            if names <= EXACT and stored:
                 self._narrow_body(block)
             else:
-                _widen_body(block, narrow, products)
-            self._convert_results(operation, stored)
+                _widen_body(block, self.stored_narrow.intersection(operands), products)
+            if stored:
+                self._store_narrow(group)
 
-    def _narrowed(self, value: ir.Value) -> ir.Value:
-        """A value in bf16, made at the ambient insertion point where it is not known."""
-        if _dtype(value) == NARROW:
-            return value
+    @staticmethod
+    def _replace_inside(block: ir.Block, old: ir.Value, new: ir.Value) -> None:
+        """Lets the operations of a group use another value."""
+        for op in block.operations:
+            for position, value in enumerate(op.operation.operands):
+                if value == old:
+                    op.operation.operands[position] = new
+
+    def _narrowed(self, value: ir.Value, before: ir.Operation) -> ir.Value:
+        """A value in bf16, made before an operation where it is not known."""
         if value not in self.narrow:
             array = self.mod.value_of(value)
             if array is not None:
@@ -188,42 +195,36 @@ class _Precision:
                 with ir.InsertionPoint(value.owner.operation):
                     self.narrow[value] = self.mod.constant(array.astype(numpy_dtype(NARROW)), f"{key}.bf16")
             else:
-                type_ = TensorType.of(value).with_dtype(NARROW)
-                group = Fused.create([value], [type_.to_mlir()])
-                with ir.InsertionPoint(_body(group)):
-                    Yield(build("cast", _body(group).arguments[0], dtype=NARROW))
+                with ir.InsertionPoint(before):
+                    group = Fused.create(TensorType.of(value).with_dtype(NARROW).to_mlir())
+                with ir.InsertionPoint(group.body()):
+                    Yield(build("cast", value, dtype=NARROW))
                 self.narrow[value] = group.operation.results[0]
+            self.stored_narrow.add(self.narrow[value])
         return self.narrow[value]
 
     def _narrow_body(self, block: ir.Block) -> None:
         """Makes a group of EXACT operators work on bf16."""
         casts = _Casts()
-        for op in list(block.operations):
+        for op in list(block.operations)[:-1]:
             operation = op.operation
-            if isinstance(op, Constant) and _dtype(op.result) == WIDE:
-                with ir.InsertionPoint(operation):
-                    array = self.mod.value_of(op.result)
-                    op.result.replace_all_uses_with(self.mod.constant(array.astype(numpy_dtype(NARROW))))
-                operation.erase()
-                continue
             for position, value in enumerate(operation.operands):
                 if _dtype(value) == WIDE:
-                    operation.operands[position] = casts.get(value, NARROW, operation)
+                    is_literal = isinstance(value.owner, Constant)
+                    operation.operands[position] = self._narrowed(value, operation) if is_literal else casts.get(value, NARROW, operation)
             for result, type_ in zip(operation.results, op.inferred_types(), strict=True):
                 result.set_type(type_.to_mlir())
 
-    def _convert_results(self, operation: ir.Operation, stored: Sequence[bool]) -> None:
-        """Makes a group give bf16 where its results are stored so."""
-        block = operation.regions[0].blocks[0]
+    def _store_narrow(self, group: Fused) -> None:
+        """Makes a group give bf16."""
+        block, result = group.body(), group.operation.results[0]
         terminator = block.operations[len(block.operations) - 1].operation
-        casts = _Casts()
-        for position, (result, narrow) in enumerate(zip(operation.results, stored, strict=True)):
-            if narrow:
-                value = terminator.operands[position]
-                if _dtype(value) == WIDE:
-                    is_widened = value.owner.operation.name == "relay.cast" and _dtype(value.owner.data) == NARROW
-                    terminator.operands[position] = value.owner.data if is_widened else casts.get(value, NARROW, terminator)
-                result.set_type(terminator.operands[position].type)
+        value = terminator.operands[0]
+        if _dtype(value) == WIDE:
+            is_widened = isinstance(value.owner, Cast) and _dtype(value.owner.data) == NARROW
+            terminator.operands[0] = value.owner.data if is_widened else _Casts().get(value, NARROW, terminator)
+        result.set_type(terminator.operands[0].type)
+        self.stored_narrow.add(result)
 
 
 class _Casts:
@@ -239,8 +240,8 @@ class _Casts:
         return self.found[value, dtype]
 
 
-def _widen_body(block: ir.Block, narrow: set[ir.Value], products: set[ir.Operation]) -> None:
-    """Makes a group work on f32 but for the operands of its products; `narrow` are the arguments that have become bf16."""
+def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet) -> None:
+    """Makes a group work on f32 but for the operands of its products; `narrow` are the values around it that have become bf16."""
     casts = _Casts()
     for op in list(block.operations):
         operation = op.operation
@@ -268,7 +269,8 @@ def to_mixed_precision(mod: IRModule, ctx: PassContext) -> IRModule:
     """Products and convolutions of bf16 operands, summed in f32, where the configuration asks for bf16."""
     if ctx.get("relay.ToMixedPrecision.precision") == "bf16":
         for func in functions(mod):
-            _Precision(func.regions[0].blocks[0], mod).run()
+            for block in list(graph_blocks(func)):
+                _Precision(block, mod).run()
             erase_dead(func)
         drop_unused_params(mod)
     return mod

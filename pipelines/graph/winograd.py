@@ -4,7 +4,7 @@ The multiplications shrink fourfold, but tiles are transformed before and after,
 (relative error about 1e-6 instead of 1e-7): too much for bf16, whose products are cheap besides. `disabled_pass=["Winograd"]` turns it off.
 """
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import OperationSet
 from relayc.dialects.relay.base import build
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
@@ -40,7 +40,7 @@ def _tiles(op: Conv2d) -> int:
     return count if min(channels) >= LEAST_CHANNELS and count >= LEAST_TILES and gain >= LEAST_GAIN else 0
 
 
-def _chosen(mod: IRModule) -> set[ir.Operation]:
+def _chosen(mod: IRModule) -> OperationSet:
     """The convolutions to transform: as many as parameters may grow for."""
     room = GROWTH_SHARE * sum(array.nbytes for array in mod.params.values()) + GROWTH_BYTES
     found = []
@@ -49,7 +49,7 @@ def _chosen(mod: IRModule) -> set[ir.Operation]:
             if isinstance(op, Conv2d) and (count := _tiles(op)):
                 taps = 9
                 found.append((count, TensorType.of(op.weight).num_bytes * (POINTS - taps) // taps, op.operation))
-    chosen = set()
+    chosen = OperationSet()
     for _, growth, operation in sorted(found, key=lambda f: (-f[0], f[1])):
         if growth <= room:
             room -= growth

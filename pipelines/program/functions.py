@@ -91,10 +91,10 @@ def read_functions(module: ir.Module) -> Functions:
             found.other.append(op)
         elif op.is_external:
             _declared(op, found)
-        elif is_public(op) or "relay.program" in op.attributes:
-            programs.append(op)
         elif any(isinstance(t, ir.MemRefType) for t in signature_of(op).inputs):
             found.tir[name_of(op)] = op
+        elif is_public(op) or "relay.program" in op.attributes:
+            programs.append(op)
         else:
             found.kernels[name_of(op)] = op
     programs.sort(key=lambda f: (not is_public(f), name_of(f) != "main"))

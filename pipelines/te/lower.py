@@ -1,25 +1,29 @@
-"""relay -> te: every fusion group becomes one private function of linalg operations, and `main` a sequence of calls.
+"""relay -> te: every fusion group becomes a kernel (see te.kernel), and every function of the program a sequence of calls.
 
-What `main` holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels, `tensor.expand_shape`
-and `tensor.collapse_shape` for reshapes, and the return. Groups with equal bodies share one kernel. A kernel carries what it came from:
-`relay.ops` and `relay.sources` (string arrays); an argument that is a parameter at every call has the unit attribute `relay.param`, which
-lets a schedule ask for it in another layout.
+What such a function holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels and of other
+functions, `tensor.expand_shape` and `tensor.collapse_shape` for reshapes, `scf.if` and `scf.while` for branches and loops, and the return.
+Tuples are gone: their fields are values of their own. A private function of the program has the unit attribute `relay.program`, which
+tells it from kernels. Declarations of packed functions (`relay.packed`) and of functions of the tir stage (`relay.tir`), and functions
+written in the te and tir stages themselves (`relay.stage`), are taken over.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import IRModule, dense_array
-from relayc.dialects.relay.structure import Constant, Fused
-from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.te import core, scalar
+from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, is_literal
+from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
+from relayc.pipelines.passes import functions
+from relayc.pipelines.te import core
+from relayc.pipelines.te.kernel import Kernels, record_types, te_type
 
 VIEWS = frozenset({"reshape"})
 """Operators that are views of their first operand in memory and need no kernel."""
+
+Values = list[ir.Value]
 
 
 def te_dtype(dtype: str) -> str:
@@ -37,162 +41,229 @@ def lower_module(mod: IRModule) -> IRModule:
     """Lowers a fused relay module to a new te module, with its own parameter table.
 
     Raises:
-      RelayError: an operation in main is neither a constant, a fusion group nor a view; a shape is not known; an operator has no rule.
+      RelayError: an operation of a function is none of those that a fused program has; a shape is not known; an operator has no rule.
     """
-    return _ModuleLowering(mod).run()
+    params = {key: te_array(array) for key, array in mod.params.items()}
+    out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)), params)
+    kernels = Kernels(out.module)
+    programs = functions(mod)
+    with mod.context, ir.Location.unknown():
+        for op in mod.module.body.operations:
+            kernels.unique(ir.StringAttr(op.attributes["sym_name"]).value)
+        declarations = [op.operation for op in mod.module.body.operations if op.operation not in programs]
+        callees = {}
+        for function in declarations:
+            callee = _take_over(function, out)
+            if callee is not None:
+                callees[ir.StringAttr(function.attributes["sym_name"]).value] = callee
+        for function in programs:
+            _Program(function, out, kernels, callees).lower()
+    return out
 
 
-class _ModuleLowering:
-    def __init__(self, mod: IRModule) -> None:
-        self.source = mod
-        params = {key: te_array(array) for key, array in mod.params.items()}
-        self.out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)), params)
-        self.kernels: dict[bytes, str] = {}
-        self.names: dict[str, int] = {}
-        self.values: dict[ir.Value, ir.Value] = {}
+def _flat(types: Sequence[ir.Type]) -> list[TensorType]:
+    return [leaf for type_ in types for leaf in flat_types(relay_type(type_))]
+
+
+def _signature(function: ir.Operation) -> tuple[list[TensorType], list[TensorType]]:
+    """The tensors that a function takes and gives."""
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return _flat(type_.inputs), _flat(type_.results)
+
+
+def _take_over(function: ir.Operation, out: IRModule) -> str | None:
+    """Copies a function of a later stage, or a declaration, into the te module; gives the name that calls of it use there."""
+    if "relay.stage" in function.attributes:
+        with ir.InsertionPoint(out.module.body):
+            function.clone()
+        return None
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    if "relay.te" in function.attributes:
+        return ir.FlatSymbolRefAttr(function.attributes["relay.te"]).value
+    inputs, outputs = _signature(function)
+    types = tuple([te_type(t, f"@{name}") for t in part] for part in (inputs, outputs))
+    with ir.InsertionPoint(out.module.body), function.location:
+        declared = func.FuncOp(name, types, visibility="private")
+    for key in ("relay.packed", "relay.tir"):
+        if key in function.attributes:
+            declared.attributes[key] = function.attributes[key]
+            break
+    else:
+        raise RelayError(f"@{name}: expected a function with a body, or one that is packed, found a declaration of neither")
+    record_types(declared, inputs, outputs)
+    return name
+
+
+class _Program:
+    """One function of the program on its way to the te stage."""
+
+    def __init__(self, function: ir.Operation, out: IRModule, kernels: Kernels, callees: dict[str, str]) -> None:
+        self.source, self.out, self.kernels, self.callees = function, out, kernels, callees
+        self.values: dict[ir.Value, Values] = {}
+        """The tensors of a value of the relay stage: one, or those in a tuple."""
         self.params: set[ir.Value] = set()
 
-    def run(self) -> IRModule:
-        main = self.source.main
-        block = main.regions[0].blocks[0]
-        with self.source.context, ir.Location.unknown(), ir.InsertionPoint(self.out.module.body):
-            inputs = [_te_type(a, "argument") for a in block.arguments]
-            returned = block.operations[len(block.operations) - 1]
-            outputs = [_te_type(v, "result") for v in returned.operands]
-            entry = func.FuncOp("main", (inputs, outputs))
-            for attribute in ("arg_attrs", "res_attrs", "relay.inputs", "relay.outputs"):
-                if attribute in main.attributes:
-                    entry.attributes[attribute] = main.attributes[attribute]
-            _record_types(entry, [TensorType.of(a) for a in block.arguments], [TensorType.of(v) for v in returned.operands])
-            body = entry.add_entry_block()
-            self.values = dict(zip(block.arguments, body.arguments, strict=True))
-            for op in block.operations:
-                with ir.InsertionPoint(body), op.operation.location:
-                    self.lower(op)
-        return self.out
+    def lower(self) -> None:
+        block = self.source.regions[0].blocks[0]
+        name = ir.StringAttr(self.source.attributes["sym_name"]).value
+        inputs, outputs = _signature(self.source)
+        types = [te_type(t, "argument") for t in inputs], [te_type(t, "result") for t in outputs]
+        is_private = "sym_visibility" in self.source.attributes
+        with ir.InsertionPoint(self.out.module.body), self.source.location:
+            function = func.FuncOp(name, types, visibility="private" if is_private else None)
+        if is_private:
+            function.attributes["relay.program"] = ir.UnitAttr.get()
+        for attribute in ("relay.inputs", "relay.outputs"):
+            if attribute in self.source.attributes:
+                function.attributes[attribute] = self.source.attributes[attribute]
+        self._name_tensors(function)
+        record_types(function, inputs, outputs)
+        body = function.add_entry_block()
+        self._enter(block.arguments, list(body.arguments))
+        self._operations(block, body)
 
-    def lower(self, op: ir.OpView) -> None:
+    def _name_tensors(self, function: func.FuncOp) -> None:
+        """Carries the names of arguments and results over; the tensors of a tuple get a number each."""
+        type_ = ir.FunctionType(ir.TypeAttr(self.source.attributes["function_type"]).value)
+        for key, types in (("arg_attrs", type_.inputs), ("res_attrs", type_.results)):
+            if key not in self.source.attributes:
+                continue
+            named = []
+            for attributes, value in zip(ir.ArrayAttr(self.source.attributes[key]), types, strict=True):
+                flat = flat_types(relay_type(value))
+                named += [attributes] if isinstance(relay_type(value), TensorType) else _numbered(ir.DictAttr(attributes), len(flat))
+            function.attributes[key] = ir.ArrayAttr.get(named)
+
+    def _enter(self, values: Sequence[ir.Value], tensors: Values) -> None:
+        """Notes which tensors stand for which values, in order."""
+        at = 0
+        for value in values:
+            count = len(flat_types(type_of(value)))
+            self.values[value] = tensors[at : at + count]
+            at += count
+
+    def _tensors(self, values: Sequence[ir.Value]) -> Values:
+        return [tensor for value in values for tensor in self.values[value]]
+
+    def _operations(self, block: ir.Block, into: ir.Block) -> None:
+        for op in block.operations:
+            with ir.InsertionPoint(into), op.operation.location:
+                self._lower(op)
+
+    def _lower(self, op: ir.OpView) -> None:
+        operation = op.operation
         if isinstance(op, Constant):
-            self.constant(op)
+            self._constant(op)
         elif isinstance(op, Fused):
-            self.fused(op)
+            self._fused(op)
+        elif isinstance(op, If):
+            self._branch(op)
+        elif isinstance(op, While):
+            self._loop(op)
+        elif isinstance(op, TupleGetItem):
+            self._enter_field(op)
+        elif operation.name == "builtin.unrealized_conversion_cast":
+            self.values[operation.results[0]] = self._tensors(operation.operands)
         elif isinstance(op, Op) and type(op)._op_name in VIEWS:
-            result = op.operation.results[0]
-            self.values[result] = core.reshape(self.values[op.operation.operands[0]], core.te_type(TensorType.of(result)).shape)
-            if op.operation.operands[0] in self.params:
-                self.params.add(result)
-        elif op.operation.name == "func.return":
-            func.ReturnOp(self.returned(list(op.operation.operands)))
+            self._view(operation)
+        elif isinstance(op, func.CallOp):
+            self._call(op)
+        elif operation.name == "relay.yield":
+            pass  # the branch or loop around it ends its own regions
+        elif operation.name == "func.return":
+            func.ReturnOp(self._returned(operation.operands))
         else:
-            where = f"{op.operation.name} at {op.operation.location}"
-            raise RelayError(f"{where}: expected constants, fusion groups and reshapes in main (run fuse-ops first)")
+            where = f"{operation.name} at {operation.location}"
+            raise RelayError(f"{where}: expected constants, fusion groups, reshapes, calls, branches and loops (run fuse-ops first)")
 
-    def constant(self, op: Constant) -> None:
+    def _constant(self, op: Constant) -> None:
+        if is_literal(op.result) and all(isinstance(use.owner.operation.parent.opview, Fused) for use in op.result.uses):
+            return  # it is in the code of the kernels that use it
         key = op.key if op.key is not None else self.out.add_param(te_array(dense_array(op.attributes["value"])))
         type_ = TensorType.of(op.result)
         made = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=te_dtype(type_.dtype))
-        self.values[op.result] = made.result
+        self.values[op.result] = [made.result]
         self.params.add(op.result)
 
-    def returned(self, values: Sequence[ir.Value]) -> list[ir.Value]:
+    def _fused(self, group: Fused) -> None:
+        if group.compiler is not None:
+            raise RelayError(f"relay.fused at {group.source()}: expected a code generator {group.compiler!r}, found none of this name")
+        name, operands = self.kernels.of_group(group, self.params)
+        result = group.operation.results[0]
+        types = [core.te_type(t) for t in flat_types(type_of(result))]
+        self.values[result] = list(func.CallOp(types, ir.FlatSymbolRefAttr.get(name), self._tensors(operands)).results)
+
+    def _view(self, operation: ir.Operation) -> None:
+        data, result = operation.operands[0], operation.results[0]
+        self.values[result] = [core.reshape(self.values[data][0], core.te_type(TensorType.of(result)).shape)]
+        if data in self.params:
+            self.params.add(result)
+
+    def _enter_field(self, op: TupleGetItem) -> None:
+        fields = relay_type(op.data.type).fields
+        at = sum(len(flat_types(field)) for field in fields[: op.index])
+        self.values[op.result] = self.values[op.data][at : at + len(flat_types(fields[op.index]))]
+
+    def _call(self, op: func.CallOp) -> None:
+        name = op.callee.value
+        types = [core.te_type(t) for t in _flat([r.type for r in op.operation.results])]
+        target = ir.FlatSymbolRefAttr.get(self.callees.get(name, name))
+        made = func.CallOp(types, target, self._tensors(op.operation.operands))
+        self._enter(op.operation.results, list(made.results))
+
+    def _returned(self, values: Sequence[ir.Value]) -> Values:
         """What main returns: a result is memory of its own, so an input, a parameter or a tensor returned twice is copied to it."""
         taken: set[ir.Value] = set()
         found = []
         for value in values:
-            te_value = self.values[value]
-            root = _viewed(te_value)
-            if isinstance(root.owner, ir.Block) or root.owner.name != "func.call" or root in taken:
-                te_value = root = self.copied(value, te_value)
-            taken.add(root)
-            found.append(te_value)
+            for tensor_, type_ in zip(self.values[value], flat_types(type_of(value)), strict=True):
+                te_value = tensor_
+                root = _viewed(te_value)
+                if isinstance(root.owner, ir.Block) or root.owner.name != "func.call" or root in taken:
+                    name = self.kernels.copy(type_, value in self.params)
+                    te_value = root = func.CallOp([te_value.type], ir.FlatSymbolRefAttr.get(name), [te_value]).results[0]
+                taken.add(root)
+                found.append(te_value)
         return found
 
-    def copied(self, value: ir.Value, te_value: ir.Value) -> ir.Value:
-        """Calls a kernel that copies `te_value`, which stands for `value`."""
-        type_, flag = TensorType.of(value), value in self.params
-        key = f"copy {type_} {flag}".encode()
-        if key not in self.kernels:
-            function = self.function("fused_copy", [type_], [type_], [flag], ["copy"], ["result"])
-            with ir.InsertionPoint(function.add_entry_block()):
-                func.ReturnOp([core.parallel(type_, [function.arguments[0]], lambda x: x)])
-            self.kernels[key] = ir.StringAttr(function.attributes["sym_name"]).value
-        return func.CallOp([te_value.type], ir.FlatSymbolRefAttr.get(self.kernels[key]), [te_value]).results[0]
+    # ---- control flow
 
-    def fused(self, op: Fused) -> None:
-        operands = list(op.operation.operands)
-        flags = tuple(v in self.params for v in operands)
-        digest = hashlib.sha256((str(op.operation.regions[0].blocks[0]) + repr(flags)).encode()).digest()
-        name = self.kernels.get(digest)
-        if name is None:
-            name = self.kernels[digest] = self.kernel(op, flags)
-        results = [core.te_type(TensorType.of(r)) for r in op.operation.results]
-        call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), [self.values[v] for v in operands])
-        self.values.update(zip(op.operation.results, call.results, strict=True))
+    def _branch(self, op: If) -> None:
+        types = [core.te_type(t) for t in flat_types(type_of(op.operation.results[0]))]
+        made = scf.IfOp(self._truth(op.operation.operands[0]), types, has_else=True)
+        for i, block in enumerate((made.then_block, made.else_block)):
+            self._operations(op.body(i), block)
+            with ir.InsertionPoint(block):
+                scf.YieldOp(self.values[op.yielded(i)])
+        self.values[op.operation.results[0]] = list(made.results)
 
-    def function(
-        self,
-        name: str,
-        inputs: Sequence[TensorType],
-        outputs: Sequence[TensorType],
-        params: Sequence[bool],
-        ops: Sequence[str],
-        sources: Sequence[str],
-    ) -> func.FuncOp:
-        """Declares a kernel function under a name like `name`; `params` says which arguments are parameters."""
-        name = self.unique(name)
-        with ir.InsertionPoint.at_block_begin(self.out.module.body):
-            function = func.FuncOp(name, ([core.te_type(t) for t in inputs], [core.te_type(t) for t in outputs]), visibility="private")
-        function.attributes["relay.ops"] = _strings(ops)
-        function.attributes["relay.sources"] = _strings(sources)
-        unit = ir.UnitAttr.get()
-        function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if flag else {}) for flag in params]
-        _record_types(function, inputs, outputs)
-        return function
-
-    def kernel(self, op: Fused, param_flags: Sequence[bool]) -> str:
-        """Emits the kernel function of a fusion group and gives its name."""
-        block = op.operation.regions[0].blocks[0]
-        members = [o for o in block.operations if isinstance(o, Op) and not isinstance(o, Constant)][:-1]
-        for a in (*block.arguments, *op.operation.results):
-            _te_type(a, f"kernel of {op.source()}")
-        function = self.function(
-            "_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in members)])[:80],
-            [TensorType.of(a) for a in block.arguments],
-            [TensorType.of(r) for r in op.operation.results],
-            param_flags,
-            [o.relay_name or type(o)._op_name for o in members],
-            [o.source().strip('"') for o in members],
-        )
-        body = function.add_entry_block()
-        values = dict(zip(block.arguments, body.arguments, strict=True))
-        for member in block.operations:
-            with ir.InsertionPoint(body), member.operation.location:
-                if isinstance(member, Constant):
-                    values[member.result] = _literal(member)
-                elif member.operation.name == "relay.yield":
-                    func.ReturnOp([values[v] for v in member.operation.operands])
+    def _loop(self, op: While) -> None:
+        carried = self.values[op.operation.operands[0]]
+        types = [v.type for v in carried]
+        made = scf.WhileOp(types, carried)
+        for i, region in enumerate((made.before, made.after)):
+            block = region.blocks.append(*types)
+            self.values[op.body(i).arguments[0]] = list(block.arguments)
+            self._operations(op.body(i), block)
+            with ir.InsertionPoint(block):
+                if i == 0:
+                    scf.ConditionOp(self._truth(op.yielded(0)), list(block.arguments))
                 else:
-                    results = core.lower(member, [values[v] for v in member.operation.operands])
-                    values.update(zip(member.operation.results, results, strict=False))
-        return ir.StringAttr(function.attributes["sym_name"]).value
+                    scf.YieldOp(self.values[op.yielded(1)])
+        self.values[op.operation.results[0]] = list(made.results)
 
-    def unique(self, name: str) -> str:
-        count = self.names.get(name, 0)
-        self.names[name] = count + 1
-        return f"{name}_{count}" if count else name
-
-
-def _te_type(value: ir.Value, what: str) -> ir.RankedTensorType:
-    try:
-        return core.te_type(TensorType.of(value))
-    except RelayError as e:
-        raise RelayError(f"{what}: {e}") from None
+    def _truth(self, value: ir.Value) -> ir.Value:
+        """A scalar bool of the relay stage as an i1."""
+        element = tensor.ExtractOp(self.values[value][0], []).result
+        return arith.TruncIOp(ir.IntegerType.get_signless(1), element).result
 
 
-def _record_types(function: func.FuncOp, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> None:
-    # te tensors are signless: the element types that callers see are kept beside the signature.
-    function.attributes["relay.input_dtypes"] = _strings(t.dtype for t in inputs)
-    function.attributes["relay.output_dtypes"] = _strings(t.dtype for t in outputs)
+def _numbered(attributes: ir.DictAttr, count: int) -> list[ir.DictAttr]:
+    """The attributes of each tensor of a tuple: its name is the tuple's with a number."""
+    if "relay.name" not in attributes:
+        return [ir.DictAttr.get({})] * count
+    name = ir.StringAttr(attributes["relay.name"]).value
+    return [ir.DictAttr.get({"relay.name": ir.StringAttr.get(f"{name}.{i}")}) for i in range(count)]
 
 
 def _viewed(value: ir.Value) -> ir.Value:
@@ -200,16 +271,3 @@ def _viewed(value: ir.Value) -> ir.Value:
     while not isinstance(value.owner, ir.Block) and value.owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         value = value.owner.operands[0]
     return value
-
-
-def _strings(values) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.StringAttr.get(v) for v in values])
-
-
-def _literal(op: Constant) -> ir.Value:
-    """A constant inside a fusion group: one element, a splat of which every use broadcasts."""
-    array = dense_array(op.attributes["value"])
-    type_ = TensorType.of_array(array)
-    if array.size == 0 or (not (array == array.flat[0]).all() and array.size > 1):
-        raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
-    return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])

@@ -8,12 +8,12 @@ import numpy as np
 
 from relayc.dialects.mlir import ExecutionEngine, ir
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-from relayc.runtime import Artifact, BufferRef, KernelInfo, Step, TensorSpec
+from relayc.runtime import Artifact, BufferRef, KernelInfo, ProgramInfo, Step, TensorSpec
 from relayc.runtime.artifact import aligned_empty
 
 PARAMETER = np.arange(6, dtype=np.float32)
 
-_LOOP = """
+LOOP = """
 llvm.func @{name}({arguments}) {{
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
@@ -31,7 +31,7 @@ llvm.func @{name}({arguments}) {{
 }}
 """
 
-_ADD = _LOOP.format(
+_ADD = LOOP.format(
     name="add",
     arguments="%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr",
     count=6,
@@ -45,7 +45,7 @@ _ADD = _LOOP.format(
   llvm.store %4, %5 : f32, !llvm.ptr""",
 )
 
-_COPY = _LOOP.format(
+_COPY = LOOP.format(
     name="copy",
     arguments="%a: !llvm.ptr, %c: !llvm.ptr",
     count=4,
@@ -95,4 +95,5 @@ def build_artifact() -> Artifact:
         assert module.operation.verify()
         engine = ExecutionEngine(module, opt_level=2)
     functions = entry_addresses(engine, signatures)
-    return Artifact(functions, engine, (X, N), (Y, M), kernels, steps, 128, params, {"llvm": "text"}, {"llvm": 0.5}, "cpu")
+    programs = (ProgramInfo("main", (X, N), (Y, M), steps, public=True),)
+    return Artifact(functions, engine, programs, kernels, 128, params, {"llvm": "text"}, {"llvm": 0.5}, "cpu")

@@ -1,5 +1,6 @@
 """The on-disk cache: what it finds, what it refuses, and what happens to damaged, concurrent, old and too many programs."""
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import handmade_flow
 import numpy as np
 import onnx
 import pytest
@@ -17,7 +19,7 @@ import relayc
 from relayc.pipelines import PassContext, reuse
 from relayc.pipelines.instruments import PassTimingInstrument
 from relayc.runtime import objects
-from relayc.runtime.cache import Cache, file_digest
+from relayc.runtime.cache import Cache, Origin, file_digest
 from relayc.tools import cli
 
 pytestmark = pytest.mark.skipif(not objects.can_load(), reason="objects are loaded on Linux on x86-64 only")
@@ -281,6 +283,18 @@ def test_a_file_has_the_digest_of_its_contents(tmp_path):
     assert file_digest(first) == file_digest(second)
     second.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert file_digest(first) != file_digest(second)
+
+
+def test_branches_loops_and_calls_are_found_again(folder, tmp_path):
+    made = dataclasses.replace(handmade_flow.build_artifact(), code=objects.ObjectCode(b"code", ((("add",), b"more"),)))
+    private = (made.programs[0], dataclasses.replace(made.programs[1], public=False))
+    for key, artifact in (("a", made), ("b", dataclasses.replace(made, programs=private))):
+        cache = Cache(folder)
+        assert cache.store(key, artifact, Origin("made by hand"))
+        found = cache.load(key, runs_here=False)
+        for name in ("programs", "kernels", "arena_bytes", "code"):
+            assert getattr(found, name) == getattr(artifact, name)
+        assert list(found.functions) == list(artifact.functions)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", os.urandom(1000), b"\x7fELF\x02\x01\x01" + bytes(200)])

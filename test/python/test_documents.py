@@ -1,4 +1,4 @@
-"""README.md and CONTRIBUTING.md: the programs in them run, the files they name exist, the table is that of the code."""
+"""README.md, CONTRIBUTING.md and docs/: the programs in them run, the files they name exist, the table is that of the code."""
 
 import re
 import subprocess
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from relayc.tools import operators, strategies
+from relayc.tools import fusion_rules, operators, strategies
 from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/patterns.md", "docs/fusion.md")
 BEGIN, END = marks("operators")
 
 PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]
@@ -59,3 +59,7 @@ def test_a_page_without_a_place_for_the_table_is_an_error(tmp_path, capsys):
 
 def test_the_strategy_table_is_that_of_the_code():
     assert strategies.main(["--check", str(ROOT / "pipelines" / "schedule" / "README.md")]) == 0
+
+
+def test_the_table_of_fusion_rules_is_that_of_the_code():
+    assert fusion_rules.main(["--check", str(ROOT / "docs" / "fusion.md")]) == 0

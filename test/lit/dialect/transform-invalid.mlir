@@ -64,9 +64,9 @@ func.func @main(%x: tensor<2x3xf32>) {
 
 // -----
 
-// CHECK: relay.concatenate at {{.*}}: dimension 0: expected equal in all operands, found 2, 3
+// CHECK: 'tensor.concat' op static concatenation size mismatch along non-concatenated dimension 0
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>) {
-  %0 = "relay.concatenate"(%x, %y) {axis = 1} : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x6xf32>
+  %0 = tensor.concat dim(1) %x, %y : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x6xf32>
   return
 }
 

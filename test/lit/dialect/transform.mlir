@@ -50,28 +50,28 @@ func.func @main(%x: tensor<2x1x?xf32>) {
 // CHECK-NEXT: %{{.*}} = "relay.strided_slice"{{.*}} -> tensor<4x2xf32>
 // CHECK-NEXT: %{{.*}} = "relay.strided_slice"{{.*}} -> tensor<8x4xf32>
 // CHECK-NEXT: %{{.*}} = "relay.strided_slice"{{.*}} -> tensor<2x3xf32>
-// CHECK-NEXT: %{{.*}}:3 = "relay.split"{{.*}} -> (tensor<8x1xf32>, tensor<8x3xf32>, tensor<8x3xf32>)
-// CHECK-NEXT: %{{.*}}:2 = "relay.split"{{.*}} -> (tensor<4x7xf32>, tensor<4x7xf32>)
+// CHECK-NEXT: %{{.*}} = "relay.split"{{.*}} -> tuple<tensor<8x1xf32>, tensor<8x3xf32>, tensor<8x3xf32>>
+// CHECK-NEXT: %{{.*}} = "relay.split"{{.*}} -> tuple<tensor<4x7xf32>, tensor<4x7xf32>>
 func.func @main(%x: tensor<8x7xf32>) {
   %0 = "relay.strided_slice"(%x) {begin = array<i64: 4, -2>, end = array<i64: 100, 100>} : (tensor<8x7xf32>) -> tensor<?x?xf32>
   %1 = "relay.strided_slice"(%x) {begin = array<i64: -1>, end = array<i64: -100>, strides = array<i64: -2>, axes = array<i64: 1>}
     : (tensor<8x7xf32>) -> tensor<?x?xf32>
   %2 = "relay.strided_slice"(%x) {begin = array<i64: 1, -3>, end = array<i64: 2, -1>, slice_mode = "size"} : (tensor<8x7xf32>) -> tensor<?x?xf32>
-  %3:3 = "relay.split"(%x) {indices_or_sections = array<i64: 1, 4>, axis = 1} : (tensor<8x7xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>)
-  %4:2 = "relay.split"(%x) {indices_or_sections = 2} : (tensor<8x7xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>)
+  %3 = "relay.split"(%x) {indices_or_sections = array<i64: 1, 4>, axis = 1} : (tensor<8x7xf32>) -> tuple<tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>>
+  %4 = "relay.split"(%x) {indices_or_sections = 2} : (tensor<8x7xf32>) -> tuple<tensor<?x?xf32>, tensor<?x?xf32>>
   return
 }
 
 // -----
 
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: %{{.*}} = "relay.concatenate"{{.*}} -> tensor<2x8xf32>
-// CHECK-NEXT: %{{.*}} = "relay.concatenate"{{.*}} -> tensor<2x?xf32>
-// CHECK-NEXT: %{{.*}} = "relay.stack"{{.*}} -> tensor<2x3x2xf32>
+// CHECK-NEXT: %{{.*}} = tensor.concat dim(1) {{.*}} -> tensor<2x8xf32>
+// CHECK-NEXT: %{{.*}} = tensor.concat dim(1) {{.*}} -> tensor<2x?xf32>
+// CHECK-NEXT: %{{.*}} = "relay.stack"{{.*}} -> tensor<2x?x2xf32>
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<?x5xf32>, %z: tensor<2x?xf32>) {
-  %0 = "relay.concatenate"(%x, %y) {axis = -1} : (tensor<2x3xf32>, tensor<?x5xf32>) -> tensor<?x?xf32>
-  %1 = "relay.concatenate"(%x, %z) {axis = 1} : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<?x?xf32>
-  %2 = "relay.stack"(%x, %z) {axis = -1} : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<?x?x?xf32>
+  %0 = tensor.concat dim(1) %x, %y : (tensor<2x3xf32>, tensor<?x5xf32>) -> tensor<2x8xf32>
+  %1 = tensor.concat dim(1) %x, %z : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<2x?xf32>
+  %2 = "relay.stack"(%z, %z) {axis = -1} : (tensor<2x?xf32>, tensor<2x?xf32>) -> tensor<?x?x?xf32>
   return
 }
 

@@ -30,8 +30,10 @@ func.func @bias_add(%x: tensor<2x3x4x4xf32>, %b: tensor<3xf32>) -> tensor<2x3x4x
 // CHECK: "relay.strided_slice"(%arg0) {axes = array<i64: 1>, begin = array<i64: 0>, end = array<i64: 2>
 // CHECK: "relay.strided_slice"(%arg0) {axes = array<i64: 1>, begin = array<i64: 2>, end = array<i64: 6>
 func.func @split(%x: tensor<4x6xf32>) -> (tensor<4x2xf32>, tensor<4x4xf32>) {
-  %0:2 = "relay.split"(%x) {indices_or_sections = array<i64: 2>, axis = -1} : (tensor<4x6xf32>) -> (tensor<4x2xf32>, tensor<4x4xf32>)
-  return %0#0, %0#1 : tensor<4x2xf32>, tensor<4x4xf32>
+  %0 = "relay.split"(%x) {indices_or_sections = array<i64: 2>, axis = -1} : (tensor<4x6xf32>) -> tuple<tensor<4x2xf32>, tensor<4x4xf32>>
+  %1 = "relay.tuple_get_item"(%0) {index = 0} : (tuple<tensor<4x2xf32>, tensor<4x4xf32>>) -> tensor<4x2xf32>
+  %2 = "relay.tuple_get_item"(%0) {index = 1} : (tuple<tensor<4x2xf32>, tensor<4x4xf32>>) -> tensor<4x4xf32>
+  return %1, %2 : tensor<4x2xf32>, tensor<4x4xf32>
 }
 
 // -----
@@ -51,7 +53,7 @@ func.func @slices(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
 // CHECK-LABEL: func.func @stack
 // CHECK: %[[A:.*]] = "relay.reshape"(%arg0) {{.*}} -> tensor<2x1x3xf32>
 // CHECK: %[[B:.*]] = "relay.reshape"(%arg1) {{.*}} -> tensor<2x1x3xf32>
-// CHECK: "relay.concatenate"(%[[A]], %[[B]]) {axis = 1 : i64}
+// CHECK: tensor.concat dim(1) %[[A]], %[[B]]
 func.func @stack(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> tensor<2x2x3xf32> {
   %0 = "relay.stack"(%x, %y) {axis = 1} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2x3xf32>
   return %0 : tensor<2x2x3xf32>
@@ -62,7 +64,7 @@ func.func @stack(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> tensor<2x2x3xf32> 
 // CHECK-LABEL: func.func @concatenate
 // CHECK: return %arg0
 func.func @concatenate(%x: tensor<2x3xf32>, %e: tensor<0x3xf32>) -> tensor<2x3xf32> {
-  %0 = "relay.concatenate"(%x, %e) : (tensor<2x3xf32>, tensor<0x3xf32>) -> tensor<2x3xf32>
+  %0 = tensor.concat dim(0) %x, %e : (tensor<2x3xf32>, tensor<0x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
 
@@ -139,24 +141,16 @@ func.func @pads(%x: tensor<1x3x4x4xf32>, %w: tensor<2x3x3x3xf32>) -> (tensor<1x2
 
 // -----
 
-// Calls are inlined, callees first; tuples are their fields.
-// CHECK-NOT: private
-// CHECK-LABEL: func.func @calls
+// Tuples made and taken apart in one place go.
+// CHECK-LABEL: func.func @tuples
 // CHECK-NEXT: %[[E:.*]] = "relay.exp"(%arg0)
-// CHECK-NEXT: %[[A:.*]] = "relay.add"(%[[E]], %arg0)
+// CHECK-NEXT: %[[A:.*]] = "relay.add"(%[[E]], %arg1)
 // CHECK-NEXT: return %[[A]]
-func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @tuples(%x: tensor<4xf32>, %y: tensor<1xf32>) -> tensor<4xf32> {
   %0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-func.func private @outer(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %0 = "relay.call"(%x) {callee = "inner"} : (tensor<4xf32>) -> tensor<4xf32>
-  return %0, %x : tensor<4xf32>, tensor<4xf32>
-}
-func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0:2 = "relay.call"(%x) {callee = "outer"} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %1:2 = "relay.tuple"(%0#0, %0#1) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %2 = "relay.tuple_get_item"(%1#0, %1#1) {index = 0} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  %3 = "relay.add"(%2, %1#1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  return %3 : tensor<4xf32>
+  %1 = builtin.unrealized_conversion_cast %0, %y : tensor<4xf32>, tensor<1xf32> to tuple<tensor<4xf32>, tensor<1xf32>>
+  %2 = "relay.tuple_get_item"(%1) {index = 0} : (tuple<tensor<4xf32>, tensor<1xf32>>) -> tensor<4xf32>
+  %3 = "relay.tuple_get_item"(%1) {index = 1} : (tuple<tensor<4xf32>, tensor<1xf32>>) -> tensor<1xf32>
+  %4 = "relay.add"(%2, %3) : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  return %4 : tensor<4xf32>
 }

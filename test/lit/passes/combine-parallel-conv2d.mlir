@@ -2,7 +2,7 @@
 
 // Biases are combined only where every branch has one. The 3x3 convolution stays by itself.
 // CHECK-LABEL: func.func @branches
-// CHECK: %[[W:.*]] = "relay.concatenate"({{.*}}) {axis = 0 : i64} {{.*}} -> tensor<6x3x1x1xf32>
+// CHECK: %[[W:.*]] = tensor.concat dim(0) {{.*}} -> tensor<6x3x1x1xf32>
 // CHECK: %[[C:.*]] = "relay.nn_conv2d"(%arg0, %[[W]])
 // CHECK: %[[S:.*]] = "relay.strided_slice"(%[[C]]) {axes = array<i64: 1>, begin = array<i64: 0>, end = array<i64: 1>
 // CHECK: "relay.strided_slice"(%[[C]]) {axes = array<i64: 1>, begin = array<i64: 1>, end = array<i64: 3>

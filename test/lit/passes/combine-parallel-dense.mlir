@@ -2,9 +2,9 @@
 
 // Three products of one tensor, biases in three forms, become one product and three slices.
 // CHECK-LABEL: func.func @three
-// CHECK: %[[W:.*]] = "relay.concatenate"({{.*}}) {axis = 0 : i64} {{.*}} -> tensor<7x4xf32>
+// CHECK: %[[W:.*]] = tensor.concat dim(0) {{.*}} -> tensor<7x4xf32>
 // CHECK: %[[D:.*]] = "relay.nn_dense"(%arg0, %[[W]])
-// CHECK: %[[B:.*]] = "relay.concatenate"({{.*}}) {axis = 0 : i64} {{.*}} -> tensor<7xf32>
+// CHECK: %[[B:.*]] = tensor.concat dim(0) {{.*}} -> tensor<7xf32>
 // CHECK: %[[A:.*]] = "relay.add"(%[[D]],
 // CHECK: "relay.strided_slice"(%[[A]]) {axes = array<i64: 1>, begin = array<i64: 0>, end = array<i64: 2>
 // CHECK: "relay.strided_slice"(%[[A]]) {axes = array<i64: 1>, begin = array<i64: 2>, end = array<i64: 5>

@@ -47,7 +47,7 @@ func.func @movement() -> tensor<6xi64> {
   %a = "relay.constant"() {value = dense<[[1, 2], [3, 4]]> : tensor<2x2xi64>} : () -> tensor<2x2xi64>
   %0 = "relay.transpose"(%a) : (tensor<2x2xi64>) -> tensor<2x2xi64>
   %1 = "relay.strided_slice"(%0) {begin = array<i64: 0>, end = array<i64: 1>} : (tensor<2x2xi64>) -> tensor<1x2xi64>
-  %2 = "relay.concatenate"(%0, %1) : (tensor<2x2xi64>, tensor<1x2xi64>) -> tensor<3x2xi64>
+  %2 = tensor.concat dim(0) %0, %1 : (tensor<2x2xi64>, tensor<1x2xi64>) -> tensor<3x2xi64>
   %3 = "relay.reshape"(%2) {newshape = array<i64: -1>} : (tensor<3x2xi64>) -> tensor<6xi64>
   return %3 : tensor<6xi64>
 }

@@ -169,15 +169,15 @@ func.func @transposes(%x: tensor<2x3x4xf32>, %y: tensor<1x3x1xf32>) -> (tensor<4
 
 // Parts: a concatenation inside another, a slice of one part, consecutive rows.
 // CHECK-LABEL: func.func @parts
-// CHECK: %[[C:.*]] = "relay.concatenate"(%arg0, %arg1, %arg0)
+// CHECK: %[[C:.*]] = tensor.concat dim(0) %arg0, %arg1, %arg0 :
 // CHECK: %[[S:.*]] = "relay.strided_slice"(%arg1) {axes = array<i64: 0>, begin = array<i64: 0>, end = array<i64: 1>
 // CHECK: %[[T:.*]] = "relay.strided_slice"(%arg0) {axes = array<i64: 0>, begin = array<i64: 1>, end = array<i64: 2>
 // CHECK: %[[R:.*]] = "relay.reshape"(%[[T]])
 // CHECK: return %[[C]], %[[S]], %[[R]]
 func.func @parts(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<6x3xf32>, tensor<1x3xf32>, tensor<3xf32>) {
   %minus = "relay.constant"() {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
-  %0 = "relay.concatenate"(%x, %y) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
-  %1 = "relay.concatenate"(%0, %x) : (tensor<4x3xf32>, tensor<2x3xf32>) -> tensor<6x3xf32>
+  %0 = tensor.concat dim(0) %x, %y : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %1 = tensor.concat dim(0) %0, %x : (tensor<4x3xf32>, tensor<2x3xf32>) -> tensor<6x3xf32>
   %2 = "relay.strided_slice"(%1) {begin = array<i64: 2>, end = array<i64: 3>, axes = array<i64: 0>} : (tensor<6x3xf32>) -> tensor<1x3xf32>
   %3 = "relay.take"(%x, %minus) {axis = 0} : (tensor<2x3xf32>, tensor<i64>) -> tensor<3xf32>
   return %1, %2, %3 : tensor<6x3xf32>, tensor<1x3xf32>, tensor<3xf32>

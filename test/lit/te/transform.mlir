@@ -45,7 +45,7 @@ func.func @main(%x: tensor<3x5xf32>) -> (tensor<6x5xf32>, tensor<3x20xf32>, tens
 // CHECK-LABEL: func.func private @fused_concatenate(
 // CHECK: tensor.concat dim(1) %arg0, %arg1
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x5xf32>) -> (tensor<2x8xf32>, tensor<2x2x3xf32>) {
-  %0 = "relay.concatenate"(%x, %y) {axis = 1} : (tensor<2x3xf32>, tensor<2x5xf32>) -> tensor<2x8xf32>
+  %0 = tensor.concat dim(1) %x, %y : (tensor<2x3xf32>, tensor<2x5xf32>) -> tensor<2x8xf32>
   %1 = "relay.stack"(%x, %x) {axis = 1} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2x3xf32>
   return %0, %1 : tensor<2x8xf32>, tensor<2x2x3xf32>
 }
@@ -102,12 +102,11 @@ func.func @main(%x: tensor<4x5xf32>, %v: tensor<f32>, %k: tensor<i64>) -> (tenso
 // CHECK: tensor.pad %arg0 low[1, 0] high[0, 2]
 // CHECK: tensor.yield %cst
 func.func @main(%x: tensor<4x5xf32>) -> tensor<5x7xf32> {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%y: tensor<4x5xf32>):
+  %0 = "relay.fused"() ({
     %v = "relay.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
-    %1 = "relay.nn_pad"(%y, %v) {pad_width = array<i64: 1, 0, 0, 2>} : (tensor<4x5xf32>, tensor<f32>) -> tensor<5x7xf32>
+    %1 = "relay.nn_pad"(%x, %v) {pad_width = array<i64: 1, 0, 0, 2>} : (tensor<4x5xf32>, tensor<f32>) -> tensor<5x7xf32>
     "relay.yield"(%1) : (tensor<5x7xf32>) -> ()
-  }) : (tensor<4x5xf32>) -> tensor<5x7xf32>
+  }) : () -> tensor<5x7xf32>
   return %0 : tensor<5x7xf32>
 }
 
@@ -118,8 +117,10 @@ func.func @main(%x: tensor<4x5xf32>) -> tensor<5x7xf32> {
 // CHECK: tensor.extract_slice %arg0[0, 0] [3, 1] [1, 1]
 // CHECK: tensor.extract_slice %arg0[0, 1] [3, 4] [1, 1]
 func.func @main(%x: tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<3x4xf32>) {
-  %0:2 = "relay.split"(%x) {indices_or_sections = array<i64: 1>, axis = 1} : (tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<3x4xf32>)
-  return %0#0, %0#1 : tensor<3x1xf32>, tensor<3x4xf32>
+  %t = "relay.split"(%x) {indices_or_sections = array<i64: 1>, axis = 1} : (tensor<3x5xf32>) -> tuple<tensor<3x1xf32>, tensor<3x4xf32>>
+  %0 = "relay.tuple_get_item"(%t) {index = 0} : (tuple<tensor<3x1xf32>, tensor<3x4xf32>>) -> tensor<3x1xf32>
+  %1 = "relay.tuple_get_item"(%t) {index = 1} : (tuple<tensor<3x1xf32>, tensor<3x4xf32>>) -> tensor<3x4xf32>
+  return %0, %1 : tensor<3x1xf32>, tensor<3x4xf32>
 }
 
 // -----
@@ -131,14 +132,13 @@ func.func @main(%x: tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<3x4xf32>) {
 // CHECK: into tensor<2x60xf32>
 // CHECK: return
 func.func @main(%x: tensor<2x3x4x5xf32>) -> tensor<2x60xf32> {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%y: tensor<2x3x4x5xf32>):
-    %1 = "relay.exp"(%y) : (tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  %0 = "relay.fused"() ({
+    %1 = "relay.exp"(%x) : (tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
     %2 = "relay.reshape"(%1) {newshape = array<i64: 0, 12, 1, -1>} : (tensor<2x3x4x5xf32>) -> tensor<2x12x1x5xf32>
     %3 = "relay.squeeze"(%2) : (tensor<2x12x1x5xf32>) -> tensor<2x12x5xf32>
     %4 = "relay.expand_dims"(%3) {axis = -1} : (tensor<2x12x5xf32>) -> tensor<2x12x5x1xf32>
     %5 = "relay.nn_batch_flatten"(%4) : (tensor<2x12x5x1xf32>) -> tensor<2x60xf32>
     "relay.yield"(%5) : (tensor<2x60xf32>) -> ()
-  }) : (tensor<2x3x4x5xf32>) -> tensor<2x60xf32>
+  }) : () -> tensor<2x60xf32>
   return %0 : tensor<2x60xf32>
 }

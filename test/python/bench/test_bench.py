@@ -132,6 +132,15 @@ def test_compile_tells_time_and_memory(model, tmp_path, capsys, calm):
     assert record["memory"]["peak"] >= record["imported_memory"] > 0 and record["file_bytes"] > 0
 
 
+def test_passes_tells_the_time_of_each_pass_and_the_groups(model, tmp_path, capsys):
+    file = tmp_path / "out.json"
+    code, out, _ = run(capsys, "passes", "--models", model, "--rounds", "2", "--json", str(file))
+    assert code == 0 and "FuseOps" in out
+    (record,) = json.loads(file.read_text())["results"]
+    assert (record["operators"], record["groups"]) == (2, 1)
+    assert {"InferType", "FuseOps"} <= record["seconds"].keys() and min(record["seconds"].values()) > 0
+
+
 def test_a_process_that_dies_is_an_error(model, tmp_path):
     case = make_case("tiny", tmp_path / "tiny.onnx", {})
     with EngineProcess(job_of(case, "relayc", 1, "f32")) as process:
@@ -197,7 +206,7 @@ def test_missing_engines_are_left_out_by_default_and_refused_by_name(model, caps
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["fly"], ["latency", "--engines", "none"], ["ops", "--threads", "0"], ["compile", "--rounds", "2"]]
+    "arguments", [[], ["fly"], ["latency", "--engines", "none"], ["ops", "--threads", "0"], ["compile", "--rounds", "2"], ["revisions"]]
 )
 def test_a_wrong_command_line_ends_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:

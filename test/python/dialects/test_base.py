@@ -68,7 +68,7 @@ def test_an_attribute_left_out_has_relays_default_or_none(block):
 def test_split_takes_a_number_or_indices(block, sections):
     parts = build("split", block.arguments[1], indices_or_sections=sections)
     assert len(parts) == 3
-    assert parts[0].owner.opview.indices_or_sections == sections
+    assert parts[0].owner.opview.data.owner.opview.indices_or_sections == sections
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,6 @@ def test_movement():
             build("strided_slice", x, begin=(3, -1), end=(-9, 0), strides=(-2, -1), axes=(2, 1)),
             build("concatenate", x, x, axis=-1),
             build("stack", x, x, axis=1),
-            *build("split", x, indices_or_sections=(1, 3), axis=2),
             build("tile", x, reps=(2, 1, 1, 2)),
             build("repeat", x, repeats=2, axis=1),
             build("reverse", x, axis=2),

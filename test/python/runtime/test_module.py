@@ -9,7 +9,7 @@ import pytest
 import tvm_ffi
 from handmade import PARAMETER, build_artifact
 
-from relayc.runtime import KernelInfo, Module, Peak
+from relayc.runtime import CallSite, KernelInfo, Module, Peak
 from relayc.runtime.artifact import ALIGNMENT, aligned_empty
 from relayc.runtime.module import ArenaPool
 from relayc.runtime.profile import make_profile
@@ -85,6 +85,7 @@ def test_ir_that_was_not_kept_is_an_error_that_says_how_to_keep_it(module):
 def test_profile_has_a_row_for_each_step_in_order(module, x, n):
     profile = module.profile({"x": x, "n": n}, repeat=3)
     assert [row.kernel.name for row in profile.rows] == ["add", "add", "copy"]
+    assert {(row.calls, row.where) for row in profile.rows} == {(1, "main")}
     assert sum(row.share for row in profile.rows) == pytest.approx(1)
     assert profile.rows[0].gflops == pytest.approx(6 / profile.rows[0].seconds / 1e9)
     assert profile.latency > 0
@@ -98,7 +99,8 @@ def test_shares_of_the_peak():
     kernels = [KernelInfo(name, (), (), ops, (), flops, size) for name, ops, flops, size in PROFILED]
     asked = []
     peak = Peak(2, gflops=100.0, read_gbytes=10.0, triad_gbytes=8.0)
-    profile = make_profile([(k, (k.name,)) for k in kernels], [1e-3, 2e-3, 1e-3, 0], 5e-3, 2, lambda n: asked.append(n) or peak)
+    times = [(1e-3, 1), (2e-3, 1), (1e-3, 1), (0, 1)]
+    profile = make_profile([CallSite(k, (k.name,)) for k in kernels], times, 5e-3, 2, lambda n: asked.append(n) or peak)
     assert not asked  # nothing is measured before it is asked for
     assert profile.peak is peak and asked == [2]
     conv, again, copy, empty = profile.rows
@@ -124,7 +126,7 @@ PROFILED = [
 
 def test_memory_is_no_limit_for_what_is_faster_than_memory():
     peak = Peak(1, 100.0, 10.0, 8.0)
-    (row,) = make_profile([(KernelInfo("k", (), (), (), (), 10_000_000, 20_000_000), ())], [1e-3], 1e-3, 1).rows
+    (row,) = make_profile([CallSite(KernelInfo("k", (), (), (), (), 10_000_000, 20_000_000))], [(1e-3, 1)], 1e-3, 1).rows
     assert row.shares(peak) == pytest.approx((0.1, 2.0)) and row.lost(peak) == pytest.approx(0.9e-3)
 
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from relayc.runtime import KernelInfo, Peak
+from relayc.runtime import CallSite, KernelInfo, Peak
 from relayc.runtime.profile import make_profile
 from relayc.tools.tables import kernel_table, operators_table, profile_table, shortened
 
@@ -22,8 +22,11 @@ def shown(table, width: int) -> list[str]:
     return console.file.getvalue().splitlines()
 
 
+SITES = [CallSite(kernel, sources) for kernel, sources in zip(KERNELS, SOURCES, strict=True)]
+
+
 def profile(seconds):
-    return make_profile(list(zip(KERNELS, SOURCES, strict=True)), seconds, 1.0, 2, lambda threads: Peak(threads, 100.0, 10.0, 8.0))
+    return make_profile(SITES, [(s, 1) for s in seconds], 1.0, 2, lambda threads: Peak(threads, 100.0, 10.0, 8.0))
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
@@ -37,6 +40,19 @@ def test_numbers_are_whole_and_a_call_is_one_line(width):
     assert "2 calls" in rest[-1]
 
 
+def test_calls_in_branches_and_loops_say_where_and_how_often():
+    sites = [CallSite(KERNELS[0], SOURCES[0], "main/loop"), CallSite(KERNELS[1], SOURCES[1], "main/then_1")]
+    found = make_profile(sites, [(40e-3, 4), (0, 0)], 1.0, 2)
+    heading, _, conv, softmax, _, total = (line.split() for line in shown(profile_table(found), 160)[1:7])
+    assert heading[:4] == ["kernel", "nodes", "where", "calls"]
+    assert conv[3:6] == ["main/loop", "4", "40000.0"] and conv[-2:] == ["50.0", "0.1"]
+    assert softmax[2:5] == ["main/then_1", "0", "0.0"] and softmax[-3:] == ["0.0%", "0.0", "0.0"]
+    assert total[:2] == ["4", "calls"]
+    conv, softmax, _, total = (line.split() for line in shown(kernel_table(sites, found), 160)[3:7])
+    assert conv[-8:-2] == ["main/loop", "4", "500.0", "M", "1.0", "M"] and softmax[2:4] == ["main/then_1", "0"]
+    assert total[:6] == ["4", "calls", "2.0", "G", "4.0", "M"]
+
+
 def test_totals_by_operators():
     lines = shown(operators_table(profile([10e-3, 30e-3])), 100)
     assert lines[3].startswith("nn.softmax ") and lines[4].startswith("nn.conv2d add nn.relu ")
@@ -44,8 +60,8 @@ def test_totals_by_operators():
 
 
 def test_kernels_without_times():
-    lines = shown(kernel_table(KERNELS), 120)
-    assert "500.0 M" in lines[3] and "of total" not in lines[1] and "501.0 M" in lines[-1]
+    lines = shown(kernel_table(SITES), 120)
+    assert "500.0 M" in lines[3] and "where" not in lines[1] and "of total" not in lines[1] and "501.0 M" in lines[-1]
 
 
 def test_the_calls_that_lose_most_are_marked():

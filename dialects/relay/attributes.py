@@ -1,0 +1,119 @@
+"""Attributes of operators: Python value <-> MLIR attribute, by the annotation of the field."""
+
+import functools
+import operator
+import types as pytypes
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
+
+__all__ = ["REQUIRED", "AttrSpec", "Floats", "Ints", "attr_spec"]
+
+Ints = tuple[int, ...]
+Floats = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How values of one annotation are checked, written into the IR and read back."""
+
+    expected: str
+    check: Callable[[Any], bool]
+    encode: Callable[[Any], ir.Attribute]
+    decode: Callable[[Any], Any]
+
+
+def _is_int(v: Any) -> bool:
+    return isinstance(v, (int, np.integer)) and not isinstance(v, (bool, np.bool_))
+
+
+def _is_float(v: Any) -> bool:
+    return isinstance(v, (float, np.floating)) or _is_int(v)
+
+
+def _i64(v: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(v))
+
+
+def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda v: isinstance(v, (tuple, list, np.ndarray)) and all(check(e) for e in v)
+
+
+_KINDS: dict[Any, _Kind] = {
+    int: _Kind("an integer", _is_int, _i64, lambda a: ir.IntegerAttr(a).value),
+    float: _Kind("a number", _is_float, lambda v: ir.FloatAttr.get_f64(float(v)), lambda a: ir.FloatAttr(a).value),
+    bool: _Kind("a bool", lambda v: isinstance(v, (bool, np.bool_)), lambda v: ir.BoolAttr.get(bool(v)), lambda a: ir.BoolAttr(a).value),
+    str: _Kind("a string", lambda v: isinstance(v, str), ir.StringAttr.get, lambda a: ir.StringAttr(a).value),
+    Ints: _Kind(
+        "a sequence of integers",
+        _all(_is_int),
+        lambda v: ir.DenseI64ArrayAttr.get([int(e) for e in v]),
+        lambda a: tuple(ir.DenseI64ArrayAttr(a)),
+    ),
+    Floats: _Kind(
+        "a sequence of numbers",
+        _all(_is_float),
+        lambda v: ir.DenseF64ArrayAttr.get([float(e) for e in v]),
+        lambda a: tuple(ir.DenseF64ArrayAttr(a)),
+    ),
+    int | Ints: _Kind(
+        "an integer or a sequence of integers",
+        lambda v: _is_int(v) or _all(_is_int)(v),
+        lambda v: _i64(v) if _is_int(v) else ir.DenseI64ArrayAttr.get([int(e) for e in v]),
+        lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else tuple(ir.DenseI64ArrayAttr(a)),
+    ),
+    ir.Attribute: _Kind("an MLIR attribute", lambda v: isinstance(v, ir.Attribute), lambda v: v, lambda a: a),
+}
+
+REQUIRED = object()
+"""The default of an attribute that must be given."""
+
+
+@dataclass(frozen=True)
+class AttrSpec:
+    """One attribute of an operator: its name, kind, default and whether None (absent from the IR) is allowed."""
+
+    name: str
+    kind: _Kind
+    default: Any
+    optional: bool
+    key: str
+    """Its name in the IR, where upstream MLIR gives the operation that stands for the operator another one."""
+
+    def encode(self, value: Any) -> ir.Attribute | None:
+        if value is None and self.optional:
+            return None
+        if not self.kind.check(value):
+            raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found {value!r}")
+        return self.kind.encode(value)
+
+    def read(self, attributes: Any) -> Any:
+        if self.key not in attributes:
+            if self.optional:
+                return None
+            if self.default is not REQUIRED:
+                return self.default
+            raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found none")
+        attribute = attributes[self.key]
+        try:
+            return self.kind.decode(attribute)
+        except (TypeError, ValueError) as e:
+            raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found {attribute}") from e
+
+
+def attr_spec(name: str, annotation: Any, default: Any, key: str) -> AttrSpec:
+    """The attribute that an annotated field of an operator's class stands for. Raises TypeError for an annotation of no kind."""
+    optional = False
+    if isinstance(annotation, pytypes.UnionType) or typing.get_origin(annotation) is typing.Union:
+        inner = [a for a in typing.get_args(annotation) if a is not type(None)]
+        optional = len(inner) < len(typing.get_args(annotation))
+        annotation = functools.reduce(operator.or_, inner)
+    if annotation not in _KINDS:
+        raise TypeError(f"field {name}: {annotation} is not a kind of attribute")
+    return AttrSpec(name, _KINDS[annotation], default, optional, key)

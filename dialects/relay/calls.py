@@ -1,0 +1,178 @@
+"""Calls: of functions of the program, of packed functions by their registered names, and of functions written in later stages.
+
+Every call is a `func.call`. What is not a relay function stands in the module as a private declaration whose attribute says what it is:
+
+    func.func private @norm(tensor<4xf32>) -> tensor<f32> attributes {relay.packed = "my.norm"}      a packed function
+    func.func private @scan(tensor<4xf32>) -> tensor<4xf32> attributes {relay.te = @scan_te}         a function on te tensors
+    func.func private @sort(tensor<4xi32>) -> tensor<4xi32> attributes {relay.tir = @sort_tir}       a function on buffers
+
+The last two name a function of the same module with the attribute `relay.stage`. Passes on the relay stage leave that function alone, and
+take the call for an opaque operator (as Relax does with call_tir and call_dps_packed).
+"""
+
+import re
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.errors import check
+from relayc.dialects.relay.types import RelayType, TensorType, relay_type, type_of
+
+Results = ir.Value | tuple[ir.Value, ...]
+
+STAGES = ("te", "tir")
+"""Later stages that a relay function may call into."""
+
+
+def _module() -> ir.Operation:
+    """The module around the ambient insertion point."""
+    operation = ir.InsertionPoint.current.block.owner
+    while operation.operation.parent is not None:
+        operation = operation.operation.parent
+    return operation.operation
+
+
+def _functions(module: ir.Operation) -> dict[str, ir.OpView]:
+    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in module.regions[0].blocks[0].operations}
+
+
+def _signature(function: ir.OpView) -> ir.FunctionType:
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+
+def _emit(name: str, results: Sequence[ir.Type], args: Sequence[ir.Value]) -> Results:
+    found = tuple(func.CallOp(list(results), ir.FlatSymbolRefAttr.get(name), list(args)).operation.results)
+    return found[0] if len(found) == 1 else found
+
+
+def call(callee: str, *args: ir.Value) -> Results:
+    """Calls a function of the module at the ambient insertion point; gives its result, or a tuple of them where there is not just one.
+
+    Raises RelayError where there is no such function, or the arguments are not what it takes.
+    """
+    function = _functions(_module()).get(callee)
+    check(function is not None, "call", "the name of a function of the module", f"{callee!r}")
+    signature = _signature(function)  # type: ignore[arg-type]
+    found = [v.type for v in args]
+    check(list(signature.inputs) == found, f"arguments of @{callee}", _listed(signature.inputs), _listed(found))
+    return _emit(callee, signature.results, args)
+
+
+def call_packed(name: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]) -> Results:
+    """Calls the packed function that is registered as `name` when the program runs: with the tensors of `args`, then those it writes to.
+
+    Args:
+      name: under which it is registered (`relayc.register_func`, or any tvm-ffi registration), then or later.
+      args: what it reads, tensors.
+      types: of its results.
+
+    Raises:
+      RelayError: an argument or a result is no tensor.
+    """
+    return _call_declared("packed", ir.StringAttr.get(name), re.sub(r"\W", "_", name), args, types)
+
+
+def call_te(callee: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]) -> Results:
+    """Calls a function of the te stage that stands in the module: linalg on tensors, scheduled as a kernel of its own.
+
+    Raises RelayError where there is no such function, or its types are not those of the arguments and results in the te stage.
+    """
+    results = [types] if isinstance(types, TensorType) else list(types)
+    return _call_stage("te", callee, args, results, [v.type for v in args], [t.to_mlir() for t in results])
+
+
+def call_tir(callee: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]) -> Results:
+    """Calls a function of the tir stage that stands in the module: it takes buffers, those it reads and then those it writes.
+
+    Raises RelayError as `call_te` does.
+    """
+    results = [types] if isinstance(types, TensorType) else list(types)
+    return _call_stage("tir", callee, args, results, [*(v.type for v in args), *(t.to_mlir() for t in results)], [])
+
+
+def _call_stage(
+    stage: str,
+    callee: str,
+    args: Sequence[ir.Value],
+    results: Sequence[TensorType],
+    inputs: Sequence[ir.Type],
+    outputs: Sequence[ir.Type],
+) -> Results:
+    function = _functions(_module()).get(callee)
+    is_there = function is not None and stage_of(function) == stage
+    check(is_there, f"call_{stage}", f"the name of a function of the {stage} stage in the module", f"{callee!r}")
+    signature = _signature(function)  # type: ignore[arg-type]
+    for what, wanted, found in (("arguments", inputs, signature.inputs), ("results", outputs, signature.results)):
+        same = len(wanted) == len(found) and all(_is_same(a, b) for a, b in zip(wanted, found, strict=True))
+        check(same, f"call_{stage}: {what} of @{callee}", _listed(found), _listed(wanted))
+    return _call_declared(stage, ir.FlatSymbolRefAttr.get(callee), f"call_{callee}", args, results)
+
+
+def stage_of(function: ir.OpView) -> str:
+    """The stage that a function of a module is written in: "relay", "te" or "tir"."""
+    return ir.StringAttr(function.attributes["relay.stage"]).value if "relay.stage" in function.attributes else "relay"
+
+
+def _is_same(tensor: ir.Type, other: ir.Type) -> bool:
+    """Whether a relay tensor is what a later stage calls `other`, a signless tensor or buffer of the same shape."""
+    if not isinstance(other, (ir.RankedTensorType, ir.MemRefType)):
+        return False
+    type_ = relay_type(tensor)
+    element = {"i1": "i8"}.get(str(tensor.element_type), str(tensor.element_type).removeprefix("u"))
+    return isinstance(type_, TensorType) and tuple(other.shape) == type_.shape and str(other.element_type) == element
+
+
+def _call_declared(
+    kind: str, target: ir.Attribute, name: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]
+) -> Results:
+    results = [types] if isinstance(types, TensorType) else list(types)  # type: ignore[arg-type]
+    for what, type_ in (*(("argument", type_of(v)) for v in args), *(("result", t) for t in results)):
+        check(isinstance(type_, TensorType), f"call_{kind}: {what}", "a tensor", type_)
+    signature = ir.FunctionType.get([v.type for v in args], [t.to_mlir() for t in results])
+    declared = _declaration(f"relay.{kind}", target, name, signature)
+    return _emit(declared, signature.results, args)
+
+
+def _declaration(key: str, target: ir.Attribute, name: str, signature: ir.FunctionType) -> str:
+    """Name of the declaration of `target` with these types, made where there is none yet."""
+    module = _module()
+    functions = _functions(module)
+    for other, function in functions.items():
+        if key in function.attributes and function.attributes[key] == target and _signature(function) == signature:
+            return other
+    unique, n = name, 0
+    while unique in functions:
+        n += 1
+        unique = f"{name}_{n}"
+    with ir.InsertionPoint(module.regions[0].blocks[0]):
+        made = func.FuncOp(unique, signature, visibility="private")
+    made.attributes[key] = target
+    return unique
+
+
+def _listed(types: Sequence[ir.Type]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def add_function(module: ir.Module, text: str, stage: str) -> list[str]:
+    """Adds functions of a later stage, written as MLIR text, to a relay module as private ones; gives their names.
+
+    Raises:
+      MLIRError: the text does not parse.
+      RelayError: an operation is no function with a body, its name is taken, or there is no such stage.
+    """
+    check(stage in STAGES, "stage", f"one of {', '.join(STAGES)}", stage)
+    with module.context, ir.Location.unknown():
+        parsed = ir.Module.parse(text)
+        taken = _functions(module.operation)
+        names = []
+        for op in list(parsed.body.operations):
+            is_function = isinstance(op, func.FuncOp) and len(op.regions[0].blocks) > 0
+            check(is_function, f"function of the {stage} stage", "a func.func with a body", op.operation.name)
+            name = op.name.value
+            check(name not in taken, f"function of the {stage} stage", "a name that is not taken", f"@{name}")
+            op.attributes["relay.stage"] = ir.StringAttr.get(stage)
+            op.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            op.operation.detach_from_parent()
+            module.body.append(op)
+            names.append(name)
+    return names

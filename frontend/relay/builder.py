@@ -1,0 +1,330 @@
+"""Programs built from Python.
+
+    program = Program()
+
+    @program.function(x=TensorType((4,), "float32"))
+    def main(x):
+        count, y = program.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, program.op.exp(-y)), (program.constant(0), x))
+        return program.op.nn.relu(y)
+
+    module = relayc.compile(program.module())
+
+A function of the program is a Python function that is run once, on `Expr` values, which stand for tensors of the program. Operators have
+Relay's names (`program.op.nn.conv2d`) and attributes; numbers and numpy arrays among their operands become constants. Several values
+together (a branch's, a loop's, a function's results) are Python tuples, nested as one likes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay import calls
+from relayc.dialects.relay.base import OPS, RelayError, build, fields_of, ir_name, make_tuple, tuple_fields
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import If, While
+from relayc.dialects.relay.types import RelayType, TensorType, numpy_dtype
+
+Structure = Any
+"""An Expr, or a tuple of structures."""
+
+
+class Expr:
+    """A tensor of a program under construction; arithmetic and comparisons on it are operators of the program.
+
+    Attributes:
+      value: the value in the IR.
+    """
+
+    __array_priority__ = 100  # numpy arrays leave `array + expr` to Expr
+
+    def __init__(self, program: "Program", value: ir.Value) -> None:
+        self.program, self.value = program, value
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and dtype."""
+        return TensorType.of(self.value)
+
+    def _binary(self, name: str, other: Any, swap: bool = False) -> "Expr":
+        lhs, rhs = (other, self) if swap else (self, other)
+        return self.program.apply(name, lhs, rhs)
+
+    def __add__(self, other: Any) -> "Expr":
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> "Expr":
+        return self._binary("add", other, swap=True)
+
+    def __sub__(self, other: Any) -> "Expr":
+        return self._binary("subtract", other)
+
+    def __rsub__(self, other: Any) -> "Expr":
+        return self._binary("subtract", other, swap=True)
+
+    def __mul__(self, other: Any) -> "Expr":
+        return self._binary("multiply", other)
+
+    def __rmul__(self, other: Any) -> "Expr":
+        return self._binary("multiply", other, swap=True)
+
+    def __truediv__(self, other: Any) -> "Expr":
+        return self._binary("divide", other)
+
+    def __rtruediv__(self, other: Any) -> "Expr":
+        return self._binary("divide", other, swap=True)
+
+    def __lt__(self, other: Any) -> "Expr":
+        return self._binary("less", other)
+
+    def __le__(self, other: Any) -> "Expr":
+        return self._binary("less_equal", other)
+
+    def __gt__(self, other: Any) -> "Expr":
+        return self._binary("greater", other)
+
+    def __ge__(self, other: Any) -> "Expr":
+        return self._binary("greater_equal", other)
+
+    def __matmul__(self, other: Any) -> "Expr":
+        return self.program.apply("nn.matmul", self, other)
+
+    def __neg__(self) -> "Expr":
+        return self.program.apply("negative", self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth of a tensor is known when the program runs: use Program.if_else or Program.while_loop")
+
+    def __repr__(self) -> str:
+        return f"<Expr {self.type}>"
+
+
+class Operators:
+    """Operators by Relay's names: `op.add`, `op.nn.conv2d`."""
+
+    def __init__(self, program: "Program", prefix: str = "") -> None:
+        self._program, self._prefix = program, prefix
+
+    def __getattr__(self, name: str) -> Any:
+        full = f"{self._prefix}{name}"
+        if ir_name(full) in OPS and not OPS[ir_name(full)].region_names:
+            return lambda *operands, **attributes: self._program.apply(full, *operands, **attributes)
+        if any(key.startswith(f"{ir_name(full)}_") for key in OPS):
+            return Operators(self._program, f"{full}.")
+        raise AttributeError(f"no operator {full!r} in the relay dialect")
+
+    def __dir__(self) -> list[str]:
+        return sorted(
+            {cls.relay_name[len(self._prefix) :].split(".")[0] for cls in OPS.values() if cls.relay_name.startswith(self._prefix)}
+        )
+
+
+class Program:
+    """A program under construction: any number of functions, which may call each other and themselves.
+
+    Attributes:
+      op: the operators.
+    """
+
+    def __init__(self) -> None:
+        self._context = make_context()
+        with self._context:
+            self._mod = IRModule(ir.Module.create(ir.Location.unknown()))
+        self.op = Operators(self)
+
+    def module(self) -> IRModule:
+        """The program so far. Raises MLIRError or RelayError where it is not a right one."""
+        self._mod.verify()
+        return self._mod
+
+    # ---- functions
+
+    def function(
+        self,
+        body: Callable | None = None,
+        *,
+        name: str | None = None,
+        private: bool = False,
+        returns: Structure = None,
+        **arguments: RelayType,
+    ) -> Any:
+        """Decorator: makes a function of the program of a Python function, which is given an Expr (or a tuple of them) for each argument.
+
+        Args:
+          name: of the function; that of the Python function by default.
+          private: whether only the program itself may call it; else it is a function of the compiled module.
+          returns: types of its results, a TensorType or a tuple of them. Needed only where it is called before its end: in itself, or in
+            a function defined earlier, for which `declare` is there.
+          arguments: the type of each argument, in the order of the Python function's parameters.
+
+        Raises:
+          RelayError: a name that is taken, or results of other types than `returns`.
+        """
+
+        def define(body: Callable) -> Callable:
+            self._define(body, name or body.__name__, private, returns, arguments)
+            return body
+
+        return define if body is None else define(body)
+
+    def declare(self, name: str, arguments: Mapping[str, RelayType], returns: Structure, private: bool = False) -> None:
+        """Makes a function known before it is defined, so that others can call it."""
+        with self._context, ir.Location.unknown(), ir.InsertionPoint(self._mod.module.body):
+            if name in self._names():
+                raise RelayError(f"function {name}: expected a name that is not taken")
+            results = [t.to_mlir() for t in _leaves(returns)]
+            made = func.FuncOp(name, ([t.to_mlir() for t in arguments.values()], results), visibility="private")
+            made.attributes["relay.declared"] = ir.StringAttr.get("private" if private else "public")
+
+    def _names(self) -> set[str]:
+        return {ir.StringAttr(op.attributes["sym_name"]).value for op in self._mod.module.body.operations}
+
+    def _define(self, body: Callable, name: str, private: bool, returns: Structure, arguments: Mapping[str, RelayType]) -> None:
+        declared = self._declared(name)
+        if declared is None and returns is not None:
+            self.declare(name, arguments, returns, private)
+            declared = self._declared(name)
+        if declared is None and name in self._names():
+            raise RelayError(f"function {name}: expected a name that is not taken")
+        with self._context, ir.Location.name(name):
+            inputs = [t.to_mlir() for t in arguments.values()]
+            with ir.InsertionPoint(self._mod.module.body):
+                function = declared or func.FuncOp(name, (inputs, []), visibility="private" if private else None)
+            if declared is not None:
+                self._check_arguments(declared, inputs)
+                is_private = ir.StringAttr(declared.attributes["relay.declared"]).value == "private"
+                del declared.attributes["relay.declared"]
+                if not is_private:
+                    del declared.attributes["sym_visibility"]
+            block = function.add_entry_block()
+            function.attributes["arg_attrs"] = _named(list(arguments))
+            with ir.InsertionPoint(block):
+                results = [leaf.value for leaf in _leaves(self._structure(body(*(self._expr(a) for a in block.arguments))))]
+                func.ReturnOp(results)
+            signature = ir.FunctionType.get(inputs, [v.type for v in results])
+            if declared is not None and signature != function.type:
+                raise RelayError(f"function {name}: expected {function.type}, as declared, found {signature}")
+            function.attributes["function_type"] = ir.TypeAttr.get(signature)
+
+    def _declared(self, name: str) -> func.FuncOp | None:
+        for op in self._mod.module.body.operations:
+            if ir.StringAttr(op.attributes["sym_name"]).value == name and "relay.declared" in op.attributes:
+                return op
+        return None
+
+    @staticmethod
+    def _check_arguments(declared: func.FuncOp, inputs: list[ir.Type]) -> None:
+        if list(declared.type.inputs) != inputs:
+            found = ", ".join(map(str, inputs))
+            raise RelayError(f"function {declared.name.value}: expected the arguments {declared.type}, as declared, found ({found})")
+
+    # ---- values
+
+    def constant(self, value: Any, dtype: str | None = None) -> Expr:
+        """A constant; Python's numbers are int32, float32 and bool unless `dtype` says otherwise."""
+        array = np.asarray(value)
+        if not isinstance(value, (np.ndarray, np.generic)):
+            dtype = dtype or {"i": "int32", "f": "float32", "b": "bool"}.get(array.dtype.kind)
+        return self._expr(self._mod.constant(array if dtype is None else array.astype(numpy_dtype(dtype))))
+
+    def apply(self, relay_name: str, *operands: Any, **attributes: Any) -> Structure:
+        """Builds an operator by Relay's name; gives its result, or a tuple of results. Raises RelayError.
+
+        A number among the operands has the dtype of the first operand that is none.
+        """
+        dtype = next((v.type.dtype for v in operands if isinstance(v, Expr)), None)
+        values = [v.value if isinstance(v, Expr) else self._constant(v, dtype) for v in operands]
+        return self._wrap(build(relay_name, *values, **attributes))
+
+    def _constant(self, value: Any, dtype: str | None) -> ir.Value:
+        return self.constant(value, None if isinstance(value, (np.ndarray, np.generic)) else dtype).value
+
+    def _wrap(self, found: calls.Results) -> Structure:
+        return tuple(self._expr(v) for v in found) if isinstance(found, tuple) else self._expr(found)
+
+    def _expr(self, value: ir.Value) -> Structure:
+        """What stands for a value of the IR: a tuple is its fields."""
+        if isinstance(value.type, ir.TupleType):
+            fields = tuple_fields(value)
+            return tuple(self._expr(field) for field in (fields_of(value) if fields is None else fields))
+        return Expr(self, value)
+
+    def _structure(self, found: Any) -> Structure:
+        """What a Python function gave, with numbers and arrays as constants."""
+        if isinstance(found, (tuple, list)):
+            return tuple(self._structure(part) for part in found)
+        return found if isinstance(found, Expr) else self.constant(found)
+
+    def _value(self, structure: Structure) -> ir.Value:
+        """One value of the IR for a structure: a tensor, or a tuple."""
+        return structure.value if isinstance(structure, Expr) else make_tuple([self._value(part) for part in structure])
+
+    # ---- control flow
+
+    def if_else(self, condition: Expr, then: Callable[[], Structure], otherwise: Callable[[], Structure]) -> Structure:
+        """Evaluates one of two Python functions' operators by a scalar bool; both give values of the same types.
+
+        Raises RelayError where the condition is no scalar bool, or the types differ.
+        """
+        return self._expr(If.create(condition.value, *(lambda body=body: self._given(body()) for body in (then, otherwise))))
+
+    def while_loop(self, condition: Callable[..., Expr], body: Callable[..., Structure], init: Structure) -> Structure:
+        """A loop: while `condition(*carried)` holds, `body(*carried)` is carried on; gives what is carried last.
+
+        Args:
+          init: what is carried at first: a tensor, or a tuple, whose parts are given to both functions one by one.
+
+        Raises:
+          RelayError: the condition is no scalar bool, or the body changes the types.
+        """
+
+        def region(function: Callable) -> Callable[[ir.Value], ir.Value]:
+            def build_region(carried: ir.Value) -> ir.Value:
+                parts = self._expr(carried)
+                return self._given(function(*parts) if isinstance(parts, tuple) else function(parts))
+
+            return build_region
+
+        return self._expr(While.create(self._given(init), region(condition), region(body)))
+
+    def _given(self, found: Any) -> ir.Value:
+        """One value of the IR for what a Python function gave."""
+        return self._value(self._structure(found))
+
+    # ---- calls
+
+    def call(self, function: str, *args: Structure) -> Structure:
+        """Calls a function of the program, defined or declared. Raises RelayError where there is none, or for wrong arguments."""
+        return self._wrap(calls.call(function, *(self._value(self._structure(a)) for a in args)))
+
+    def call_packed(self, name: str, args: Sequence[Any], types: TensorType | Sequence[TensorType]) -> Structure:
+        """Calls the packed function registered as `name` when the program runs (see dialects.relay.calls.call_packed)."""
+        return self._wrap(calls.call_packed(name, self._tensors(args), types))
+
+    def call_te(self, function: str, args: Sequence[Any], types: TensorType | Sequence[TensorType]) -> Structure:
+        """Calls a function of the te stage that `te` has added."""
+        return self._wrap(calls.call_te(function, self._tensors(args), types))
+
+    def call_tir(self, function: str, args: Sequence[Any], types: TensorType | Sequence[TensorType]) -> Structure:
+        """Calls a function of the tir stage that `tir` has added."""
+        return self._wrap(calls.call_tir(function, self._tensors(args), types))
+
+    def te(self, text: str) -> list[str]:
+        """Adds functions on te tensors, as MLIR text; gives their names. Raises MLIRError or RelayError."""
+        return calls.add_function(self._mod.module, text, "te")
+
+    def tir(self, text: str) -> list[str]:
+        """Adds functions on buffers (inputs, then outputs), as MLIR text; gives their names. Raises MLIRError or RelayError."""
+        return calls.add_function(self._mod.module, text, "tir")
+
+    def _tensors(self, args: Sequence[Any]) -> list[ir.Value]:
+        return [leaf.value for leaf in _leaves(self._structure(tuple(args)))]
+
+
+def _leaves(structure: Structure) -> list[Any]:
+    return [leaf for part in structure for leaf in _leaves(part)] if isinstance(structure, (tuple, list)) else [structure]
+
+
+def _named(names: Sequence[str]) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])

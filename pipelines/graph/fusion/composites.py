@@ -1,0 +1,47 @@
+"""Composite rules: what matches a dataflow pattern becomes one group, before any other rule is tried."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.structure import Constant, Fused
+from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, VIEWS, belongs_in_group
+from relayc.pipelines.graph.fusion.merge import gather
+from relayc.pipelines.instruments import PassInfo
+from relayc.pipelines.pattern import DFPattern, Match, find_matches
+
+
+@dataclass(frozen=True)
+class CompositeRule:
+    """Gathers each closed match of a pattern into one group, which carries the attribute `composite = NAME`.
+
+    Attributes:
+      name: as users turn it off by.
+      pattern: what to gather; constants that it matches stay outside.
+      opt_level: lowest PassContext.opt_level at which it is tried.
+      compiler: the code generator that the groups are for, as their attribute `compiler`; None for relayc's own.
+      check: says of a match whether to gather it; None gathers all.
+    """
+
+    name: str
+    pattern: DFPattern
+    opt_level: int = 1
+    compiler: str | None = None
+    check: Callable[[Match], bool] | None = None
+    info: PassInfo = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", self.opt_level))
+
+    def gather(self, block: ir.Block) -> None:
+        """Gathers the matches in a block. Those with an operation that belongs in no group (a call, a branch, a group) stay as they are."""
+        attributes = {COMPOSITE: self.name} | ({} if self.compiler is None else {COMPILER: self.compiler})
+        for match in find_matches(self.pattern, block):
+            operations = [op for op in match.operations if not isinstance(op, Constant)]
+            fit = all((belongs_in_group(op) and not isinstance(op, Fused)) or op.operation.name in VIEWS for op in operations)
+            if fit and (self.check is None or self.check(match)):
+                gather(operations, attributes)
+
+
+COMPOSITES: list[CompositeRule] = []
+"""The composite rules in the order in which they are tried."""

@@ -1,0 +1,93 @@
+"""How groups come about in the IR: an operator is wrapped into a relay.fused, a producer is merged into the group that uses its result."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.structure import Fused, TupleGetItem, Yield
+from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, Group
+
+
+def wrap(op: Op) -> Group:
+    """Puts an operator into a relay.fused of its own, at its place.
+
+    Several results become one tuple, which is taken apart behind the group.
+    """
+    operation = op.operation
+    results = list(operation.results)
+    types = [result.type for result in results]
+    type_ = types[0] if len(types) == 1 else ir.TupleType.get_tuple(types)
+    location = operation.location
+    fused = _create(Fused, [type_], (), location, ir.InsertionPoint(operation))
+    result = fused.results[0]
+    block = fused.regions[0].blocks.append()
+    if len(results) == 1:
+        results[0].replace_all_uses_with(result)
+        block.append(operation)
+        yielded = results[0]
+    else:
+        for index, field in enumerate(results):
+            item = _create(TupleGetItem, [types[index]], [result], location, ir.InsertionPoint(operation))
+            item.attributes["index"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index)
+            field.replace_all_uses_with(item.results[0])
+        block.append(operation)
+        at_end = ir.InsertionPoint(block)
+        yielded = ir.Operation.create("builtin.unrealized_conversion_cast", [type_], results, loc=location, ip=at_end).results[0]
+    _create(Yield, [], [yielded], location, ir.InsertionPoint(block))
+    return Group(fused.opview)
+
+
+def _create(cls: type[Op], types: Sequence[ir.Type], operands: Sequence[ir.Value], loc: ir.Location, ip: ir.InsertionPoint) -> ir.Operation:
+    # Not through the constructor of the class, which runs type relations that say nothing new here.
+    found = ir.Operation.create(cls.OPERATION_NAME, types, operands, regions=len(cls.region_names), loc=loc, ip=ip)
+    return found.operation
+
+
+def merge(producer: Group, consumer: Group) -> Group:
+    """Moves the members of `producer`, whose result `consumer` alone uses, into the relay.fused of `consumer`, which gets one if need be.
+
+    They go behind the anchor of the consumer where only members behind it use them, else to the front. Attributes of either group are
+    those of the merged one. Both groups have one result, and the readings given are no longer valid.
+    """
+    merged = consumer if consumer.is_fused else wrap(consumer.op)
+    anchor = consumer.anchor
+    behind = anchor is not None and all(anchor.operation.is_before_in_block(user.operation) for user in producer.users)
+    place = consumer.members.index(anchor) + 1 if behind else 0  # type: ignore[arg-type]
+    following = consumer.members[place].operation  # the anchor is not the last where members behind it use the producer
+    location = producer.operation.location
+    for member in producer.members:
+        member.operation.move_before(following)
+    if producer.is_fused:
+        _take_attributes(producer.operation, merged.operation)
+        producer.result.replace_all_uses_with(producer.yielded)
+        producer.operation.erase()
+    merged.operation.location = ir.Location.fused([location, merged.operation.location])
+    members = (*consumer.members[:place], *producer.members, *consumer.members[place:])
+    return _reading(merged, members, max(producer.pattern, consumer.pattern), anchor if behind else producer.anchor or anchor)
+
+
+def _reading(group: Group, members: tuple[Op, ...], pattern: int, anchor: Op | None) -> Group:
+    """The group read anew, but for what is known of it."""
+    found = Group(group.op)
+    found.__dict__.update(members=members, pattern=pattern, anchor=anchor)
+    return found
+
+
+def gather(operations: Sequence[ir.OpView], attributes: dict[str, str]) -> Group:
+    """Puts operators, in program order, into one relay.fused at the place of the last one, whose results alone are used by others."""
+    *inner, root = operations
+    group = wrap(root)  # type: ignore[arg-type]
+    first = group.block.operations[0].operation
+    for op in inner:
+        op.operation.move_before(first)
+    locations = [op.operation.location for op in operations]
+    group.operation.location = ir.Location.fused(locations)
+    for name, text in attributes.items():
+        group.operation.attributes[name] = ir.StringAttr.get(text)
+    return Group(group.op)
+
+
+def _take_attributes(source: ir.Operation, target: ir.Operation) -> None:
+    for name in (COMPOSITE, COMPILER):
+        if name in source.attributes:
+            target.attributes[name] = source.attributes[name]

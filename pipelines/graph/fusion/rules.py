@@ -1,0 +1,233 @@
+"""The rules by which groups grow: which producer is merged into the group that uses its result, and what keeps two apart.
+
+Rules are tried in the order of RULES. Those of one sweep are tried together on each pair of groups, the last producer of a block first, so
+that a producer meets its consumer with everything that the consumer has taken since:
+
+1. sweep `epilogue`: elementwise operators of one shape form groups, then the operator whose result they use joins as their anchor;
+2. sweep `producer`: what is left without an anchor joins the group that uses it.
+
+A rule sees two groups and says yes or no. What it says is asked only where no constraint (CONSTRAINTS) keeps the two apart.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import OPS, Op, Pattern, normalize_axis
+from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.fusion.groups import ANCHORS, Group
+from relayc.pipelines.graph.fusion.shapes import has_equal_type, num_elements, same_shape
+from relayc.pipelines.instruments import PassInfo
+from relayc.pipelines.passes import config_option
+
+config_option("relay.FuseOps.max_depth", int, 256, "largest number of operators in a fusion group")
+config_option("relay.FuseOps.max_operands", int, 48, "largest number of operands that a fusion group may reach by growing")
+config_option("relay.FuseOps.disabled_rules", list, [], "names of fusion rules and constraints to turn off")
+
+Judgement = Callable[[Group, Group], bool]
+"""What a rule or constraint says of a producer and the consumer of its result."""
+
+ELEMENTWISE = frozenset([Pattern.ELEMWISE, Pattern.BROADCAST])
+INJECTIVE = ELEMENTWISE | {Pattern.INJECTIVE}
+ANY = frozenset(Pattern)
+
+_MOVES_ONLY = frozenset(OPS[name].OPERATION_NAME for name in ("broadcast_to", "cast", "copy"))
+"""Operators that compute nothing worth keeping, beside the injective ones."""
+
+_CONCATENATE = OPS["concatenate"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One reason to merge a producer into its consumer.
+
+    Attributes:
+      name: as users turn it off by.
+      allows: the judgement; its docstring says what the rule does.
+      sweep: name of the sweep that it is tried in.
+      opt_level: lowest PassContext.opt_level at which it is tried.
+      producers, consumers: patterns of the groups that it is asked about.
+      extend: whether it may merge into, or merge, groups that a pattern gathered.
+      outside: whether it was registered from outside the package.
+    """
+
+    name: str
+    allows: Judgement
+    sweep: str
+    opt_level: int = 1
+    producers: frozenset[Pattern] = ANY
+    consumers: frozenset[Pattern] = ANY
+    extend: bool = False
+    outside: bool = False
+    info: PassInfo = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # What a PassContext switches it by: a pass of the name FuseOps.NAME.
+        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", self.opt_level))
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One reason to keep a producer and its consumer apart.
+
+    Attributes:
+      name: as users turn it off by.
+      allows: the judgement: False keeps the two apart. Its docstring says why.
+      required: whether merging would be wrong without it, so that it cannot be turned off.
+    """
+
+    name: str
+    allows: Judgement
+    required: bool
+    info: PassInfo = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", 0))
+
+
+RULES: list[Rule] = []
+"""The rules in the order in which they are tried; those of one sweep stand together."""
+
+CONSTRAINTS: list[Constraint] = []
+"""What every merge has to meet, in the order in which it is asked."""
+
+
+def _rule(name: str, sweep: str, producers: Iterable[Pattern], consumers: Iterable[Pattern]) -> Callable[[Judgement], Judgement]:
+    def register(allows: Judgement) -> Judgement:
+        RULES.append(Rule(name, allows, sweep, producers=frozenset(producers), consumers=frozenset(consumers)))
+        return allows
+
+    return register
+
+
+def _constraint(name: str, required: bool) -> Callable[[Judgement], Judgement]:
+    def register(allows: Judgement) -> Judgement:
+        CONSTRAINTS.append(Constraint(name, allows, required))
+        return allows
+
+    return register
+
+
+# ---- sweep 1: epilogues ------------------------------------------------------------------------------------------------------------------
+
+
+@_rule("elementwise-into-elementwise", "epilogue", ELEMENTWISE, ELEMENTWISE)
+def elementwise_into_elementwise(producer: Group, consumer: Group) -> bool:
+    """Elementwise and broadcasting operators whose results have one shape form a group."""
+    return same_shape(producer.result, consumer.result)
+
+
+@_rule("epilogue", "epilogue", ANCHORS, ELEMENTWISE)
+def epilogue(producer: Group, consumer: Group) -> bool:
+    """An anchor (a convolution, product, pooling, reduction or row operator) takes the elementwise group that uses its result, where that
+    has its shape."""
+    return same_shape(producer.result, consumer.result)
+
+
+# ---- sweep 2: what is left without an anchor ---------------------------------------------------------------------------------------------
+
+
+@_rule("injective-into-injective", "producer", INJECTIVE, INJECTIVE)
+def injective_into_injective(producer: Group, consumer: Group) -> bool:
+    """Operators that move, broadcast or map elements form a group, whatever their shapes."""
+    return True
+
+
+@_rule("injective-into-reduction", "producer", INJECTIVE, [Pattern.COMM_REDUCE])
+def injective_into_reduction(producer: Group, consumer: Group) -> bool:
+    """A reduction takes what computes its input, but for operators that read at computed indices."""
+    return _feeds_anchor(producer, consumer) and not _gathers(producer)
+
+
+@_rule("prologue", "producer", ELEMENTWISE, [Pattern.OUT_ELEMWISE_FUSABLE])
+def prologue(producer: Group, consumer: Group) -> bool:
+    """A row operator (softmax, normalisation) takes elementwise producers of its data, which have its shape; not those of its other
+    operands."""
+    anchor = consumer.anchor
+    if anchor is None or not anchor.fuse_prologue or not _feeds_anchor(producer, consumer) or _gathers(producer):
+        return False
+    data, *others = anchor.operation.operands
+    if any(user.operation == anchor.operation for user in producer.users) and (producer.result != data or producer.result in others):
+        return False
+    return same_shape(producer.result, data)
+
+
+@_rule("elementwise-beside-epilogue", "producer", ELEMENTWISE, ANCHORS)
+def elementwise_beside_epilogue(producer: Group, consumer: Group) -> bool:
+    """An elementwise producer of what an epilogue reads beside its anchor's result joins the group."""
+    users = producer.users
+    anchor = consumer.anchor
+    if anchor is None or any(user.operation == anchor.operation for user in users):
+        return False
+    return not any(user.operation.results[0] in consumer.prologue for user in users)
+
+
+def _feeds_anchor(producer: Group, consumer: Group) -> bool:
+    """Whether all members of the consumer that use the producer compute what the anchor reads, or are the anchor."""
+    anchor = consumer.anchor.operation  # type: ignore[union-attr]
+    return all(user.operation == anchor or user.operation.results[0] in consumer.prologue for user in producer.users)
+
+
+def _gathers(producer: Group) -> bool:
+    return any(member.gathers for member in producer.members)
+
+
+# ---- what keeps groups apart -------------------------------------------------------------------------------------------------------------
+
+
+@_constraint("one-result", required=True)
+def one_result(producer: Group, consumer: Group) -> bool:
+    """An operator of several results is a group of its own."""
+    return producer.has_one_result and consumer.has_one_result
+
+
+@_constraint("end-of-group", required=True)
+def end_of_group(producer: Group, consumer: Group) -> bool:
+    """Nothing joins behind an operator that writes its result in pieces (concatenate, stack, pad)."""
+    return not producer.root.root_only
+
+
+@_constraint("one-consumer", required=True)
+def one_consumer(producer: Group, consumer: Group) -> bool:
+    """A producer joins the group that holds all uses of its result, so that a group has one result, no cycle arises and diamonds
+    (`x * sigmoid(x)`) close by themselves."""
+    operation = consumer.operation
+    return all(user.operation == operation or user.operation.parent == operation for user in producer.users)
+
+
+@_constraint("concatenation-in-place", required=False)
+def concatenation_in_place(producer: Group, consumer: Group) -> bool:
+    """A concatenation that joins, one after the other in memory, what operators give stays alone: their kernels write straight into its
+    result."""
+    return not (_is_in_place(consumer) or _is_in_place(producer))
+
+
+def _is_in_place(group: Group) -> bool:
+    if not isinstance(group.root, _CONCATENATE) or len(group.members) > 1:
+        return False
+    type_ = TensorType.of(group.result)
+    operands = list(group.root.operation.operands)
+    if not type_.is_static or not all(isinstance(v.owner, Op) and not isinstance(v.owner, Constant) for v in operands):
+        return False
+    axis = normalize_axis(group.root.axis, type_.rank)
+    return prod(type_.shape[:axis]) == 1 and len(set(operands)) == len(operands)  # type: ignore[arg-type]
+
+
+@_constraint("no-repeated-computation", required=False)
+def no_repeated_computation(producer: Group, consumer: Group) -> bool:
+    """A producer smaller than what reads it (a gate broadcast over an image) stays a kernel of its own, lest its elements be computed more
+    than once, unless it only moves data. With unknown dimensions the two have to have one shape."""
+    readers = [user for user in producer.users if not user.root_only and user.pattern not in ANCHORS]
+    if not readers or all(m.pattern == Pattern.INJECTIVE or m.operation.name in _MOVES_ONLY for m in producer.members):
+        return True
+    result = producer.result
+    return all(_is_no_larger(reader.operation.results[0], result) for reader in readers)
+
+
+def _is_no_larger(value: ir.Value, other: ir.Value) -> bool:
+    if has_equal_type(value, other):
+        return True
+    size, limit = num_elements(value), num_elements(other)
+    return same_shape(value, other) if size is None or limit is None else size <= limit

@@ -1,0 +1,86 @@
+"""What can be proved of the shapes of values: which are the same in every run, although dimensions are not known.
+
+Two unknown dimensions are the same only where both lead back, through operators that keep shapes, to one dimension of one value.
+"""
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import OPS, Op, Pattern
+from relayc.dialects.relay.structure import Fused
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.rewrite import BROADCASTING
+
+_KEEPS_SHAPE = frozenset(
+    op.OPERATION_NAME
+    for name, op in OPS.items()
+    if (op.pattern == Pattern.ELEMWISE and op.operand_names == ("data",)) or name in ("nn_bias_add", "nn_prelu", "trilu")
+)
+"""Operators whose result has the shape of their first operand."""
+
+_BROADCASTS = frozenset(OPS[name].OPERATION_NAME for name in BROADCASTING)
+
+_MAX_STEPS = 200
+"""Operators that a proof goes through before it gives up: what is not proved is not assumed."""
+
+Dim = int | tuple[ir.Value, int]
+"""A size, or a dimension of a value that says no more of itself."""
+
+
+def same_shape(a: ir.Value, b: ir.Value) -> bool:
+    """Whether two tensors have one shape in every run."""
+    if has_equal_type(a, b):
+        return True
+    first, second = TensorType.of(a), TensorType.of(b)
+    if first.is_static or second.is_static:
+        return first.shape == second.shape
+    if first.rank != second.rank:
+        return False
+    proof = _Proof()
+    return all(proof.dim(a, axis) == proof.dim(b, axis) for axis in range(first.rank))
+
+
+def has_equal_type(a: ir.Value, b: ir.Value) -> bool:
+    """Whether two values have one type that knows all its dimensions: the cheap test before any other."""
+    type_ = a.type
+    return type_ == b.type and type_.has_static_shape
+
+
+def num_elements(value: ir.Value) -> int | None:
+    """Number of elements of a tensor; None where it is not known."""
+    type_ = TensorType.of(value)
+    return type_.num_elements if type_.is_static else None
+
+
+class _Proof:
+    """Where dimensions come from, each found once."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[ir.Value, int], Dim] = {}
+        self.steps = 0
+
+    def dim(self, value: ir.Value, axis: int) -> Dim:
+        """The size of a dimension or, where that is not known, the dimension it is the same as."""
+        size = TensorType.of(value).shape[axis]
+        if size is not None:
+            return size
+        if (value, axis) not in self.found:
+            self.steps += 1
+            source = self.source(value, axis) if self.steps < _MAX_STEPS else None
+            self.found[value, axis] = (value, axis) if source is None else source
+        return self.found[value, axis]
+
+    def source(self, value: ir.Value, axis: int) -> Dim | None:
+        """What an unknown dimension of a value is the same as by the operator that gives it; None where that does not say."""
+        owner = value.owner
+        if isinstance(owner, Fused):
+            block = owner.operation.regions[0].blocks[0]
+            return self.dim(block.operations[len(block.operations) - 1].operation.operands[0], axis)
+        if not isinstance(owner, Op):
+            return None
+        if owner.operation.name in _KEEPS_SHAPE:
+            return self.dim(owner.operation.operands[0], axis)
+        if owner.operation.name not in _BROADCASTS:
+            return None
+        rank = TensorType.of(value).rank
+        shifted = [(operand, axis - rank + TensorType.of(operand).rank) for operand in owner.operation.operands]
+        sources = {self.dim(operand, at) for operand, at in shifted if at >= 0} - {1}
+        return sources.pop() if len(sources) == 1 else None

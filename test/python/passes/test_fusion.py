@@ -1,0 +1,290 @@
+"""Fusion from outside: rules of functions and of patterns, rules turned off, programs in the cache; and what groups say of themselves."""
+
+import os
+
+import numpy as np
+import onnx
+import pytest
+
+import relayc
+from relayc.dialects.relay import IRModule, RelayError
+from relayc.pipelines import PassContext, reuse
+from relayc.pipelines.graph import fuse_ops
+from relayc.pipelines.graph.fusion import Group, fusion_rule, graph_groups, outside_rules, remove_fusion_rule
+from relayc.pipelines.graph.fusion import merge as merging
+from relayc.pipelines.graph.fusion import sweep as sweeping
+from relayc.pipelines.pattern import is_op, wildcard
+from relayc.runtime import objects
+from relayc.runtime.cache import Cache
+
+X = np.random.default_rng(0).standard_normal((4, 8), np.float32)
+
+CHAIN = """
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  %0 = "relay.exp"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = "relay.nn_dense"(%0, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %2 = "relay.nn_softmax"(%1) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = "relay.abs"(%2) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
+"""
+"""exp | dense | softmax abs: the product stands between what could else be one group."""
+
+
+@pytest.fixture(autouse=True)
+def no_rules_are_left():
+    """Takes away what a test registers."""
+    yield
+    for name in outside_rules():
+        remove_fusion_rule(name)
+
+
+def fused(text=CHAIN, **options):
+    """The groups of main, each as the names of its operators."""
+    mod = IRModule.parse(text)
+    with PassContext(**options):
+        fuse_ops(mod)
+    mod.verify()
+    return mod, graph_groups(mod.main.regions[0].blocks[0])
+
+
+def names(text=CHAIN, **options):
+    mod, groups = fused(text, **options)
+    assert mod.context is not None  # the groups are read from it
+    return [[member.relay_name for member in group.members] for group in groups]
+
+
+def composites(attribute="composite"):
+    """An attribute of each group of CHAIN."""
+    mod, groups = fused()
+    assert mod.context is not None
+    return [getattr(group, attribute) for group in groups]
+
+
+def is_dense_and_softmax(producer, consumer):
+    return producer.root.relay_name == "nn.dense" and consumer.anchor is not None and consumer.anchor.relay_name == "nn.softmax"
+
+
+def run_chain(**options):
+    """What CHAIN computes, and the operators of its kernels."""
+    w = np.eye(8, dtype=np.float32)
+    with PassContext(**options):
+        module = relayc.compile(IRModule.parse(CHAIN))
+    return module["main"](X, w), {kernel.ops for kernel in module.kernels}
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+# ---- functions
+
+
+def test_a_rule_from_outside_merges_what_it_says_and_the_kernel_is_right():
+    fusion_rule("dense-softmax")(is_dense_and_softmax)
+    found, kernels = run_chain()
+    assert kernels == {("exp",), ("nn.dense", "nn.softmax", "abs")}
+    np.testing.assert_allclose(found, softmax(np.exp(X)), rtol=1e-5, atol=1e-7)
+
+
+def test_a_rule_has_a_level():
+    fusion_rule("dense-softmax", opt_level=3)(is_dense_and_softmax)
+    assert ["nn.dense", "nn.softmax", "abs"] in names(opt_level=3)
+    assert ["nn.softmax", "abs"] in names(opt_level=2)
+    assert len(names(opt_level=0)) == 4
+
+
+def test_constraints_hold_for_rules_from_outside():
+    fusion_rule("everything")(lambda producer, consumer: True)
+    text = """
+    func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<2xf32>) {
+      %0 = "relay.cumsum"(%x) {axis = 0} : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = "relay.cumsum"(%0) {axis = 0} : (tensor<8xf32>) -> tensor<8xf32>
+      %2 = "relay.exp"(%1) : (tensor<8xf32>) -> tensor<8xf32>
+      %3:2 = "relay.topk"(%2) {k = 2} : (tensor<8xf32>) -> (tensor<2xf32>, tensor<2xi32>)
+      return %1, %2, %3#0 : tensor<8xf32>, tensor<8xf32>, tensor<2xf32>
+    }
+    """
+    assert names(text) == [["cumsum", "cumsum"], ["exp"], ["topk"]]
+    assert names(text, config={"relay.FuseOps.max_depth": 1}) == [["cumsum"], ["cumsum"], ["exp"], ["topk"]]
+
+
+def test_a_rule_stands_where_it_was_put():
+    asked = []
+
+    def note(name):
+        def rule(producer, consumer):
+            asked.append((name, producer.root.relay_name))
+            return False
+
+        return rule
+
+    fusion_rule("last")(note("last"))
+    fusion_rule("second", after="prologue")(note("second"))
+    fusion_rule("first", before="second")(note("first"))
+    fusion_rule("epilogues", before="epilogue")(note("epilogues"))
+    assert names() == [["exp"], ["nn.dense"], ["nn.softmax", "abs"]]
+    order = [name for name, producer in asked if producer == "nn.dense"]
+    assert order == ["epilogues", "first", "second", "last"]
+    assert ("epilogues", "nn.softmax") in asked  # before its group was formed
+    assert outside_rules() == ["epilogues", "first", "second", "last"]
+
+
+def test_a_rule_of_the_same_name_replaces_the_one_before():
+    fusion_rule("dense-softmax")(lambda producer, consumer: True)
+    fusion_rule("dense-softmax")(lambda producer, consumer: False)
+    assert outside_rules() == ["dense-softmax"] and len(names()) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"name": "epilogue"}, ValueError, "none of elementwise-into-elementwise, epilogue.*; found 'epilogue'"),
+        ({"name": "one-consumer"}, ValueError, "found 'one-consumer'"),
+        ({"name": "Dense Softmax"}, ValueError, "expected lower-case words joined by dashes"),
+        ({"name": "a", "before": "b"}, ValueError, "fusion_rule a: expected before or after one of elementwise-.*, found 'b'"),
+        ({"name": "a", "before": "epilogue", "after": "prologue"}, ValueError, "expected before or after, found both"),
+        ({"name": "a", "compiler": "b"}, TypeError, "compiler and check are for rules with a pattern"),
+        ({"name": "a", "pattern": wildcard(), "extend": True}, TypeError, "extend is for rules made of functions"),
+        ({"name": "a", "pattern": wildcard(), "before": "epilogue"}, ValueError, "one of none, found 'epilogue'"),
+    ],
+)
+def test_wrong_arguments_say_what_was_expected(arguments, error, message):
+    with pytest.raises(error, match=message):
+        fusion_rule(**arguments)(is_dense_and_softmax)
+    assert outside_rules() == []
+
+
+def test_only_a_function_can_be_decorated():
+    with pytest.raises(TypeError, match="expected a function"):
+        fusion_rule("a")("text")
+
+
+def test_what_is_not_registered_cannot_be_removed():
+    fusion_rule("a")(is_dense_and_softmax)
+    with pytest.raises(ValueError, match="expected one of a, found 'epilogue'"):
+        remove_fusion_rule("epilogue")
+
+
+# ---- turning rules off
+
+
+def test_rules_are_turned_off_by_name_as_passes_or_in_the_configuration():
+    both = [["exp"], ["nn.dense"], ["nn.softmax", "abs"]]
+    apart = [["exp"], ["nn.dense"], ["nn.softmax"], ["abs"]]
+    assert names() == both
+    assert names(disabled_pass=["FuseOps.epilogue"]) == apart
+    assert names(config={"relay.FuseOps.disabled_rules": ["epilogue", "prologue"]}) == apart
+    assert names(opt_level=0, required_pass=["FuseOps.epilogue"]) == both
+
+
+def test_rules_from_outside_are_turned_off_too():
+    fusion_rule("dense-softmax")(is_dense_and_softmax)
+    fusion_rule("absolute", pattern=is_op("abs")(wildcard()))
+    off = {"relay.FuseOps.disabled_rules": ["absolute"]}
+    assert names(disabled_pass=["FuseOps.dense-softmax"], config=off) == [["exp"], ["nn.dense"], ["nn.softmax", "abs"]]
+
+
+@pytest.mark.parametrize("options", [{"disabled_pass": ["FuseOps.no"]}, {"config": {"relay.FuseOps.disabled_rules": ["no"]}}])
+def test_an_unknown_rule_is_an_error_that_lists_the_known(options):
+    fusion_rule("mine")(is_dense_and_softmax)
+    with pytest.raises(ValueError, match=r"expected rules out of .*prologue.*mine.*found no$"):
+        names(**options)
+
+
+# ---- patterns
+
+
+def test_a_pattern_gathers_its_matches_and_other_rules_leave_them():
+    fusion_rule("dense-softmax", pattern=is_op("nn.softmax")(is_op("nn.dense")))
+    mod, groups = fused()
+    assert [group.composite for group in groups] == [None, "dense-softmax", None]
+    assert 'composite = "dense-softmax"' in str(mod) and "compiler" not in str(mod)
+    found, kernels = run_chain()
+    assert kernels == {("exp",), ("nn.dense", "nn.softmax"), ("abs",)}
+    np.testing.assert_allclose(found, softmax(np.exp(X)), rtol=1e-5, atol=1e-7)
+
+
+def test_a_rule_may_extend_what_a_pattern_gathered():
+    fusion_rule("dense-softmax", pattern=is_op("nn.softmax")(is_op("nn.dense")))
+    fusion_rule("abs-behind", extend=True)(lambda producer, consumer: producer.root.relay_name == "nn.softmax")
+    assert names() == [["exp"], ["nn.dense", "nn.softmax", "abs"]]
+    assert composites() == [None, "dense-softmax"]
+
+
+def test_two_gathered_groups_are_never_merged():
+    for name in ("nn.dense", "nn.softmax"):
+        fusion_rule(name.removeprefix("nn."), pattern=is_op(name))
+    fusion_rule("everything", extend=True)(lambda producer, consumer: True)
+    assert names() == [["exp", "nn.dense"], ["nn.softmax", "abs"]]
+
+
+def test_a_check_chooses_matches_and_the_first_pattern_wins():
+    fusion_rule("second", pattern=is_op("nn.softmax")(is_op("nn.dense")))
+    fusion_rule("first", before="second", pattern=is_op("nn.softmax")(wildcard()), check=lambda match: match.root.type.rank == 2)
+    fusion_rule("never", before="first", pattern=is_op("nn.softmax")(wildcard()), check=lambda match: False)
+    assert composites() == [None, None, "first", None]
+
+
+def test_a_group_for_another_compiler_says_so_and_is_not_lowered():
+    fusion_rule("dense-softmax", pattern=is_op("nn.softmax")(is_op("nn.dense")), compiler="other")
+    assert composites("compiler") == [None, "other", None]
+    with pytest.raises(RelayError, match="other"):
+        run_chain()
+
+
+# ---- the cache
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(reuse, "_sources_are_loaded", lambda: True)  # also while someone edits them
+    return tmp_path / "cache"
+
+
+@pytest.mark.skipif(not objects.can_load(), reason="objects are loaded on Linux on x86-64 only")
+def test_programs_with_rules_from_outside_bypass_the_cache(cache):
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> main (float[4, 8] x) => (float[4, 8] y) { a = Softmax (x) y = Abs (a) }'
+    ).SerializeToString()
+    relayc.compile(model)
+    kept = len(os.listdir(cache))
+    assert list(relayc.compile(model).stats) == ["cache"]
+    fusion_rule("mine")(is_dense_and_softmax)
+    assert list(relayc.compile(model).stats) != ["cache"]
+    assert len(os.listdir(cache)) == kept
+    remove_fusion_rule("mine")
+    assert list(relayc.compile(model).stats) == ["cache"]
+    with PassContext(config={"relay.FuseOps.disabled_rules": ["epilogue"]}):
+        apart = relayc.compile(model)
+        assert {kernel.ops for kernel in apart.kernels} == {("nn.softmax",), ("abs",)} and list(apart.stats) != ["cache"]
+        assert list(relayc.compile(model).stats) == ["cache"]
+    assert Cache.default() is not None
+
+
+# ---- groups
+
+
+def facts(group):
+    """All that a group says of itself."""
+    said = ("members", "root", "pattern", "anchor", "prologue", "captured", "has_one_result", "yielded", "users", "composite", "compiler")
+    return {name: getattr(group, name) for name in said}
+
+
+@pytest.mark.parametrize("model", ["segformer", "unet", "whisper_encoder"])
+def test_what_a_sweep_knows_of_a_group_is_what_the_ir_says(model, monkeypatch):
+    merges = []
+
+    def checked(producer, consumer):
+        merged = merging.merge(producer, consumer)
+        assert facts(merged) == facts(Group(merged.op))
+        merges.append(merged)
+        return merged
+
+    monkeypatch.setattr(sweeping, "merge", checked)
+    path = os.path.join(os.path.dirname(relayc.__file__), "test", "models", f"{model}.onnx")
+    relayc.compile(path, stop_after="relay").verify()
+    assert len(merges) > 20

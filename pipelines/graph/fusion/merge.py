@@ -62,14 +62,15 @@ def merge(producer: Group, consumer: Group) -> Group:
         producer.result.replace_all_uses_with(producer.yielded)
         producer.operation.erase()
     merged.operation.location = ir.Location.fused([location, merged.operation.location])
-    members = (*consumer.members[:place], *producer.members, *consumer.members[place:])
-    return _reading(merged, members, max(producer.pattern, consumer.pattern), anchor if behind else producer.anchor or anchor)
-
-
-def _reading(group: Group, members: tuple[Op, ...], pattern: int, anchor: Op | None) -> Group:
-    """The group read anew, but for what is known of it."""
-    found = Group(group.op)
-    found.__dict__.update(members=members, pattern=pattern, anchor=anchor)
+    # What a reading of the merged group would find, where it is known.
+    found = Group(merged.op)
+    found.__dict__.update(
+        members=(*consumer.members[:place], *producer.members, *consumer.members[place:]),
+        pattern=max(producer.pattern, consumer.pattern),
+        anchor=anchor if behind else producer.anchor or anchor,
+        max_operands=producer.max_operands + consumer.max_operands,
+        has_one_result=True,
+    )
     return found
 
 

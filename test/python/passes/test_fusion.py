@@ -270,7 +270,19 @@ def test_programs_with_rules_from_outside_bypass_the_cache(cache):
 
 def facts(group):
     """All that a group says of itself."""
-    said = ("members", "root", "pattern", "anchor", "prologue", "captured", "has_one_result", "yielded", "users", "composite", "compiler")
+    said = (
+        "members",
+        "root",
+        "pattern",
+        "anchor",
+        "prologue",
+        "captured",
+        "max_operands",
+        "has_one_result",
+        "yielded",
+        "users",
+        "composite",
+    )
     return {name: getattr(group, name) for name in said}
 
 

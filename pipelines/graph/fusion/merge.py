@@ -55,8 +55,9 @@ def merge(producer: Group, consumer: Group) -> Group:
     place = consumer.members.index(anchor) + 1 if behind else 0  # type: ignore[arg-type]
     following = consumer.members[place].operation  # the anchor is not the last where members behind it use the producer
     location = producer.operation.location
-    for member in producer.members:
-        member.operation.move_before(following)
+    inside = list(producer.block.operations)[:-1] if producer.is_fused else [producer.op]  # constants of hand-written groups too
+    for op in inside:
+        op.operation.move_before(following)
     if producer.is_fused:
         _take_attributes(producer.operation, merged.operation)
         producer.result.replace_all_uses_with(producer.yielded)

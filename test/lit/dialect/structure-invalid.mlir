@@ -24,23 +24,21 @@ func.func @main(%x: tensor<4xf32>) {
 
 // -----
 
-// CHECK: relay.fused at {{.*}}: expected an argument for each operand, found 1 block argument(s) for 2 operand(s)
+// CHECK: relay.fused at {{.*}}: operands: expected none, found 1
 func.func @main(%x: tensor<4xf32>) {
-  %0 = "relay.fused"(%x, %x) ({
-  ^bb0(%a: tensor<4xf32>):
-    "relay.yield"(%a) : (tensor<4xf32>) -> ()
-  }) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = "relay.fused"(%x) ({
+    "relay.yield"(%x) : (tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 
 // -----
 
-// CHECK: relay.fused at {{.*}}: argument 0: expected tensor<4xf32>, found tensor<5xf32>
+// CHECK: relay.fused at {{.*}}: values yielded: expected 1, found 2
 func.func @main(%x: tensor<4xf32>) {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%a: tensor<5xf32>):
-    "relay.yield"(%a) : (tensor<5xf32>) -> ()
-  }) : (tensor<4xf32>) -> tensor<5xf32>
+  %0:2 = "relay.fused"() ({
+    "relay.yield"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  }) : () -> (tensor<4xf32>, tensor<4xf32>)
   return
 }
 
@@ -49,11 +47,10 @@ func.func @main(%x: tensor<4xf32>) {
 // The operators of a group are checked too.
 // CHECK: relay.exp at "inner": expected result type(s) tensor<4xf32>, found tensor<5xf32>
 func.func @main(%x: tensor<4xf32>) {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%a: tensor<4xf32>):
-    %1 = "relay.exp"(%a) : (tensor<4xf32>) -> tensor<5xf32> loc("inner")
+  %0 = "relay.fused"() ({
+    %1 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<5xf32> loc("inner")
     "relay.yield"(%1) : (tensor<5xf32>) -> ()
-  }) : (tensor<4xf32>) -> tensor<5xf32>
+  }) : () -> tensor<5xf32>
   return
 }
 

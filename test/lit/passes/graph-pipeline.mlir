@@ -3,7 +3,7 @@
 // Convolution, batch norm and activation are one kernel; batch norm leaves only a bias.
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-2: "relay.constant"
-// CHECK-NEXT: %[[F:.*]] = "relay.fused"(%arg0, %{{.*}}, %{{.*}})
+// CHECK-NEXT: %[[F:.*]] = "relay.fused"()
 // CHECK: "relay.nn_conv2d"
 // CHECK-NEXT: "relay.add"
 // CHECK-NEXT: "relay.nn_relu"

@@ -24,15 +24,14 @@ func.func @refined(%x: tensor<?x3xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// Fusion groups take the types of their operands.
+// Fusion groups take the types of what they use.
 // CHECK-LABEL: func.func @group
-// CHECK: ^bb0(%arg1: tensor<4xf32>):
+// CHECK: "relay.exp"(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
 // CHECK: "relay.yield"(%{{.*}}) : (tensor<4xf32>) -> ()
 func.func @group(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%a: tensor<4xf32>):
-    %1 = "relay.exp"(%a) : (tensor<4xf32>) -> tensor<?xf32>
+  %0 = "relay.fused"() ({
+    %1 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<?xf32>
     "relay.yield"(%1) : (tensor<?xf32>) -> ()
-  }) : (tensor<4xf32>) -> tensor<4xf32>
+  }) : () -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -87,14 +87,13 @@ func.func @main(%q: tensor<1x4x1x64xf32>, %k: tensor<1x4x900x64xf32>, %v: tensor
 // CHECK-COUNT-12: vector.fma
 // CHECK: arith.truncf %{{.*}} : vector<8xf32> to vector<8xbf16>
 func.func @main(%q: tensor<1x4x64x16xbf16>, %k: tensor<1x4x96x16xbf16>, %v: tensor<1x4x96x16xbf16>) -> tensor<1x4x64x16xbf16> {
-  %0 = "relay.fused"(%q, %k, %v) ({
-  ^bb0(%a: tensor<1x4x64x16xbf16>, %b: tensor<1x4x96x16xbf16>, %c: tensor<1x4x96x16xbf16>):
-    %1 = "relay.cast"(%a) {dtype = "float32"} : (tensor<1x4x64x16xbf16>) -> tensor<1x4x64x16xf32>
-    %2 = "relay.cast"(%b) {dtype = "float32"} : (tensor<1x4x96x16xbf16>) -> tensor<1x4x96x16xf32>
-    %3 = "relay.cast"(%c) {dtype = "float32"} : (tensor<1x4x96x16xbf16>) -> tensor<1x4x96x16xf32>
+  %0 = "relay.fused"() ({
+    %1 = "relay.cast"(%q) {dtype = "float32"} : (tensor<1x4x64x16xbf16>) -> tensor<1x4x64x16xf32>
+    %2 = "relay.cast"(%k) {dtype = "float32"} : (tensor<1x4x96x16xbf16>) -> tensor<1x4x96x16xf32>
+    %3 = "relay.cast"(%v) {dtype = "float32"} : (tensor<1x4x96x16xbf16>) -> tensor<1x4x96x16xf32>
     %4 = "relay.nn_attention"(%1, %2, %3) {scale = 0.25 : f64} : (tensor<1x4x64x16xf32>, tensor<1x4x96x16xf32>, tensor<1x4x96x16xf32>) -> tensor<1x4x64x16xf32>
     %5 = "relay.cast"(%4) {dtype = "bfloat16"} : (tensor<1x4x64x16xf32>) -> tensor<1x4x64x16xbf16>
     "relay.yield"(%5) : (tensor<1x4x64x16xbf16>) -> ()
-  }) : (tensor<1x4x64x16xbf16>, tensor<1x4x96x16xbf16>, tensor<1x4x96x16xbf16>) -> tensor<1x4x64x16xbf16>
+  }) : () -> tensor<1x4x64x16xbf16>
   return %0 : tensor<1x4x64x16xbf16>
 }

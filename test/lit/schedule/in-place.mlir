@@ -11,25 +11,21 @@
 // CHECK: %[[W:.*]] = memref.view %arg2[%c0{{.*}}] {{.*}} to memref<1x4x4x4xf32>
 // CHECK: call @fused_relu(%[[W]], %arg1)
 func.func @main(%x: tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32> {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%a: tensor<1x2x4x4xf32>):
-    %r = "relay.exp"(%a) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  %0 = "relay.fused"() ({
+    %r = "relay.exp"(%x) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
     "relay.yield"(%r) : (tensor<1x2x4x4xf32>) -> ()
-  }) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
-  %1 = "relay.fused"(%x) ({
-  ^bb0(%a: tensor<1x2x4x4xf32>):
-    %r = "relay.tanh"(%a) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  }) : () -> tensor<1x2x4x4xf32>
+  %1 = "relay.fused"() ({
+    %r = "relay.tanh"(%x) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
     "relay.yield"(%r) : (tensor<1x2x4x4xf32>) -> ()
-  }) : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
-  %2 = "relay.fused"(%0, %1) ({
-  ^bb0(%a: tensor<1x2x4x4xf32>, %b: tensor<1x2x4x4xf32>):
-    %r = "relay.concatenate"(%a, %b) {axis = 1 : i64} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
+  }) : () -> tensor<1x2x4x4xf32>
+  %2 = "relay.fused"() ({
+    %r = "relay.concatenate"(%0, %1) {axis = 1 : i64} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
     "relay.yield"(%r) : (tensor<1x4x4x4xf32>) -> ()
-  }) : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
-  %3 = "relay.fused"(%2) ({
-  ^bb0(%a: tensor<1x4x4x4xf32>):
-    %r = "relay.nn_relu"(%a) : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  }) : () -> tensor<1x4x4x4xf32>
+  %3 = "relay.fused"() ({
+    %r = "relay.nn_relu"(%2) : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
     "relay.yield"(%r) : (tensor<1x4x4x4xf32>) -> ()
-  }) : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  }) : () -> tensor<1x4x4x4xf32>
   return %3 : tensor<1x4x4x4xf32>
 }

@@ -36,12 +36,11 @@ func.func @main(%x: tensor<4x5xf32>, %i: tensor<2x3xi64>, %u: tensor<2x3xui8>) -
 // CHECK-NOT: tensor.extract
 // CHECK: return
 func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%y: tensor<4x5xf32>):
+  %0 = "relay.fused"() ({
     %i = "relay.constant"() {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
-    %1 = "relay.take"(%y, %i) {axis = 1} : (tensor<4x5xf32>, tensor<i64>) -> tensor<4xf32>
+    %1 = "relay.take"(%x, %i) {axis = 1} : (tensor<4x5xf32>, tensor<i64>) -> tensor<4xf32>
     "relay.yield"(%1) : (tensor<4xf32>) -> ()
-  }) : (tensor<4x5xf32>) -> tensor<4xf32>
+  }) : () -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 

@@ -102,12 +102,11 @@ func.func @main(%x: tensor<4x5xf32>, %v: tensor<f32>, %k: tensor<i64>) -> (tenso
 // CHECK: tensor.pad %arg0 low[1, 0] high[0, 2]
 // CHECK: tensor.yield %cst
 func.func @main(%x: tensor<4x5xf32>) -> tensor<5x7xf32> {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%y: tensor<4x5xf32>):
+  %0 = "relay.fused"() ({
     %v = "relay.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
-    %1 = "relay.nn_pad"(%y, %v) {pad_width = array<i64: 1, 0, 0, 2>} : (tensor<4x5xf32>, tensor<f32>) -> tensor<5x7xf32>
+    %1 = "relay.nn_pad"(%x, %v) {pad_width = array<i64: 1, 0, 0, 2>} : (tensor<4x5xf32>, tensor<f32>) -> tensor<5x7xf32>
     "relay.yield"(%1) : (tensor<5x7xf32>) -> ()
-  }) : (tensor<4x5xf32>) -> tensor<5x7xf32>
+  }) : () -> tensor<5x7xf32>
   return %0 : tensor<5x7xf32>
 }
 
@@ -131,14 +130,13 @@ func.func @main(%x: tensor<3x5xf32>) -> (tensor<3x1xf32>, tensor<3x4xf32>) {
 // CHECK: into tensor<2x60xf32>
 // CHECK: return
 func.func @main(%x: tensor<2x3x4x5xf32>) -> tensor<2x60xf32> {
-  %0 = "relay.fused"(%x) ({
-  ^bb0(%y: tensor<2x3x4x5xf32>):
-    %1 = "relay.exp"(%y) : (tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  %0 = "relay.fused"() ({
+    %1 = "relay.exp"(%x) : (tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
     %2 = "relay.reshape"(%1) {newshape = array<i64: 0, 12, 1, -1>} : (tensor<2x3x4x5xf32>) -> tensor<2x12x1x5xf32>
     %3 = "relay.squeeze"(%2) : (tensor<2x12x1x5xf32>) -> tensor<2x12x5xf32>
     %4 = "relay.expand_dims"(%3) {axis = -1} : (tensor<2x12x5xf32>) -> tensor<2x12x5x1xf32>
     %5 = "relay.nn_batch_flatten"(%4) : (tensor<2x12x5x1xf32>) -> tensor<2x60xf32>
     "relay.yield"(%5) : (tensor<2x60xf32>) -> ()
-  }) : (tensor<2x3x4x5xf32>) -> tensor<2x60xf32>
+  }) : () -> tensor<2x60xf32>
   return %0 : tensor<2x60xf32>
 }

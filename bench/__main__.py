@@ -165,7 +165,7 @@ def passes(arguments: argparse.Namespace, console: Console) -> int:
     with status() as progress:
         records = measure_passes(sources, arguments.precision, arguments.rounds, dict(arguments.shape), progress)
     console.print(passes_table(records))
-    _save(arguments, describe(None), results=records)
+    _save(arguments, describe(), results=records)
     return 0
 
 

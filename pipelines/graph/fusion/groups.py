@@ -75,6 +75,11 @@ class Group:
         operations = self.block.operations
         return operations[len(operations) - 1].operation.operands[0]
 
+    @property
+    def computes(self) -> bool:
+        """Whether a member gives the result: a relay.fused may also pass on a value from outside, and is then left alone."""
+        return not self.is_fused or (isinstance(self.yielded, ir.OpResult) and self.yielded.owner.operation.parent == self.operation)
+
     @_Lazy
     def root(self) -> Op:
         """The member that gives the result."""
@@ -101,7 +106,7 @@ class Group:
     @_Lazy
     def pattern(self) -> Pattern:
         """The most restrictive pattern of the members."""
-        return max(member.pattern for member in self.members)
+        return max(member.pattern for member in self.members) if self.is_fused else self.op.pattern
 
     @_Lazy
     def anchor(self) -> Op | None:

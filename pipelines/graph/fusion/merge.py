@@ -55,21 +55,23 @@ def merge(producer: Group, consumer: Group) -> Group:
     place = consumer.members.index(anchor) + 1 if behind else 0  # type: ignore[arg-type]
     following = consumer.members[place].operation  # the anchor is not the last where members behind it use the producer
     location = producer.operation.location
-    for member in producer.members:
-        member.operation.move_before(following)
+    inside = list(producer.block.operations)[:-1] if producer.is_fused else [producer.op]  # constants of hand-written groups too
+    for op in inside:
+        op.operation.move_before(following)
     if producer.is_fused:
         _take_attributes(producer.operation, merged.operation)
         producer.result.replace_all_uses_with(producer.yielded)
         producer.operation.erase()
     merged.operation.location = ir.Location.fused([location, merged.operation.location])
-    members = (*consumer.members[:place], *producer.members, *consumer.members[place:])
-    return _reading(merged, members, max(producer.pattern, consumer.pattern), anchor if behind else producer.anchor or anchor)
-
-
-def _reading(group: Group, members: tuple[Op, ...], pattern: int, anchor: Op | None) -> Group:
-    """The group read anew, but for what is known of it."""
-    found = Group(group.op)
-    found.__dict__.update(members=members, pattern=pattern, anchor=anchor)
+    # What a reading of the merged group would find, where it is known.
+    found = Group(merged.op)
+    found.__dict__.update(
+        members=(*consumer.members[:place], *producer.members, *consumer.members[place:]),
+        pattern=max(producer.pattern, consumer.pattern),
+        anchor=anchor if behind else producer.anchor or anchor,
+        max_operands=producer.max_operands + consumer.max_operands,
+        has_one_result=True,
+    )
     return found
 
 

@@ -78,7 +78,7 @@ def fusion_rule(
         if not callable(allows):
             raise TypeError(f"fusion_rule {name}: expected a function (producer, consumer) -> bool, found {allows!r}")
         beside = _named(RULES, name, before or after) if before or after else None
-        sweep = name if beside is None else beside.sweep
+        sweep = f"of {name}" if beside is None else beside.sweep
         _insert(RULES, Rule(name, allows, sweep, opt_level, extend=extend, outside=True), before, after)
         return allows
 

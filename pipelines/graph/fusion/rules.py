@@ -183,7 +183,7 @@ def one_result(producer: Group, consumer: Group) -> bool:
     return producer.has_one_result and consumer.has_one_result
 
 
-@_constraint("end-of-group", required=True)
+@_constraint("end-of-group", required=False)
 def end_of_group(producer: Group, consumer: Group) -> bool:
     """Nothing joins behind an operator that writes its result in pieces (concatenate, stack, pad)."""
     return not producer.root.root_only

@@ -77,7 +77,10 @@ class Sweep:
         for op in reversed(list(self.block.operations)):
             if not belongs_in_group(op):
                 continue
-            producer = self._groups[op.operation.results[0]] = Group(op)
+            producer = Group(op)
+            if not producer.computes:
+                continue
+            self._groups[producer.result] = producer
             if producer.pattern not in producers or not producer.users:
                 continue
             consumer = self._consumer(producer.users[0])

@@ -270,8 +270,43 @@ def test_programs_with_rules_from_outside_bypass_the_cache(cache):
 
 def facts(group):
     """All that a group says of itself."""
-    said = ("members", "root", "pattern", "anchor", "prologue", "captured", "has_one_result", "yielded", "users", "composite", "compiler")
+    said = (
+        "members",
+        "root",
+        "pattern",
+        "anchor",
+        "prologue",
+        "captured",
+        "max_operands",
+        "has_one_result",
+        "yielded",
+        "users",
+        "composite",
+    )
     return {name: getattr(group, name) for name in said}
+
+
+def test_groups_that_are_there_take_part():
+    text = """
+    func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "relay.fused"() ({
+        %c = "relay.constant"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+        %1 = "relay.multiply"(%x, %c) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+        "relay.yield"(%1) : (tensor<4xf32>) -> ()
+      }) : () -> tensor<4xf32>
+      %2 = "relay.exp"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+      %3 = "relay.fused"() ({
+        "relay.yield"(%y) : (tensor<4xf32>) -> ()
+      }) : () -> tensor<4xf32>
+      %4 = "relay.add"(%2, %3) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %4 : tensor<4xf32>
+    }
+    """
+    assert names(text) == [[], ["multiply", "exp", "add"]]
+    mod, _ = fused(text)
+    once = str(mod)
+    fuse_ops(mod)
+    assert str(mod) == once
 
 
 @pytest.mark.parametrize("model", ["segformer", "unet", "whisper_encoder"])

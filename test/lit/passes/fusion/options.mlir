@@ -31,7 +31,7 @@
 // LOC: #[[ALL]] = loc(fused[#[[A]], #[[B]], #[[C]]])
 
 // UNKNOWN: FuseOps: expected rules out of elementwise-into-elementwise, epilogue, {{.*}}found nothing
-// REQUIRED: one-result, end-of-group, one-consumer always hold), found one-result
+// REQUIRED: (one-result, one-consumer always hold), found one-result
 func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("first")
   %1 = "relay.add"(%0, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("second")

@@ -2,12 +2,18 @@
 
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.passes import PassContext, config_option, module_pass
+from relayc.pipelines.program import MAX_RECURSION_DEPTH
 from relayc.pipelines.target import Target
 
 config_option("target", Target, None, "the Target that te-to-tir and tir-to-llvm lower for; None is this machine's CPU")
 
 
-config_option("relay.max_recursion_depth", int, 1000, "how many calls of a recursive program may nest; its memory is planned for them all")
+config_option(
+    "relay.max_recursion_depth",
+    int,
+    MAX_RECURSION_DEPTH,
+    "how many calls of a recursive program may nest; its memory is planned for them all",
+)
 
 
 def _target(ctx: PassContext) -> Target:

@@ -6,6 +6,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.parameters import Parameter
+from relayc.pipelines.program import MAX_RECURSION_DEPTH
 from relayc.pipelines.program.body import Call, items_of, read_program
 from relayc.pipelines.program.emit import Emitter
 from relayc.pipelines.program.functions import components, read_functions
@@ -17,9 +18,6 @@ from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.inplace import concatenated
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import KernelInfo, ProgramInfo
-
-MAX_RECURSION_DEPTH = 1000
-"""Nested calls of recursive programs unless the option relay.max_recursion_depth says otherwise."""
 
 
 class TirModule(IRModule):

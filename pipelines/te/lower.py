@@ -187,7 +187,9 @@ class _Program:
 
     def _fused(self, group: Fused) -> None:
         if group.compiler is not None:
-            raise RelayError(f"relay.fused at {group.source()}: expected a code generator of the name {group.compiler!r} for the group, found none")
+            raise RelayError(
+                f"relay.fused at {group.source()}: expected a code generator of the name {group.compiler!r} for the group, found none"
+            )
         name, operands = self.kernels.of_group(group, self.params)
         result = group.operation.results[0]
         types = [core.te_type(t) for t in flat_types(type_of(result))]

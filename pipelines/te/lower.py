@@ -171,7 +171,7 @@ class _Program:
         elif operation.name == "relay.yield":
             pass  # the branch or loop around it ends its own regions
         elif operation.name == "func.return":
-            func.ReturnOp(self._returned(operation.operands))
+            func.ReturnOp(self._tensors(operation.operands))
         else:
             where = f"{operation.name} at {operation.location}"
             raise RelayError(f"{where}: expected constants, fusion groups, reshapes, calls, branches and loops (run fuse-ops first)")
@@ -187,7 +187,9 @@ class _Program:
 
     def _fused(self, group: Fused) -> None:
         if group.compiler is not None:
-            raise RelayError(f"relay.fused at {group.source()}: expected a code generator of the name {group.compiler!r} for the group, found none")
+            raise RelayError(
+                f"relay.fused at {group.source()}: expected a code generator of the name {group.compiler!r} for the group, found none"
+            )
         name, operands = self.kernels.of_group(group, self.params)
         result = group.operation.results[0]
         types = [core.te_type(t) for t in flat_types(type_of(result))]
@@ -210,21 +212,6 @@ class _Program:
         target = ir.FlatSymbolRefAttr.get(self.callees.get(name, name))
         made = func.CallOp(types, target, self._tensors(op.operation.operands))
         self._enter(op.operation.results, list(made.results))
-
-    def _returned(self, values: Sequence[ir.Value]) -> Values:
-        """What main returns: a result is memory of its own, so an input, a parameter or a tensor returned twice is copied to it."""
-        taken: set[ir.Value] = set()
-        found = []
-        for value in values:
-            for tensor_, type_ in zip(self.values[value], flat_types(type_of(value)), strict=True):
-                te_value = tensor_
-                root = _viewed(te_value)
-                if isinstance(root.owner, ir.Block) or root.owner.name != "func.call" or root in taken:
-                    name = self.kernels.copy(type_, value in self.params)
-                    te_value = root = func.CallOp([te_value.type], ir.FlatSymbolRefAttr.get(name), [te_value]).results[0]
-                taken.add(root)
-                found.append(te_value)
-        return found
 
     # ---- control flow
 
@@ -264,10 +251,3 @@ def _numbered(attributes: ir.DictAttr, count: int) -> list[ir.DictAttr]:
         return [ir.DictAttr.get({})] * count
     name = ir.StringAttr(attributes["relay.name"]).value
     return [ir.DictAttr.get({"relay.name": ir.StringAttr.get(f"{name}.{i}")}) for i in range(count)]
-
-
-def _viewed(value: ir.Value) -> ir.Value:
-    """The value in whose memory `value` lies: what reshapes lead back to."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
-        value = value.owner.operands[0]
-    return value

@@ -336,6 +336,41 @@ def test_a_wrong_program_is_one_clear_error(what, error, message):
         build_wrong(what)
 
 
+def test_values_and_operators_in_the_wrong_place():
+    first, second = Program(), Program()
+    kept = []
+
+    @first.function(x=VECTOR)
+    def main(x):
+        kept.append(x)
+        return x
+
+    with pytest.raises(RelayError, match="inside a function of it, found them outside"):
+        first.op.exp(kept[0])
+    with pytest.raises(RelayError, match="inside a function of it, found them outside"):
+        first.constant(1)
+    with pytest.raises(RelayError, match=r"expected a value of this program, found <Expr .*> of another one"):
+        second.function(lambda x: second.op.add(x, kept[0]), name="main", x=VECTOR)
+    second.function(lambda x: -x, name="main", x=VECTOR)  # what was wrong has left nothing behind
+    np.testing.assert_array_equal(compiled(second)["main"](X), -X)
+
+
+def test_a_program_grows_after_it_was_compiled():
+    program = Program()
+
+    @program.function(x=VECTOR)
+    def main(x):
+        return program.op.exp(x) + 1
+
+    first = compiled(program)
+
+    @program.function(x=VECTOR)
+    def more(x):
+        return program.call("main", x) * 2
+
+    np.testing.assert_allclose(compiled(program)["more"](X), 2 * first["main"](X), rtol=1e-6)
+
+
 def test_names_and_declarations_are_checked():
     program = Program()
 

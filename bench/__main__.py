@@ -1,16 +1,10 @@
 """The command `python -m relayc.bench`.
 
-<<<<<<< HEAD
-    latency   whole models, engine against engine
-    ops       matrix products and convolutions, against the peak of the machine
-    compile   seconds and memory of a first compilation
-    passes    milliseconds of each pass on the graph, and fusion groups
-=======
     latency    whole models, engine against engine
     ops        matrix products and convolutions, against the peak of the machine
     compile    seconds and memory of a first compilation
-    revisions latency and compilation of this relayc, against that of another environment
->>>>>>> wt-bench
+    passes     milliseconds of each pass on the graph, and fusion groups
+    revisions  latency and compilation of this relayc, against that of another environment
 
 Exit codes: 0; 1 where an engine or a revision failed, or for an error in the arguments' files; 2 for a wrong command line.
 """
@@ -31,11 +25,8 @@ from relayc.bench.machine import describe, load_average, measure_peak
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
-<<<<<<< HEAD
 from relayc.bench.passes import measure_passes, passes_table
-=======
 from relayc.bench.peer_process import Interpreter
->>>>>>> wt-bench
 from relayc.bench.report import write_json
 from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
 from relayc.runtime import Peak
@@ -241,13 +232,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_models(command)
     _add_common(command, "relayc")
     command.set_defaults(action=compilation)
-<<<<<<< HEAD
     command = commands.add_parser("passes", help="milliseconds of each pass on the graph, and fusion groups")
     _add_models(command)
     _add_results(command)
     command.add_argument("--rounds", type=_count, default=3, metavar="N", help="compilations, of which the least time counts (default 3)")
     command.set_defaults(action=passes, engines=None, default_engines=())
-=======
     command = commands.add_parser("revisions", help="latency and compilation of this relayc, against that of another environment")
     against = "interpreter of an environment in which another revision of relayc is installed"
     command.add_argument("--against", required=True, metavar="PYTHON", help=against)
@@ -257,7 +246,6 @@ def make_parser() -> argparse.ArgumentParser:
     rounds = "compilations by each revision, each in a fresh process (default 3)"
     command.add_argument("--compile-rounds", type=_count, default=3, metavar="N", help=rounds)
     command.set_defaults(action=revisions)
->>>>>>> wt-bench
     return parser
 
 

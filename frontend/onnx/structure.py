@@ -43,17 +43,16 @@ def If(cond: Tensor, *, then_branch: GraphProto, else_branch: GraphProto) -> tup
 
 
 @converter()
-def Loop(trips: Tensor | None, cond: Tensor | None, *carried: Tensor, body: GraphProto) -> tuple[Tensor, ...]:
+def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, body: GraphProto) -> tuple[Tensor, ...]:
     """A loop of the program that carries the number of the iteration, the condition and the loop's own values.
 
     Scan outputs are refused: their length is known only when the program runs.
     """
     node = current()
-    if len(body.output) != 1 + len(carried):
-        raise OnnxError(
-            f"expected a body without scan outputs, found {len(body.output) - 1 - len(carried)}, whose length the program decides"
-        )
-    limit = None if trips is None else _scalar(trips, "M")
+    scans = len(body.output) - 1 - len(carried)
+    if scans:
+        raise OnnxError(f"expected a body without scan outputs, whose length the program decides, found {scans}")
+    limit = None if M is None else _scalar(M, "M")
     start = constant(np.bool_(True)) if cond is None else _scalar(cond, "cond")
 
     def goes_on(state: ir.Value) -> ir.Value:

@@ -134,9 +134,14 @@ class Program:
         self.op = Operators(self)
 
     def module(self) -> IRModule:
-        """The program so far. Raises MLIRError or RelayError where it is not a right one."""
-        self._mod.verify()
-        return self._mod
+        """The program so far, as a module of its own. Raises MLIRError or RelayError where it is not a right one."""
+        with self._context, ir.Location.unknown():
+            copy = IRModule(ir.Module.create(), self._mod.params)
+            with ir.InsertionPoint(copy.module.body):
+                for op in self._mod.module.body.operations:
+                    op.operation.clone()
+        copy.verify()
+        return copy
 
     # ---- functions
 
@@ -181,31 +186,38 @@ class Program:
         return {ir.StringAttr(op.attributes["sym_name"]).value for op in self._mod.module.body.operations}
 
     def _define(self, body: Callable, name: str, private: bool, returns: Structure, arguments: Mapping[str, RelayType]) -> None:
-        declared = self._declared(name)
-        if declared is None and returns is not None:
+        if returns is not None and self._declared(name) is None:
             self.declare(name, arguments, returns, private)
-            declared = self._declared(name)
+        declared = self._declared(name)
         if declared is None and name in self._names():
             raise RelayError(f"function {name}: expected a name that is not taken")
         with self._context, ir.Location.name(name):
-            inputs = [t.to_mlir() for t in arguments.values()]
+            # Under another name until it is whole: calls in it are of what was declared.
             with ir.InsertionPoint(self._mod.module.body):
-                function = declared or func.FuncOp(name, (inputs, []), visibility="private" if private else None)
+                function = func.FuncOp(f"{name}.unfinished", ([t.to_mlir() for t in arguments.values()], []))
+            try:
+                self._fill(function, body, list(arguments))
+                if declared is not None and function.type != declared.type:
+                    raise RelayError(f"function {name}: expected {declared.type}, as declared, found {function.type}")
+            except BaseException:
+                function.operation.erase()
+                raise
             if declared is not None:
-                self._check_arguments(declared, inputs)
-                is_private = ir.StringAttr(declared.attributes["relay.declared"]).value == "private"
-                del declared.attributes["relay.declared"]
-                if not is_private:
-                    del declared.attributes["sym_visibility"]
-            block = function.add_entry_block()
-            function.attributes["arg_attrs"] = _named(list(arguments))
-            with ir.InsertionPoint(block):
-                results = [leaf.value for leaf in _leaves(self._structure(body(*(self._expr(a) for a in block.arguments))))]
-                func.ReturnOp(results)
-            signature = ir.FunctionType.get(inputs, [v.type for v in results])
-            if declared is not None and signature != function.type:
-                raise RelayError(f"function {name}: expected {function.type}, as declared, found {signature}")
-            function.attributes["function_type"] = ir.TypeAttr.get(signature)
+                private = ir.StringAttr(declared.attributes["relay.declared"]).value == "private"
+                declared.operation.erase()
+            if private:
+                function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            function.attributes["sym_name"] = ir.StringAttr.get(name)
+
+    def _fill(self, function: func.FuncOp, body: Callable, names: Sequence[str]) -> None:
+        """Builds the body of a function by running a Python function, and completes its type."""
+        block = function.add_entry_block()
+        function.attributes["arg_attrs"] = _named(names)
+        with ir.InsertionPoint(block):
+            results = [leaf.value for leaf in _leaves(self._structure(body(*(self._expr(a) for a in block.arguments))))]
+            func.ReturnOp(results)
+        signature = ir.FunctionType.get(list(function.type.inputs), [v.type for v in results])
+        function.attributes["function_type"] = ir.TypeAttr.get(signature)
 
     def _declared(self, name: str) -> func.FuncOp | None:
         for op in self._mod.module.body.operations:
@@ -213,16 +225,11 @@ class Program:
                 return op
         return None
 
-    @staticmethod
-    def _check_arguments(declared: func.FuncOp, inputs: list[ir.Type]) -> None:
-        if list(declared.type.inputs) != inputs:
-            found = ", ".join(map(str, inputs))
-            raise RelayError(f"function {declared.name.value}: expected the arguments {declared.type}, as declared, found ({found})")
-
     # ---- values
 
     def constant(self, value: Any, dtype: str | None = None) -> Expr:
         """A constant; Python's numbers are int32, float32 and bool unless `dtype` says otherwise."""
+        self._check_inside()
         array = np.asarray(value)
         if not isinstance(value, (np.ndarray, np.generic)):
             dtype = dtype or {"i": "int32", "f": "float32", "b": "bool"}.get(array.dtype.kind)
@@ -233,12 +240,28 @@ class Program:
 
         A number among the operands has the dtype of the first operand that is none.
         """
+        self._check_inside()
         dtype = next((v.type.dtype for v in operands if isinstance(v, Expr)), None)
-        values = [v.value if isinstance(v, Expr) else self._constant(v, dtype) for v in operands]
+        values = [self._own(v).value if isinstance(v, Expr) else self._constant(v, dtype) for v in operands]
         return self._wrap(build(relay_name, *values, **attributes))
 
     def _constant(self, value: Any, dtype: str | None) -> ir.Value:
         return self.constant(value, None if isinstance(value, (np.ndarray, np.generic)) else dtype).value
+
+    def _check_inside(self) -> None:
+        """Raises RelayError outside of the functions of this program, where nothing can be built."""
+        try:
+            here = ir.Context.current is self._context and ir.InsertionPoint.current is not None
+        except ValueError:
+            here = False
+        if not here:
+            raise RelayError("expected operators of a program inside a function of it, found them outside")
+
+    def _own(self, value: Expr) -> Expr:
+        """Raises RelayError for a value of another program."""
+        if value.program is not self:
+            raise RelayError(f"expected a value of this program, found {value!r} of another one")
+        return value
 
     def _wrap(self, found: calls.Results) -> Structure:
         return tuple(self._expr(v) for v in found) if isinstance(found, tuple) else self._expr(found)
@@ -254,7 +277,7 @@ class Program:
         """What a Python function gave, with numbers and arrays as constants."""
         if isinstance(found, (tuple, list)):
             return tuple(self._structure(part) for part in found)
-        return found if isinstance(found, Expr) else self.constant(found)
+        return self._own(found) if isinstance(found, Expr) else self.constant(found)
 
     def _value(self, structure: Structure) -> ir.Value:
         """One value of the IR for a structure: a tensor, or a tuple."""
@@ -267,7 +290,7 @@ class Program:
 
         Raises RelayError where the condition is no scalar bool, or the types differ.
         """
-        return self._expr(If.create(condition.value, *(lambda body=body: self._given(body()) for body in (then, otherwise))))
+        return self._expr(If.create(self._given(condition), *(lambda body=body: self._given(body()) for body in (then, otherwise))))
 
     def while_loop(self, condition: Callable[..., Expr], body: Callable[..., Structure], init: Structure) -> Structure:
         """A loop: while `condition(*carried)` holds, `body(*carried)` is carried on; gives what is carried last.
@@ -296,6 +319,7 @@ class Program:
 
     def call(self, function: str, *args: Structure) -> Structure:
         """Calls a function of the program, defined or declared. Raises RelayError where there is none, or for wrong arguments."""
+        self._check_inside()
         return self._wrap(calls.call(function, *(self._value(self._structure(a)) for a in args)))
 
     def call_packed(self, name: str, args: Sequence[Any], types: TensorType | Sequence[TensorType]) -> Structure:

@@ -12,6 +12,7 @@ from relayc.pipelines.graph.fold_scale_axis import fold_scale_axis
 from relayc.pipelines.graph.fuse_ops import fuse_ops
 from relayc.pipelines.graph.infer_type import infer_type
 from relayc.pipelines.graph.inline import inline
+from relayc.pipelines.graph.loop_invariant_code_motion import loop_invariant_code_motion
 from relayc.pipelines.graph.recognize_attention import recognize_attention
 from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.simplify_expr import simplify_expr
@@ -35,6 +36,7 @@ __all__ = [
     "graph_pipeline",
     "infer_type",
     "inline",
+    "loop_invariant_code_motion",
     "recognize_attention",
     "recognize_patterns",
     "simplify_expr",
@@ -70,6 +72,7 @@ def graph_pipeline() -> Sequential:
         canonicalize_ops,
         fold_constant,
         eliminate_common_subexpr,
+        loop_invariant_code_motion,
         dead_code_elimination,
         fuse_ops,
         to_mixed_precision,

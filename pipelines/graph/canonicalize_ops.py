@@ -1,13 +1,14 @@
 """CanonicalizeOps: says the same program with fewer kinds of operators, so that the passes after it have less to know.
 
 Everything that keeps the elements in order becomes `reshape` (which costs nothing at run time), splits become slices, and tuples that are
-made and taken apart in one place go.
+made and taken apart in one place go, as do branches on constants.
 """
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, build, make_tuple, normalize_axis, tuple_fields
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import If
 from relayc.dialects.relay.transform import pad_pairs, split_bounds
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
@@ -25,6 +26,18 @@ def tuple_get_item(op: Op, rw: Rewriter) -> Found:
     """A field of a tuple made here -> the value it was made of."""
     fields = tuple_fields(op.data)
     return fields[op.index] if fields is not None else None
+
+
+@RULES.on("if")
+def constant_condition(op: If, rw: Rewriter) -> Found:
+    """A branch on a constant -> what is taken."""
+    condition = rw.scalar(op.cond)
+    if condition is None:
+        return None
+    taken = 0 if condition else 1
+    for inner in list(op.body(taken).operations)[:-1]:
+        inner.operation.move_before(op.operation)
+    return op.yielded(taken)
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 Nothing is copied that a view of a parameter can say, and constants do not grow without need: an operation stays where its result would take
 much more memory than its operands, and so does one that only repeats elements (broadcast_to, full), as what uses it can repeat them.
+(Upstream folds by interfaces of C++, and knows no parameter table.)
 """
 
 import numpy as np

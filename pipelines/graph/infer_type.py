@@ -1,6 +1,7 @@
 """InferType: runs the type relations through the program, so that shapes known at its inputs reach its outputs.
 
 Types reach across calls too: results of a call are those of its callee, and arguments of a private function what all its calls agree on.
+(Upstream has no pass that refines types: an operation infers them when it is built.)
 """
 
 from relayc.dialects.mlir import func, ir

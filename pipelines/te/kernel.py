@@ -61,18 +61,6 @@ class Kernels:
             self._by_contents[contents] = self._build(group, captured, operands, params)
         return self._by_contents[contents], operands
 
-    def copy(self, type_: TensorType, is_param: bool) -> str:
-        """The kernel that copies a tensor, by name."""
-        key = ("copy", type_, is_param)
-        if key not in self._by_contents:
-            function = self._function("fused_copy", [type_], [type_])
-            function.attributes["relay.ops"], function.attributes["relay.sources"] = strings(["copy"]), strings(["result"])
-            function.arg_attrs = [ir.DictAttr.get({"relay.param": ir.UnitAttr.get()} if is_param else {})]
-            with ir.InsertionPoint(function.add_entry_block()):
-                func.ReturnOp([core.parallel(type_, [function.arguments[0]], lambda x: x)])
-            self._by_contents[key] = ir.StringAttr(function.attributes["sym_name"]).value
-        return self._by_contents[key]
-
     def _function(self, name: str, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> func.FuncOp:
         with ir.InsertionPoint.at_block_begin(self.module.body):
             function = func.FuncOp(

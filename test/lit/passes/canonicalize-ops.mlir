@@ -154,3 +154,21 @@ func.func @tuples(%x: tensor<4xf32>, %y: tensor<1xf32>) -> tensor<4xf32> {
   %4 = "relay.add"(%2, %3) : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
   return %4 : tensor<4xf32>
 }
+
+// -----
+
+// A branch on a constant is what is taken.
+// CHECK-LABEL: func.func @taken
+// CHECK-NOT: "relay.if"
+// CHECK: %[[E:.*]] = "relay.exp"(%arg0)
+// CHECK-NEXT: return %[[E]]
+func.func @taken(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c = "relay.constant"() {value = dense<false> : tensor<i1>} : () -> tensor<i1>
+  %0 = "relay.if"(%c) ({
+    "relay.yield"(%x) : (tensor<4xf32>) -> ()
+  }, {
+    %1 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    "relay.yield"(%1) : (tensor<4xf32>) -> ()
+  }) : (tensor<i1>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -6,8 +6,6 @@ from relayc.pipelines.program import MAX_RECURSION_DEPTH
 from relayc.pipelines.target import Target
 
 config_option("target", Target, None, "the Target that te-to-tir and tir-to-llvm lower for; None is this machine's CPU")
-
-
 config_option(
     "relay.max_recursion_depth",
     int,

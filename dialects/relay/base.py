@@ -70,7 +70,7 @@ class Operand:
 
 
 class Variadic:
-    """Annotation of the last operand field when it takes any number of operands (Relay passes a tuple there)."""
+    """Annotation of the last operand field when it takes any number of operands (Relay passes a tuple there), all of one type."""
 
 
 class View(pytypes.SimpleNamespace):

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.codegen.cpu import jit
 from relayc.pipelines.codegen.engine import Engine
@@ -77,6 +78,9 @@ def build(
             if stage == "tir":
                 assert isinstance(mod, TirModule)
                 program = mod
+                if not any(p.public for p in program.programs):
+                    names = ", ".join(p.name for p in program.programs) or "none at all"
+                    raise RelayError(f"expected a module with a public function, found private ones only: {names}")
                 # Parameters are packed while LLVM works.
                 blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
         assert program is not None

@@ -153,12 +153,25 @@ def _listed(types: Sequence[ir.Type]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
+def _check_stage(function: ir.OpView, stage: str) -> None:
+    """Raises RelayError for an operation of the relay stage in a function of a later one."""
+    found: list[str] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name.startswith("relay."):
+            found.append(f"{op.name} at {op.location}")
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit)
+    check(not found, f"function of the {stage} stage", f"operations of that stage in @{function.name.value}", ", ".join(found))
+
+
 def add_function(module: ir.Module, text: str, stage: str) -> list[str]:
     """Adds functions of a later stage, written as MLIR text, to a relay module as private ones; gives their names.
 
     Raises:
       MLIRError: the text does not parse.
-      RelayError: an operation is no function with a body, its name is taken, or there is no such stage.
+      RelayError: an operation is no function with a body or is one of the relay stage, a name is taken, or there is no such stage.
     """
     check(stage in STAGES, "stage", f"one of {', '.join(STAGES)}", stage)
     with module.context, ir.Location.unknown():
@@ -169,6 +182,7 @@ def add_function(module: ir.Module, text: str, stage: str) -> list[str]:
             is_function = isinstance(op, func.FuncOp) and len(op.regions[0].blocks) > 0
             check(is_function, f"function of the {stage} stage", "a func.func with a body", op.operation.name)
             name = op.name.value
+            _check_stage(op, stage)
             check(name not in taken, f"function of the {stage} stage", "a name that is not taken", f"@{name}")
             op.attributes["relay.stage"] = ir.StringAttr.get(stage)
             op.attributes["sym_visibility"] = ir.StringAttr.get("private")

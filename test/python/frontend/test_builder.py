@@ -391,6 +391,20 @@ def test_names_and_declarations_are_checked():
             return other.call_te("double", [x], TensorType((5,), "float32"))
 
 
+@pytest.mark.parametrize("stage", ["te", "tir"])
+def test_code_of_a_stage_is_of_that_stage(stage):
+    body = '%0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32> return %0 : tensor<4xf32>'
+    text = f"func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} }}"
+    with pytest.raises(RelayError, match=f"function of the {stage} stage: expected operations of that stage in @f, found relay.exp at"):
+        getattr(Program(), stage)(text)
+
+
+@pytest.mark.parametrize("text", ["", "func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"])
+def test_a_module_without_a_public_function_is_an_error(text):
+    with pytest.raises(RelayError, match="expected a module with a public function, found"):
+        relayc.compile(relayc.IRModule.parse(text))
+
+
 def test_a_function_that_was_declared_and_never_defined_is_an_error():
     program = Program()
     program.declare("late", {"x": VECTOR}, VECTOR)

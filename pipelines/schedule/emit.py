@@ -104,6 +104,31 @@ def prefetch(buffer: Value, index: Index) -> None:
     create("memref.prefetch", [], [buffer, materialize(at_most(index, buffer.type.shape[0] - 1))], attributes)
 
 
+def multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
+    """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
+    type_ = accumulator.type
+    element = type_.element_type if is_vector(accumulator) else type_
+    if not isinstance(element, ir.FloatType):
+        return create("arith.addi", [type_], [create("arith.muli", [type_], [a, b]), accumulator])
+    return create("vector.fma" if is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
+
+
+def below(index: Index, limit: int) -> Value:
+    """Whether 0 <= index < limit."""
+    predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 6)}  # ult
+    return create("arith.cmpi", [ir.IntegerType.get_signless(1)], [materialize(index), index_constant(limit)], predicate)
+
+
+def when(condition: Value, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+    """Emits a branch."""
+    branch = scf.IfOp(condition, has_else=otherwise is not None)
+    for region, code in ((branch.then_block, then), (branch.else_block if otherwise is not None else None, otherwise)):
+        if region is not None and code is not None:
+            with ir.InsertionPoint(region):
+                code()
+                scf.YieldOp([])
+
+
 @contextmanager
 def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Sequence[Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.

@@ -77,6 +77,17 @@ class Index:
             low, high = low + min(ends), high + max(ends)
         return low, high
 
+    def at(self, point: "Mapping[Var, Index]") -> "Index":
+        """Its value where its variables are what `point` says; those without an index there are 0."""
+        const, terms = self.const, {}
+        for v, c in self.terms.items():
+            if v in point:
+                found = point[v]
+                const += found.const * c
+                for w, k in found.terms.items():
+                    terms[w] = terms.get(w, 0) + k * c
+        return Index(const, terms)
+
     def split(self, divisor: int) -> "tuple[Index, Index] | None":
         """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
         quotient, rest = Index(), Index(self.const)
@@ -97,6 +108,13 @@ class Index:
 
     def __repr__(self) -> str:
         return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
+
+
+def even_parts(extent: int, most: int) -> list[int]:
+    """`extent` as the fewest parts of at most `most`, of sizes that differ by one at most, the larger ones first."""
+    count = -(-extent // most)
+    base, larger = divmod(extent, count)
+    return [base + 1] * larger + [base] * (count - larger)
 
 
 def linearize(indices: Iterable[Index], shape: Iterable[int]) -> Index:

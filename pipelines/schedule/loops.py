@@ -413,7 +413,7 @@ class _Nest:
         result = []
         for read, template in self.accesses.reductions:
             if read.structured is node.structured:
-                at = [sum((values[v] * c for v, c in index.terms.items()), Index(index.const)) for index in template]
+                at = [index.at(values) for index in template]
                 result.append(at)
         return result
 

@@ -1,8 +1,11 @@
 """Copies of parameters into the layouts that schedules want, at the speed of memory."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+
+from relayc.pipelines.schedule.index import Index, Var
 
 SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
@@ -13,6 +16,13 @@ LINE = 64
 def as_bits(array: np.ndarray) -> np.ndarray:
     """The same memory as unsigned integers: numpy copies those without the interpreter lock, whatever the dtype stands for."""
     return array.view(f"u{array.dtype.itemsize}")
+
+
+def along_loops(array: np.ndarray, indices: Sequence[Index], loops: Sequence[Var], extents: Sequence[int]) -> np.ndarray:
+    """A view of an array that is read at `indices`, functions of the loops, with a dimension of the extent given for each loop."""
+    strides = [sum(i.coefficient(v) * stride for i, stride in zip(indices, array.strides, strict=True)) for v in loops]
+    first = array[tuple(slice(i.const, None) for i in indices)]
+    return np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
 
 
 def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:

@@ -250,8 +250,7 @@ class _Emission:
         position = point[tile] * size + row
         if position.bounds()[1] < extent:
             return None
-        below = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 6)}  # ult
-        return emit.create("arith.cmpi", [ir.IntegerType.get_signless(1)], [emit.materialize(position), emit.index_constant(extent)], below)
+        return emit.below(position, extent)
 
     def _root_point(self, indices: list[Index]) -> list[Index]:
         return reshape(indices, self.t.node.shape, self.whole or self.t.root.shape, split_exactly)

@@ -88,4 +88,4 @@ def _block(turned: Turned, evaluator: Evaluator, across: Index, along: Index, as
 
 
 def _at(offset: Index, indices: dict[Var, Index]) -> Index:
-    return sum((indices.get(v, Index()) * c for v, c in offset.terms.items()), Index(offset.const))
+    return offset.at(indices)

@@ -20,15 +20,13 @@ from relayc.pipelines.schedule.attention.kernel import (
     Attention,
     Emission,
     arith,
-    at_most,
     compare,
     has_few_rows,
     larger,
     match,
-    split,
 )
 from relayc.pipelines.schedule.graph import Kernel, Node
-from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.schedule.index import Index, Var, even_parts
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.target import Target
 
@@ -125,7 +123,7 @@ class _Columns(Emission):
         self.p = parameters
         self.tiles = -(-attention.rows // parameters.width)
         # Groups of two sizes that differ by one: none has so few keys that their sums wait for each other.
-        sizes = split(self.keys, parameters.height)
+        sizes = even_parts(self.keys, parameters.height)
         self.size = sizes[0]
         self.larger, self.smaller = sizes.count(self.size), len(sizes) - sizes.count(self.size)
         self.key_blocks = -(-len(sizes) // parameters.groups)
@@ -197,7 +195,7 @@ class _Columns(Emission):
         number = Var(0, self.block_tiles - 1, name="tile")
         with emit.for_loop(0, count, 1, number), self.evaluator.scope():
             p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
-            starts = [at_most((first + place) * p.width + j * p.lanes, self.a.rows - p.lanes) for j in range(p.vectors)]
+            starts = [emit.at_most((first + place) * p.width + j * p.lanes, self.a.rows - p.lanes) for j in range(p.vectors)]
             body(_Tile(place, row, starts))
 
     def _block(self, number: Index) -> _Block:
@@ -325,7 +323,7 @@ class _Columns(Emission):
         growth = [self._weight(b, m) for b, m in zip(before, largest, strict=True)]
         self._weights(tile, count, largest, growth)
         start = 0
-        sizes = split(self.width, p.height)
+        sizes = even_parts(self.width, p.height)
         for size in dict.fromkeys(sizes):
             number = sizes.count(size)
             element = Var(start, start + (number - 1) * size, step=size if start % size == 0 else 1, name="e")
@@ -351,7 +349,7 @@ class _Columns(Emission):
     def _at(self, offset: Index, point: Sequence[Index]) -> Index:
         """An offset, a function of the loops BATCH to KEY, at a point."""
         place = dict(zip(self.variables, point, strict=True))
-        return sum((place[v] * c for v, c in offset.terms.items()), Index(offset.const))
+        return offset.at(place)
 
     def _all_scores(
         self,
@@ -469,4 +467,4 @@ def _clamped(index: Index, most: int) -> Value:
 def _multiply_add(factors: Sequence[Value], vectors: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
     """Adds the products of every factor with every vector to the sums, which are in that order."""
     pairs = [(f, v) for f in factors for v in vectors]
-    return [emit.create("vector.fma", [s.type], [f, v, s]) for (f, v), s in zip(pairs, sums, strict=True)]
+    return [emit.multiply_add(f, v, s) for (f, v), s in zip(pairs, sums, strict=True)]

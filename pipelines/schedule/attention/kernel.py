@@ -280,25 +280,11 @@ class Emission(ABC):
         lanes = lanes if extent >= lanes else 1
         step = Var(0, (extent - 1) // lanes * lanes, step=lanes, name="v")
         with emit.for_loop(0, extent, lanes, step), self.evaluator.scope():
-            body(at_most(Index.of(step), extent - lanes), lanes)
+            body(emit.at_most(Index.of(step), extent - lanes), lanes)
 
 
 def arith(name: str, a: Value, b: Value) -> Value:
     return emit.create(f"arith.{name}", [a.type], [a, b])
-
-
-def at_most(start: Index, last: int) -> Index:
-    """An index, or `last` where it is beyond."""
-    if start.bounds()[1] <= last:
-        return start
-    return Index.of(Var(0, last, arith("minsi", emit.materialize(start), emit.index_constant(last)), name="start"))
-
-
-def split(extent: int, size: int) -> list[int]:
-    """`extent` as the fewest parts of at most `size`, of sizes that differ by one at most, the larger ones first."""
-    count = -(-extent // size)
-    base, extra = divmod(extent, count)
-    return [base + 1] * extra + [base] * (count - extra)
 
 
 _PREDICATES = {"ogt": ("arith.cmpf", 2), "sgt": ("arith.cmpi", 4)}

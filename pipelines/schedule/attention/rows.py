@@ -159,7 +159,7 @@ class _Rows(Emission):
                 along = Index.of(step) + (Index.of(lane) if lanes > 1 else Index())
                 query = self._load("query", number * self.depth + along)
                 found = [self._operand(self.a.product, 1, [*row, base + start + i, along]) for i in range(keys)]
-                emit.yield_values([_multiply_add(k, query, s) for k, s in zip(found, loop.inner_iter_args, strict=True)])
+                emit.yield_values([emit.multiply_add(k, query, s) for k, s in zip(found, loop.inner_iter_args, strict=True)])
             sums = list(loop.results)
             product = _sum_of(emit.transpose(sums)) if keys > 1 else _sum_across(sums[0])
         with self.evaluator.lanes(keys) as lane:
@@ -209,7 +209,7 @@ class _Rows(Emission):
                 values = [self._operand(self.a.context, 1, [*row, base + key, s]) for s in starts]
                 weights = [emit.broadcast(self._load("scores", Index(r * self.block_keys) + key), lanes) for r in range(rows)]
                 pairs = [(w, v) for w in weights for v in values]
-                emit.yield_values([_multiply_add(w, v, s) for (w, v), s in zip(pairs, loop.inner_iter_args, strict=True)])
+                emit.yield_values([emit.multiply_add(w, v, s) for (w, v), s in zip(pairs, loop.inner_iter_args, strict=True)])
             for (r, s), value in zip(places, loop.results, strict=True):
                 self._store("context", r * self.width + s, value)
 
@@ -224,10 +224,6 @@ class _Rows(Emission):
                 self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
 
         self._along(self.width, self.p.width_lanes, store)
-
-
-def _multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
-    return emit.create("vector.fma" if emit.is_vector(accumulator) else "math.fma", [accumulator.type], [a, b, accumulator])
 
 
 def _sum_of(values: Sequence[Value]) -> Value:

@@ -14,7 +14,7 @@ from relayc.pipelines.schedule.attention.kernel import QUERY, Attention, Emissio
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.pairs.amx import MAX_ROWS, MAX_STEP, Tiles
-from relayc.pipelines.schedule.pairs.copies import clamped, interleave
+from relayc.pipelines.schedule.pairs.copies import interleave
 from relayc.pipelines.schedule.pairs.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.schedule.products.microkernel import column_vectors
 from relayc.pipelines.schedule.strategy import Scheduled
@@ -111,7 +111,7 @@ class _Tiles(Emission):
         def each_row(body: Callable[[list[Index], Index], None]) -> None:
             with emit.for_loop(0, self.row_tiles, 1, tile), self.evaluator.scope():
                 wanted = (number * self.row_tiles + tile) * self.height
-                start = clamped(wanted, self.a.rows - self.height)
+                start = emit.at_most(wanted, self.a.rows - self.height)
                 first = emit.materialize(wanted - start) if start is not wanted else 0
                 place = Var(0, self.height - 1, name="row")
                 with emit.for_loop(first, self.height, 1, place), self.evaluator.scope():

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from math import prod
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
@@ -55,22 +55,6 @@ def leading(extents: Sequence[int], tasks: int) -> int:
     while count < len(extents) and prod(extents[:count]) < tasks:
         count += 1
     return count
-
-
-def when(condition: Value, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-    """Emits a branch."""
-    branch = scf.IfOp(condition, has_else=otherwise is not None)
-    for region, code in ((branch.then_block, then), (branch.else_block if otherwise is not None else None, otherwise)):
-        if region is not None and code is not None:
-            with ir.InsertionPoint(region):
-                code()
-                scf.YieldOp([])
-
-
-def below(index: Index, limit: int) -> Value:
-    """Whether 0 <= index < limit."""
-    predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 6)}  # ult
-    return emit.create("arith.cmpi", [ir.IntegerType.get_signless(1)], [emit.materialize(index), emit.index_constant(limit)], predicate)
 
 
 def interleave(a: Value, b: Value) -> Value:
@@ -149,8 +133,8 @@ class RowsCopy:
         if level < len(point):
             axis = self.axes[level]
             with self.evaluator.scope():
-                when(
-                    below(point[level] * axis.stride + axis.low, axis.size),
+                emit.when(
+                    emit.below(point[level] * axis.stride + axis.low, axis.size),
                     lambda: self._at(point, level + 1),
                     lambda: zeros(self.buffer, self._target(point), prod(a.pitch for a in self.axes[len(point) :]), self.evaluator),
                 )
@@ -260,19 +244,10 @@ class block_loop:
     def __enter__(self) -> Index:
         self.loop.__enter__()
         start, last = Index.of(self.var) * self.size, self.extent - self.size
-        return clamped(start, last)
+        return emit.at_most(start, last)
 
     def __exit__(self, *error: object) -> None:
         self.loop.__exit__(*error)  # type: ignore[arg-type]
-
-
-def clamped(index: Index, most: int) -> Index:
-    """min(index, most)."""
-    if index.bounds()[1] <= most:
-        return index
-    value = emit.materialize(index)
-    smaller = emit.create("arith.minsi", [value.type], [value, emit.index_constant(most)])
-    return Index.of(Var(index.bounds()[0], most, smaller, name="start"))
 
 
 class ColumnsCopy:
@@ -311,7 +286,7 @@ class ColumnsCopy:
             elif not full:
                 partly()
             else:
-                when(below(block, full), whole, partly)
+                emit.when(emit.below(block, full), whole, partly)
 
         nested(self.evaluator, extents, body, len(c.batch) + 1 if parallel else 0)
 

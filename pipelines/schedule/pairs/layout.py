@@ -16,6 +16,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.access import Accesses, collapse
 from relayc.pipelines.schedule.graph import Node
 from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
+from relayc.pipelines.schedule.packing import along_loops
 from relayc.pipelines.schedule.products.contraction import Contraction, Operand
 
 COLUMNS = 16
@@ -248,14 +249,11 @@ def packing_name(contraction: Contraction, layout: Layout, blocks: int) -> str:
 
 def pack_pairs(contraction: Contraction, layout: Layout, array: np.ndarray, out: np.ndarray) -> None:
     """Writes a parameter to `out` (see `packed_shape`), zeros after the last column and after each round of the inner loops."""
-    indices = contraction.b.indices
     loops = [*contraction.batch, contraction.column, *layout.outer, *layout.merged, *layout.inner]
     extents = [v.high + 1 for v in loops]
     batches, outer = len(contraction.batch), len(layout.outer)
     extents[batches] = contraction.column_extent
-    strides = [sum(i.coefficient(v) * s for i, s in zip(indices, array.strides, strict=True)) for v in loops]
-    first = array[tuple(slice(i.const, None) for i in indices)]
-    view = np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
+    view = along_loops(array, contraction.b.indices, loops, extents)
     rounds = layout.run // layout.pitch
     steps = tuple(extents[batches + 1 : batches + 1 + outer])
     staged = np.zeros((COLUMNS, *steps, rounds, layout.pitch), array.dtype)

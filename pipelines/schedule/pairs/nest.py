@@ -14,7 +14,7 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.pairs.copies import TASKS, ColumnsCopy, RowsCopy, below, clamped, leading, packed_offset, when
+from relayc.pipelines.schedule.pairs.copies import TASKS, ColumnsCopy, RowsCopy, leading, packed_offset
 from relayc.pipelines.schedule.pairs.layout import COLUMNS, pack_pairs, packed_shape, packing_name
 from relayc.pipelines.schedule.pairs.plan import Plan
 from relayc.pipelines.schedule.products.microkernel import column_vectors, store_across
@@ -123,7 +123,7 @@ class PairsNest:
         serial = [(v, e) for v, e in loops[count:] if e > 1]
 
         def inside(point: Point) -> None:
-            self.scratch = self._scratch()
+            self.scratch = emit.local_buffer(self.block.size, ir.F32Type.get())
             self._serial(serial, point, self._block)
 
         if not parallel:
@@ -146,11 +146,6 @@ class PairsNest:
         with emit.for_loop(0, extent, 1, var), self.evaluator.scope():
             self._serial(rest, {**point, key: Index.of(var)}, body)
 
-    def _scratch(self) -> Value:
-        alignment = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE)}
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-        return emit.create("memref.alloca", [ir.MemRefType.get([self.block.size], ir.F32Type.get())], [], alignment | segments)
-
     # ---- a block of sums
 
     def _tile_point(self, point: Point, number: Index) -> tuple[Point, Index]:
@@ -160,13 +155,13 @@ class PairsNest:
             return point, Index()
         if self.along_rows:
             wanted = (point[self.tile] * self.block.row_tiles + number) * size
-            start = clamped(wanted, self.row_extent - size)
+            start = emit.at_most(wanted, self.row_extent - size)
             return {**point, self.row: start}, wanted - start if start is not wanted else Index()
         members, extent = self.rows[-2]
         wanted = point[members[-1]] * self.block.row_tiles + number
-        outer = clamped(wanted, extent - 1)
+        outer = emit.at_most(wanted, extent - 1)
         first = point[self.tile] * size
-        start = clamped(first, self.row_extent - size)
+        start = emit.at_most(first, self.row_extent - size)
         old = first - start if start is not first else Index()
         if outer is not wanted:
             old += (wanted - outer) * size
@@ -201,7 +196,7 @@ class PairsNest:
 
     def _step(self, points: Sequence[Point], at: Index, sums: Values) -> Values:
         c, layout = self.c, self.layout
-        rows = [_substitute(layout.offset, p) + at for p in points]
+        rows = [layout.offset.at(p) + at for p in points]
         first = points[0][self.column_block] * self.block.column_tiles
         columns = [packed_offset(c, layout, self.blocks, points[0], first + j) + at * COLUMNS for j in range(self.block.column_tiles)]
         stride = layout.offset.coefficient(self.row) if self.row is not None else layout.step
@@ -223,7 +218,7 @@ class PairsNest:
             code(at, left or width)
         else:
             whole = Index.of(Var(0, full - 1, emit.materialize(at), name="columns"))
-            when(below(at, full), lambda: code(whole, width), lambda: code(Index(full), left))
+            emit.when(emit.below(at, full), lambda: code(whole, width), lambda: code(Index(full), left))
 
     def _vectors(self, count: int) -> list[tuple[int, int]]:
         """(start, lanes) of vectors that cover `count` columns, none of which spans two blocks of the result."""
@@ -264,7 +259,7 @@ class PairsNest:
         elif old.is_constant:
             by_column()
         else:
-            when(below(old, 1), lambda: self._scoped(by_column), lambda: self._scoped(by_row))
+            emit.when(emit.below(old, 1), lambda: self._scoped(by_column), lambda: self._scoped(by_row))
 
     def _scoped(self, code: Callable[[], None]) -> None:
         with self.evaluator.scope():
@@ -291,11 +286,6 @@ class PairsNest:
         first = self.evaluator.at(init, indices if init.shape else [])
         first = emit.broadcast(first, self.evaluator.width)
         return emit.create("arith.addf", [value.type], [value, first])
-
-
-def _substitute(offset: Index, point: Point) -> Index:
-    """An index over the contraction's variables at a point; variables without an index there are 0."""
-    return sum((point.get(v, Index()) * c for v, c in offset.terms.items()), Index(offset.const))
 
 
 def _view(workspace: Value, start: int, size: int) -> Value:

@@ -14,6 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.schedule.packing import along_loops
 from relayc.pipelines.schedule.products.contraction import Contraction
 from relayc.pipelines.schedule.products.microkernel import (
     TILE,
@@ -88,9 +89,7 @@ class BlockedNest(Nest):
         steps = ",".join(f"{c.a.offset.coefficient(v)}*{e}" for v, e in zip(variables, extents, strict=True))
 
         def pack(array: np.ndarray, out: np.ndarray) -> None:
-            strides = [sum(i.coefficient(v) * stride for i, stride in zip(indices, array.strides, strict=True)) for v in variables]
-            first = array[tuple(slice(i.const, None) for i in indices)]
-            source = np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
+            source = along_loops(array, indices, variables, extents)
             for at in np.ndindex(*extents[:batch]):
                 lines = source[at].reshape(extents[batch], -1)
                 tiles = out[at].reshape(count, -1, rows)
@@ -128,10 +127,10 @@ class BlockedNest(Nest):
         """Scratch memory of a thread: a chunk of a panel where B is packed here, and the sums of a task."""
         c = self.c
         if not self.packs_param and not self.reads_in_place:
-            self.panel_scratch = self.scratch(self.blocks.panels * self.chunk_size, c.b.node.element)
+            self.panel_scratch = emit.local_buffer(self.blocks.panels * self.chunk_size, c.b.node.element)
         if self.chunks > 1:
             self.sums_pitch = self.blocks.panels * self.tile.width
-            self.sums = self.scratch(self.blocks.tiles * self.tile.rows * self.sums_pitch, c.node.element)
+            self.sums = emit.local_buffer(self.blocks.tiles * self.tile.rows * self.sums_pitch, c.node.element)
 
     def group_panels(self, group: Index, code: Callable[[Index], None]) -> None:
         """A loop over the panels of a group."""
@@ -343,7 +342,7 @@ class BlockedNest(Nest):
         whole = (last.high + 1) // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
 
         def read(point: Point, at: Index) -> Value:
-            return self.evaluator.at(c.a.node, self.micro.substitute(c.a.indices, {**point, last: at}))
+            return self.micro.element(c.a, {**point, last: at})
 
         def steps(inner: list[Point]) -> None:
             if whole:

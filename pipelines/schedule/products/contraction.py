@@ -18,7 +18,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.access import Accesses, Analysis, collapse
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured, sources
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.schedule.packing import fill_blocks
+from relayc.pipelines.schedule.packing import along_loops, fill_blocks
 
 
 @dataclass
@@ -339,10 +339,6 @@ def _is_one_axis(columns: list[tuple[list[Var], int]], offset: Index) -> bool:
 
 def pack(contraction: Contraction, array: np.ndarray, out: np.ndarray) -> None:
     """B of a parameter in blocks of columns: writes [batch..., block, reduction..., width] to `out`, zeros after the last column."""
-    indices = contraction.b.indices
     variables = [*contraction.batch, contraction.column, *contraction.reduction]
     extents = [*(v.high + 1 for v in contraction.batch), contraction.column_extent, *(v.high + 1 for v in contraction.reduction)]
-    strides = [sum(i.coefficient(v) * stride for i, stride in zip(indices, array.strides, strict=True)) for v in variables]
-    first = array[tuple(slice(i.const, None) for i in indices)]
-    view = np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
-    fill_blocks(view, len(contraction.batch), out)
+    fill_blocks(along_loops(array, contraction.b.indices, variables, extents), len(contraction.batch), out)

@@ -14,7 +14,7 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import NotStructured
 from relayc.pipelines.schedule.index import Index, Var, linearize
-from relayc.pipelines.schedule.products.contraction import Contraction
+from relayc.pipelines.schedule.products.contraction import Contraction, Operand
 from relayc.pipelines.schedule.products.tile import Tile
 
 Value = ir.Value
@@ -91,8 +91,7 @@ class Microkernel:
 
     def is_inside(self, index: Index, extent: int, point: Point, edge: Var | None) -> bool:
         """Whether a checked index stays within its dimension at this row, for every step of the loop it depends on."""
-        known = self.substitute([index], point, keep_unknown=True)[0]
-        low, high = known.bounds()
+        low, high = index.at({**{v: Index.of(v) for v in index.terms}, **point}).bounds()
         return (low >= 0 and high < extent) or any(self.row_variable(v) for v in index.terms)
 
     def row_variable(self, var: Var) -> bool:
@@ -102,7 +101,7 @@ class Microkernel:
     def bounds(self, index: Index, extent: int, var: Var, point: Point) -> tuple[Value, Value]:
         """First and one-past-last step of `var` for which 0 <= index < extent."""
         c = index.coefficient(var)
-        rest = self.substitute([index - Index(0, {var: c})], point)[0]
+        rest = (index - Index(0, {var: c})).at(point)
         type_ = ir.IndexType.get()
 
         def steps(limit: Index) -> Value:  # ceil(limit / |c|)
@@ -120,7 +119,7 @@ class Microkernel:
             inside = []
             for i, p in enumerate(points):
                 at = {**p, var: Index(position)}
-                values = [(self.substitute([index], at)[0], extent) for index, extent in checks]
+                values = [(index.at(at), extent) for index, extent in checks]
                 if any(not v.is_constant for v, _ in values):
                     raise NotStructured("a padding that depends on two row loops")
                 if all(0 <= v.const < extent for v, extent in values):
@@ -144,14 +143,14 @@ class Microkernel:
                 scalar = self.cast(self.load_a(points, i), c.a.casts)
                 for j, (_, lanes) in enumerate(columns):
                     factor = emit.broadcast(scalar, lanes) if lanes > 1 else scalar
-                    result[i, j] = _multiply_add(factor, vectors[j], accumulators[i, j])
+                    result[i, j] = emit.multiply_add(factor, vectors[j], accumulators[i, j])
         return result
 
     def load_a(self, points: Sequence[Point], row: int) -> Value:
         """The element of A for a row of a tile, which takes its rows as `points` say."""
         c = self.c
         if self.packed_rows is None:
-            return self.evaluator.at(c.a.node, self.substitute(c.a.indices, points[row]))
+            return self.element(c.a, points[row])
         offset = tile_offset(c, self.tile, points[0]) + c.step(points[0]) * self.tile.rows + row
         return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)
 
@@ -162,7 +161,7 @@ class Microkernel:
             along = Index.of(lane) if lanes > 1 else Index()
             if self.panel is None:
                 at = {**point, **c.column_point(point[COLUMN] + start + along)}
-                value = self.evaluator.at(c.b.node, self.substitute(c.b.indices, at))
+                value = self.element(c.b, at)
             else:
                 buffer, first = self.panel
                 value = self.evaluator.load_from(buffer, c.b.node.element, first + c.step(point) * self.tile.width + start + along)
@@ -201,15 +200,9 @@ class Microkernel:
         dims = c.structured.output_dims(c.node.position)
         return [Index() if d is None else at.get(c.variables[d], Index()) for d in dims]
 
-    def substitute(self, indices: Sequence[Index], point: Point, keep_unknown: bool = False) -> list[Index]:
-        """Index expressions over the contraction's variables at a point; variables without an index there are 0 (or stay)."""
-        result = []
-        for index in indices:
-            total = Index(index.const)
-            for v, c in index.terms.items():
-                total += (point[v] if v in point else Index.of(v) if keep_unknown else Index()) * c
-            result.append(total)
-        return result
+    def element(self, operand: Operand, point: Point) -> Value:
+        """The element(s) of an operand, where it lies, at a point; loops without an index there are at 0."""
+        return self.evaluator.at(operand.node, [index.at(point) for index in operand.indices])
 
 
 def column_vectors(count: int, lanes: int) -> Columns:
@@ -235,14 +228,6 @@ def tile_offset(contraction: Contraction, tile: Tile, point: Point) -> Index:
         offset = offset * (v.high + 1) + point.get(v, Index())
     count = -(-contraction.rows[-1][1] // tile.rows)
     return (offset * count + point[TILE]) * (tile.rows * contraction.depth)
-
-
-def _multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
-    type_ = accumulator.type
-    element = type_.element_type if emit.is_vector(accumulator) else type_
-    if not isinstance(element, ir.FloatType):
-        return emit.create("arith.addi", [type_], [emit.create("arith.muli", [type_], [a, b]), accumulator])
-    return emit.create("vector.fma" if emit.is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
 
 
 def store_across(rows: Sequence[Value], buffer: Value, base: Index, stride: int, lanes: int) -> None:

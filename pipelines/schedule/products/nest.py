@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from math import prod
 
-from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.mlir import func, ir
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
@@ -20,7 +20,7 @@ Value = ir.Value
 Loops = Sequence[tuple[list[Var], int]]  # groups (members, extent); the last member stands for the group
 
 CACHE_LINE = 64
-"""Bytes of a cache line, and of the widest vector: the alignment of scratch memory."""
+"""Bytes of a cache line."""
 
 
 def takes_packed(kernel: Kernel, contraction: Contraction) -> bool:
@@ -87,12 +87,6 @@ class Nest:
             offset = offset * (v.high + 1) + point.get(v, Index())
         return (offset * self.panels + panel) * self.panel_size
 
-    def scratch(self, count: int, element: ir.Type) -> Value:
-        """Memory on the stack of the thread."""
-        alignment = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), CACHE_LINE)}
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-        return emit.create("memref.alloca", [ir.MemRefType.get([count], element)], [], alignment | segments)
-
     def tasks(self, loops: Loops, body: Callable[[Point], None], begin: Callable[[], None] = lambda: None) -> None:
         """Independent iterations, in one parallel loop where the work is worth it; `begin` is emitted first in each thread's code."""
         live = [(members, extent) for members, extent in loops if extent > 1]
@@ -126,21 +120,17 @@ class Nest:
         full, left = divmod(self.c.column_extent, width)
 
         def emit_for(at: Index, columns: int) -> None:
-            code(at, column_vectors(columns, lanes), {**point, COLUMN: at * width})
+            with self.evaluator.scope():
+                code(at, column_vectors(columns, lanes), {**point, COLUMN: at * width})
 
         if not left:
             emit_for(panel, width)
         elif not full:
             emit_for(Index(), left)
         else:
-            predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 6)}  # ult
-            operands = [emit.materialize(panel), emit.index_constant(full)]
-            branch = scf.IfOp(emit.create("arith.cmpi", [ir.IntegerType.get_signless(1)], operands, predicate), has_else=True)
-            whole = Index.of(Var(0, full - 1, operands[0]))
-            for region, at, columns in ((branch.then_block, whole, width), (branch.else_block, Index(full), left)):
-                with ir.InsertionPoint(region), self.evaluator.scope():
-                    emit_for(at, columns)
-                    scf.YieldOp([])
+            at = emit.materialize(panel)
+            whole = Index.of(Var(0, full - 1, at))
+            emit.when(emit.below(whole, full), lambda: emit_for(whole, width), lambda: emit_for(Index(full), left))
 
     def pack_columns(self, columns: Columns, point: Point, buffer: Value, at: Index) -> None:
         """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
@@ -148,8 +138,8 @@ class Nest:
         for start, lanes in columns:
             with self.evaluator.lanes(lanes) as lane:
                 along = Index(start) + (Index.of(lane) if lanes > 1 else Index())
-                read = self.micro.substitute(c.b.indices, {**point, **c.column_point(point[COLUMN] + along)})
-                self.evaluator.store(self.evaluator.at(c.b.node, read), buffer, at + along)
+                value = self.micro.element(c.b, {**point, **c.column_point(point[COLUMN] + along)})
+                self.evaluator.store(value, buffer, at + along)
 
     def each_step(self, point: Point, code: Callable[[Point], None], steps: dict[Var, tuple[Value, Value]] | None = None) -> None:
         """Loops over the steps of the reduction; `steps` bounds those of some loops."""

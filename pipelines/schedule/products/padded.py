@@ -6,7 +6,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.index import Index, Var, linearize
+from relayc.pipelines.schedule.index import Index, Var, even_parts, linearize
 from relayc.pipelines.schedule.products.contraction import Contraction
 from relayc.pipelines.schedule.products.microkernel import Columns, Point
 from relayc.pipelines.schedule.products.nest import Nest
@@ -56,7 +56,7 @@ class PaddedNest(Nest):
         """The tiles of the innermost row loop: equal ones in loops, those that a padding touches one by one."""
         members, extent = last
         var = members[-1] if members else None
-        tiles = _split(extent, self.tile.rows)
+        tiles = even_parts(extent, self.tile.rows)
         start = 0
         position = 0
         while position < len(tiles):
@@ -109,10 +109,3 @@ class PaddedNest(Nest):
                 if low + min(reach, 0) < 0 or high + max(reach, 0) >= extent:
                     return False
         return True
-
-
-def _split(extent: int, size: int) -> list[int]:
-    """`extent` as the fewest tiles of at most `size` rows, of sizes that differ by one at most."""
-    count = -(-extent // size)
-    base, extra = divmod(extent, count)
-    return [base + 1] * extra + [base] * (count - extra)

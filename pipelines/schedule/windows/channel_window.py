@@ -19,8 +19,8 @@ from relayc.dialects.mlir import func, ir, scf
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured
-from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.schedule.packing import fill_blocks
+from relayc.pipelines.schedule.index import Index, Var, affine_index, even_parts, linearize, reshape
+from relayc.pipelines.schedule.packing import along_loops, fill_blocks
 from relayc.pipelines.schedule.products.contraction import split_exactly
 from relayc.pipelines.schedule.reduction import combiners
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
@@ -296,9 +296,7 @@ class _Emission:
         lanes = self.lanes
 
         def pack(array: np.ndarray, out: np.ndarray) -> None:
-            strides = [sum(i.coefficient(v) * s for i, s in zip(weights.indices, array.strides, strict=True)) for v in order]
-            first = array[tuple(slice(i.const, None) for i in weights.indices)]
-            _pack(np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False), len(weights.planes), lanes, out)
+            _pack(along_loops(array, weights.indices, order, extents), len(weights.planes), lanes, out)
 
         return Packing(name, shape, pack)
 
@@ -401,19 +399,14 @@ class _Emission:
 
     def _first_channel(self, vector: Index) -> Index:
         """The last vector starts early rather than ending early: channels computed twice are the same both times."""
-        first, last = vector * self.lanes, self.channels - self.lanes
-        if first.bounds()[1] <= last:
-            return first
-        value = emit.materialize(first)
-        return Index.of(Var(0, last, emit.create("arith.minsi", [value.type], [value, emit.index_constant(last)]), name="channel"))
+        return emit.at_most(vector * self.lanes, self.channels - self.lanes)
 
     # ---- tiles
 
     def _tiles(self) -> Iterator[tuple[int, int, int]]:
         """(first column, columns, count) of runs of tiles of nearly equal size; a run of several has nothing of the padding."""
-        total = self.w.columns.outputs
-        number = -(-total // self.parameters.columns)
-        sizes = [total // number + (i < total % number) for i in range(number)]
+        sizes = even_parts(self.w.columns.outputs, self.parameters.columns)
+        number = len(sizes)
         starts = [sum(sizes[:i]) for i in range(number)]
         i = 0
         while i < number:
@@ -522,7 +515,7 @@ class _Emission:
             elif d == last - 1 and w.has_rows:
                 result.append(row)
             else:
-                result.append(sum((loops[v] * c for v, c in index.terms.items()), Index(index.const)))
+                result.append(index.at(loops))
         return result
 
     # ---- results

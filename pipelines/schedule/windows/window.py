@@ -230,10 +230,7 @@ class _Emission:
         first = Index()
         if self.blocks > 1:
             # The last block starts early rather than ending early: rows computed twice are the same both times.
-            last = self.w.rows.outputs - self.block_rows
-            start = emit.materialize(point[block] * self.block_rows)
-            start = emit.create("arith.minsi", [start.type], [start, emit.index_constant(last)])
-            first = Index.of(Var(0, last, start, name="row"))
+            first = emit.at_most(point[block] * self.block_rows, self.w.rows.outputs - self.block_rows)
         self._copy(point, first)
         self._compute(point, first)
         if self.narrow:
@@ -289,10 +286,7 @@ class _Emission:
             elif d == self.w.row_dimension:
                 result.append(row)
             else:
-                total = Index(index.const)
-                for v, c in index.terms.items():
-                    total += point[v] * c
-                result.append(total)
+                result.append(index.at(point))
         return result
 
     def _fill(self, row: Index, start: int, end: int) -> None:

@@ -1,15 +1,15 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
 A key covers the model, the input shapes, the target with its features, the precision, the settings of the PassContext, the sources of
-relayc and the version of LLVM. What a user registers from outside (operators, compute rules, schedules) is not part of it: compile with
-cache=False. While there are fusion rules from outside nothing is looked up or kept.
+relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules, converters,
+schedules, rewrite and fusion rules), which a key cannot tell, nothing is looked up or kept.
 """
 
 import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache as memoize
 from importlib.metadata import PackageNotFoundError, version
@@ -24,7 +24,8 @@ from relayc.runtime.objects import can_load
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("dialects", "frontend", "pipelines", "runtime")
-_PACKAGES = ("torch-mlir", "onnx")
+_PACKAGES = ("torch-mlir", "onnx", "numpy", "ml_dtypes", "apache-tvm-ffi", "intel-openmp")
+"""What decides how a program is imported, what its code and its parameters are, and what the code calls."""
 _STARTED = time.time_ns()
 
 
@@ -133,26 +134,51 @@ def _digest(model: Any, wanted: bool | None) -> str | None:
 
 def _settings(opt_level: int | None) -> dict[str, Any] | None:
     """What the ambient PassContext says, in plain values; None where it holds instruments or anything else that is not a plain value, and
-    where fusion rules from outside are registered."""
+    where anything is registered from outside."""
+    if _has_outside_code():
+        return None
     passes = sys.modules.get("relayc.pipelines.passes")
     if passes is None:  # then no one can have made a context
         return _plain(DEFAULT_OPT_LEVEL if opt_level is None else opt_level, (), (), {})
     context = passes.PassContext.current()
-    if context.instruments or _has_outside_rules() or not all(map(_is_plain, context.config.values())):
+    if context.instruments or not _is_plain(context.config):
         return None
     level = context.opt_level if opt_level is None else opt_level
     return _plain(level, context.required_pass, context.disabled_pass, context.config)
 
 
 def _is_plain(value: Any) -> bool:
+    """Whether a value is what JSON can say: numbers, texts, lists, and mappings of texts."""
     if isinstance(value, (list, tuple)):
-        return all(isinstance(v, str) for v in value)
+        return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(v) for key, v in value.items())
     return isinstance(value, (bool, int, float, str, type(None)))
 
 
-def _has_outside_rules() -> bool:
-    fusion = sys.modules.get("relayc.pipelines.graph.fusion")
-    return fusion is not None and bool(fusion.outside_rules())
+def _registered() -> Iterator[Any]:
+    """The classes and functions in the registries of the modules that are loaded: what is not imported, nobody can have added to."""
+    tables = {
+        "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
+        "relayc.pipelines.te.core": lambda m: m.RULES.values(),
+        "relayc.pipelines.schedule.strategy": lambda m: m.STRATEGIES,
+        "relayc.pipelines.graph.evaluate": lambda m: m.EVALUATORS.values(),
+        "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
+        "relayc.frontend.onnx.core": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),
+    }
+    for name, entries in tables.items():
+        module = sys.modules.get(name)
+        if module is not None:
+            yield from entries(module)
+    for name, module in list(sys.modules.items()):
+        rules = getattr(module, "RULES", None) if name.startswith("relayc.pipelines.graph.") else None
+        if hasattr(rules, "table"):
+            yield from (rule for found in rules.table.values() for rule in found)
+
+
+def _has_outside_code() -> bool:
+    # Names of fusion rules, which are texts, are all from outside.
+    return not all(getattr(entry, "__module__", "").startswith("relayc.") for entry in _registered())
 
 
 def _plain(level: int, required: Any, disabled: Any, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ A file holds metadata (JSON), object code and the parameter blob, which is mappe
 processes that run it share one copy. Files appear by renaming a finished one, so readers never see half of one and writers never meet;
 one that does not check is removed and counts as missing. When all together outgrow the limit, those not used for longest go.
 
-All of a file is checked when it is loaded: metadata and code by SHA-256, before they are used, and parameters by CRC-32 through the very
-mapping that the program will read (0.3 s a gigabyte on one core). Nothing is checked later: who writes into a file of the cache, or cuts
-it off, breaks the processes that run it (the latter by SIGBUS); removing files is always safe. Models are known by the SHA-256 of their
-contents, which is noted for as long as the file system says that a file is the same.
+All of a file is checked when it is loaded: that it is the program of the key it is named by; metadata and code by SHA-256, before they are
+used; parameters by CRC-32 through the very mapping that the program will read (0.3 s a gigabyte on one core). Nothing is checked later:
+who writes into a file of the cache, or cuts it off, breaks the processes that run it (the latter by SIGBUS); removing files is always safe.
+Files of other users, and folders that others can write, are not used. Models are known by the SHA-256 of their contents, which is noted for
+as long as the file system says that a file is the same.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ import json
 import mmap
 import os
 import shutil
+import stat
 import struct
 import tempfile
 import time
@@ -33,7 +35,7 @@ from relayc.runtime.objects import LoadError, ObjectCode, Program
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 2"
+_MAGIC = b"relayc program 3"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -94,19 +96,35 @@ class Cache:
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether nobody but this user (and root) can put files into the folder: others' code must not run."""
+        try:
+            found = self.folder.stat()
+        except FileNotFoundError:
+            return True  # it will be made for this user alone
+        except OSError:
+            return False
+        return found.st_uid in (0, os.getuid()) and not found.st_mode & stat.S_IWOTH
+
     # ---- reading
 
     def load(self, key: str, folder: Path | None = None, runs_here: bool = True) -> Artifact | None:
-        """The program of a key, ready to run; None where there is none of this user, or none for the external data found in `folder`.
+        """The program of a key, ready to run; None where there is none of this user in a folder that is this user's, or none for the
+        external data found in `folder`.
 
         The functions of a program that does not run here have the address 0.
         """
         path = self._path(key)
+        if not self.is_trusted:
+            return None
         try:
             with path.open("rb") as file:
                 if os.fstat(file.fileno()).st_uid not in (0, os.getuid()):
                     return None  # code is run only if it is ours
-                artifact = _read(file.fileno(), lambda name: self.file_digest(folder / name) if folder is not None else None, runs_here)
+                artifact = _read(
+                    file.fileno(), key, lambda name: self.file_digest(folder / name) if folder is not None else None, runs_here
+                )
             if artifact is not None:
                 os.utime(path)  # when it was last used
             return artifact
@@ -133,7 +151,7 @@ class Cache:
         state = _state(path)
         try:
             known = json.loads(note.read_text())
-            if known["state"] == state:
+            if known["state"] == state and self.is_trusted and note.stat().st_uid in (0, os.getuid()):
                 return str(known["digest"])
         except (OSError, ValueError, KeyError, TypeError):
             pass  # not known yet
@@ -146,15 +164,15 @@ class Cache:
     # ---- writing
 
     def store(self, key: str, artifact: Artifact, origin: Origin) -> bool:
-        """Keeps a program. False where it has no object code, there is no room for it, or the file system refuses: the cache is never a
-        reason to fail."""
+        """Keeps a program. False where it has no object code, there is no room for it, the folder is not this user's alone, or the file
+        system refuses: the cache is never a reason to fail."""
         code = artifact.code
-        if code is None:
+        if code is None or not self.is_trusted:
             return False
         needed = artifact.params.nbytes + len(code.root) + sum(len(o) for _, o in code.groups)
         if needed > self.limit:
             return False
-        written = self._try_to_write(self._path(key), lambda handle: _write(handle, artifact, code, origin), needed)
+        written = self._try_to_write(self._path(key), lambda handle: _write(handle, key, artifact, code, origin), needed)
         self.evict()
         return written
 
@@ -251,7 +269,7 @@ def _params_at(body_bytes: int) -> int:
     return -(-(_HEAD.size + body_bytes) // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
-def _write(handle: int, artifact: Artifact, code: ObjectCode, origin: Origin) -> None:
+def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: Origin) -> None:
     objects = [code.root, *(content for _, content in code.groups)]
     program = {
         field.name: getattr(artifact, field.name)
@@ -259,6 +277,7 @@ def _write(handle: int, artifact: Artifact, code: ObjectCode, origin: Origin) ->
         if field.name in ("programs", "kernels", "arena_bytes", "target", "uses_tiles", "precision")
     }
     meta = {
+        "key": key,
         "source": origin.source,
         "files": dict(origin.files),
         "program": program,
@@ -291,8 +310,10 @@ def _body(handle: int) -> tuple[dict[str, Any], bytes, int]:
     return json.loads(body[:text_bytes]), body[text_bytes:], _params_at(body_bytes)
 
 
-def _read(handle: int, digest_of: Callable[[str], str | None], runs_here: bool) -> Artifact | None:
+def _read(handle: int, key: str, digest_of: Callable[[str], str | None], runs_here: bool) -> Artifact | None:
     meta, objects, params_at = _body(handle)
+    if meta["key"] != key:
+        raise ValueError("another program, under the name of this one")
     for name, wanted in meta["files"].items():
         try:
             if digest_of(name) != wanted:

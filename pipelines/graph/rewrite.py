@@ -18,6 +18,7 @@ is a rule that is given what a pattern of relayc.pipelines.pattern has matched i
 MLIR's own greedy driver is not used: it visits what a rule builds a whole sweep later.
 """
 
+import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -306,6 +307,7 @@ class Rules:
             raise ValueError(f"{self.name}: expected a pattern that ends in an operator, found one that any value may match")
 
         def register(rule: Rule) -> Rule:
+            @functools.wraps(rule)
             def apply(op: Op, rw: Rewriter) -> Found:
                 for result in op.operation.results:
                     match = pattern.match(result, rw.users)

@@ -13,11 +13,16 @@ import handmade_flow
 import numpy as np
 import onnx
 import pytest
-from onnx_models import weighted
+from onnx_models import model_of, weighted
 
 import relayc
+from relayc.dialects.relay import OPS, Op, Operand
 from relayc.pipelines import PassContext, reuse
+from relayc.pipelines.graph.evaluate import EVALUATORS
+from relayc.pipelines.graph.simplify_expr import RULES as SIMPLIFICATIONS
 from relayc.pipelines.instruments import PassTimingInstrument
+from relayc.pipelines.schedule.strategy import STRATEGIES
+from relayc.pipelines.te.core import RULES as COMPUTE_RULES
 from relayc.runtime import objects
 from relayc.runtime.cache import Cache, Origin, file_digest
 from relayc.tools import cli
@@ -272,6 +277,97 @@ def test_programs_of_other_users_are_not_run(folder, model):
     relayc.compile(model)
     os.chown(programs(folder)[0], 12345, -1)
     assert not from_cache(relayc.compile(model))
+    assert from_cache(relayc.compile(model))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives folders away")
+@pytest.mark.parametrize("change", [lambda f: os.chown(f, 12345, -1), lambda f: f.chmod(0o777)], ids=["another owner", "writable by all"])
+def test_a_folder_that_others_can_write_is_not_trusted(folder, model, change):
+    relayc.compile(model)
+    change(folder)
+    before = programs(folder)[0].stat().st_mtime_ns
+    assert not from_cache(relayc.compile(model))
+    assert programs(folder)[0].stat().st_mtime_ns == before
+
+
+def test_a_program_under_the_name_of_another_is_noticed(folder, tmp_path):
+    paths = []
+    for operator in ("Exp", "Neg"):
+        path = tmp_path / f"{operator}.onnx"
+        onnx.save(model_of([onnx.helper.make_node(operator, ["x"], ["y"])], {"x": [4]}), path)
+        relayc.compile(path)
+        paths.append(path)
+    first, second = programs(folder)
+    shutil.copy(first, second)
+    x = np.arange(4, dtype=np.float32)
+    found = [relayc.compile(path) for path in paths]
+    assert [from_cache(m) for m in found].count(True) == 1
+    np.testing.assert_allclose(found[0]["main"](x), np.exp(x), rtol=1e-6)
+    np.testing.assert_array_equal(found[1]["main"](x), -x)
+    assert all(from_cache(relayc.compile(path)) for path in paths)
+
+
+def test_tuned_numbers_make_another_program(folder, model):
+    def compiled(rows):
+        with PassContext(config={"schedule.kernels": {"fused_*": {"contraction.rows": rows}}}):
+            return relayc.compile(model)
+
+    first = compiled(2)
+    assert not from_cache(first) and from_cache(compiled(2)) and not from_cache(compiled(3))
+    assert "rows=2" in compiled(2).kernels[0].schedule
+
+
+def outside_operator():
+    class Twice(Op, name="test_cache_twice"):
+        """Its operand twice."""
+
+        data: Operand
+
+        @staticmethod
+        def infer(op):
+            return op.data
+
+    return lambda: OPS.pop("test_cache_twice")
+
+
+def outside_rule(table):
+    def rule(op, rw):
+        return None
+
+    table.on("nn_matmul")(rule)
+    found = table.table["relay.nn_matmul"]
+    return lambda: found.remove(rule)
+
+
+def outside_entry(table, key):
+    table[key] = lambda *_: None
+    return lambda: table.pop(key)
+
+
+def outside_schedule():
+    STRATEGIES.append(lambda kernel, target: None)
+    return STRATEGIES.pop
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        outside_operator,
+        outside_schedule,
+        lambda: outside_rule(SIMPLIFICATIONS),
+        lambda: outside_entry(COMPUTE_RULES, "test_cache"),
+        lambda: outside_entry(EVALUATORS, "test_cache"),
+    ],
+    ids=["operator", "schedule", "rewrite rule", "compute rule", "evaluator"],
+)
+def test_nothing_is_taken_or_kept_while_there_is_code_from_outside(folder, model, register):
+    remove = register()
+    try:
+        assert not from_cache(relayc.compile(model))
+        assert not programs(folder)
+    finally:
+        remove()
+    relayc.compile(model)
     assert from_cache(relayc.compile(model))
 
 

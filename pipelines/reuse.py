@@ -171,9 +171,8 @@ def _registered() -> Iterator[Any]:
         if module is not None:
             yield from entries(module)
     for name, module in list(sys.modules.items()):
-        rules = getattr(module, "RULES", None) if name.startswith("relayc.pipelines.graph.") else None
-        if hasattr(rules, "table"):
-            yield from (rule for found in rules.table.values() for rule in found)
+        table = getattr(getattr(module, "RULES", None), "table", {}) if name.startswith("relayc.pipelines.graph.") else {}
+        yield from (rule for found in table.values() for rule in found)
 
 
 def _has_outside_code() -> bool:

@@ -17,7 +17,7 @@ import enum
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import OperationSet, ir
-from relayc.dialects.relay.base import build, operation_name
+from relayc.dialects.relay.base import Op, build, operation_name
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, Yield
 from relayc.dialects.relay.types import TensorType, numpy_dtype
@@ -207,24 +207,43 @@ class _Precision:
         """Makes a group of EXACT operators work on bf16."""
         casts = _Casts()
         for op in list(block.operations)[:-1]:
-            operation = op.operation
-            for position, value in enumerate(operation.operands):
-                if _dtype(value) == WIDE:
-                    is_literal = isinstance(value.owner, Constant)
-                    operation.operands[position] = self._narrowed(value, operation) if is_literal else casts.get(value, NARROW, operation)
-            for result, type_ in zip(operation.results, op.inferred_types(), strict=True):
-                result.set_type(type_.to_mlir())
+            self._narrow_member(op, casts)
+
+    def _narrow_member(self, op: ir.OpView, casts: "_Casts") -> None:
+        """Makes an EXACT operator work on bf16."""
+        operation = op.operation
+        for position, value in enumerate(operation.operands):
+            if _dtype(value) == WIDE:
+                operation.operands[position] = self._as_narrow(value, operation, casts)
+        for result, type_ in zip(operation.results, op.inferred_types(), strict=True):
+            result.set_type(type_.to_mlir())
+
+    def _as_narrow(self, value: ir.Value, before: ir.Operation, casts: "_Casts") -> ir.Value:
+        """A value inside a group in bf16: what it was widened from, a constant converted here, or a cast."""
+        if isinstance(value.owner, Cast) and _dtype(value.owner.data) == NARROW:
+            return value.owner.data
+        return self._narrowed(value, before) if isinstance(value.owner, Constant) else casts.get(value, NARROW, before)
 
     def _store_narrow(self, group: Fused) -> None:
-        """Makes a group give bf16."""
+        """Makes a group give bf16.
+
+        An EXACT operator that writes its result in pieces must stay the last of its group, as its schedule writes each piece where it
+        belongs: it moves bf16, and what it moves is cast before.
+        """
         block, result = group.body(), group.operation.results[0]
         terminator = block.operations[len(block.operations) - 1].operation
-        value = terminator.operands[0]
-        if _dtype(value) == WIDE:
-            is_widened = isinstance(value.owner, Cast) and _dtype(value.owner.data) == NARROW
-            terminator.operands[0] = value.owner.data if is_widened else _Casts().get(value, NARROW, terminator)
+        value, casts = terminator.operands[0], _Casts()
+        root = value.owner
+        if _dtype(value) == WIDE and isinstance(root, Op) and root.root_only and root.operation.name in EXACT and _is_used_once(value):
+            self._narrow_member(root, casts)
+        elif _dtype(value) == WIDE:
+            terminator.operands[0] = self._as_narrow(value, terminator, casts)
         result.set_type(terminator.operands[0].type)
         self.stored_narrow.add(result)
+
+
+def _is_used_once(value: ir.Value) -> bool:
+    return len(list(value.uses)) == 1
 
 
 class _Casts:

@@ -119,3 +119,23 @@ func.func @integers(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xi32>
   %2 = "relay.cast"(%1) {dtype = "int32"} : (tensor<4x4xf32>) -> tensor<4x4xi32>
   return %2 : tensor<4x4xi32>
 }
+
+// -----
+
+// A concatenation stays the last operator of its group, which writes each part where it belongs: the parts are cast, not the whole.
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[R:.*]] = "relay.image_resize2d"
+// CHECK-NEXT: %[[N:.*]] = "relay.cast"(%[[R]]) {dtype = "bfloat16"}
+// CHECK-NEXT: %[[C:.*]] = tensor.concat dim(3) %[[N]], %{{.*}} : (tensor<1x4x4x8xbf16>, tensor<1x4x4x8xbf16>) -> tensor<1x4x4x16xbf16>
+// CHECK-NEXT: "relay.yield"(%[[C]])
+func.func @parts(%x: tensor<4x8xf32>, %y: tensor<16x8xf32>, %w: tensor<8x8xf32>, %v: tensor<8x16xf32>) -> tensor<16x8xf32> {
+  %0 = "relay.nn_dense"(%x, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %1 = "relay.nn_dense"(%y, %w) : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+  %2 = "relay.reshape"(%0) {newshape = array<i64: 1, 2, 2, 8>} : (tensor<4x8xf32>) -> tensor<1x2x2x8xf32>
+  %3 = "relay.reshape"(%1) {newshape = array<i64: 1, 4, 4, 8>} : (tensor<16x8xf32>) -> tensor<1x4x4x8xf32>
+  %4 = "relay.image_resize2d"(%2) {size = array<i64: 4, 4>, layout = "NHWC"} : (tensor<1x2x2x8xf32>) -> tensor<1x4x4x8xf32>
+  %5 = tensor.concat dim(3) %4, %3 : (tensor<1x4x4x8xf32>, tensor<1x4x4x8xf32>) -> tensor<1x4x4x16xf32>
+  %6 = "relay.reshape"(%5) {newshape = array<i64: 16, 16>} : (tensor<1x4x4x16xf32>) -> tensor<16x16xf32>
+  %7 = "relay.nn_dense"(%6, %v) : (tensor<16x16xf32>, tensor<8x16xf32>) -> tensor<16x8xf32>
+  return %7 : tensor<16x8xf32>
+}

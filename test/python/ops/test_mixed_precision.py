@@ -135,3 +135,37 @@ def test_attention_reads_bf16_and_sees_its_mask_in_f32():
     assert found.dtype == np.float32
     # The result is rounded to bf16: half a unit in the last of 8 bits.
     np.testing.assert_allclose(found, expected, rtol=2**-8, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "join", "reference"),
+    [
+        (
+            "concatenate",
+            32,
+            lambda y, half: build("concatenate", build("tanh", y), build("exp", y), axis=1),
+            lambda y: np.concatenate([np.tanh(y), np.exp(y)], 1),
+        ),
+        (
+            "nn.pad",
+            23,
+            lambda y, half: build("nn.pad", build("tanh", y), half, pad_width=(0, 0, 3, 4)),
+            lambda y: np.pad(np.tanh(y), ((0, 0), (3, 4)), constant_values=0.5),
+        ),
+    ],
+)
+def test_what_is_written_in_pieces_stays_the_last_operator_of_its_kernel(name, width, join, reference):
+    """It moves what was cast before: rounding and moving do not change places with any effect."""
+    x, w, v = values(6, 33), values(16, 33) / 8, values(9, width)
+    arrays = [x, w, v, Const(np.float32(0.5))]
+
+    def body(x, w, v, half):
+        return [build("nn.dense", join(build("nn.dense", x, w), half), v)]
+
+    with relayc.PassContext(config=FORCED):
+        module = relayc.compile(program(body, arrays), precision="bf16")
+    assert any(kernel.ops[-1] == name for kernel in module.kernels)
+    y = (rounded(x).astype(np.float64) @ rounded(w).T.astype(np.float64)).astype(np.float32)
+    expected = rounded(reference(y)).astype(np.float64) @ rounded(v).T.astype(np.float64)
+    # An element near the border between two numbers of bf16 may be rounded to the other one: 2**-8 of a term.
+    np.testing.assert_allclose(module["main"](x, w, v), expected, rtol=1e-2, atol=2**-5)

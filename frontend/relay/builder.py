@@ -140,7 +140,12 @@ class Program:
             with ir.InsertionPoint(copy.module.body):
                 for op in self._mod.module.body.operations:
                     op.operation.clone()
-        copy.verify()
+        try:
+            copy.verify()
+        except ir.MLIRError as error:
+            if "does not dominate" not in str(error):
+                raise
+            raise RelayError(f"expected values to be used in the branch, loop or function that makes them, found {error}") from error
         return copy
 
     # ---- functions

@@ -355,6 +355,19 @@ def test_values_and_operators_in_the_wrong_place():
     np.testing.assert_array_equal(compiled(second)["main"](X), -X)
 
 
+def test_a_value_used_outside_of_its_branch_is_an_error():
+    program = Program()
+
+    @program.function(c=FLAG, x=VECTOR)
+    def main(c, x):
+        made = []
+        program.if_else(c, lambda: made.append(-x) or made[0], lambda: x)
+        return made[0]
+
+    with pytest.raises(RelayError, match="expected values to be used in the branch, loop or function that makes them, found"):
+        program.module()
+
+
 def test_a_program_grows_after_it_was_compiled():
     program = Program()
 

@@ -10,8 +10,12 @@ def run_upstream(operation: ir.Operation, pipeline: str, verify: bool = False) -
       verify: whether MLIR verifies after each pass; a pipeline that does so anyway at its end saves the time.
 
     Raises:
+      ValueError: MLIR has no such pass.
       MLIRError: a pass fails.
     """
-    manager = passmanager.PassManager.parse(f"{operation.name}({pipeline})", operation.context)
+    try:
+        manager = passmanager.PassManager.parse(f"{operation.name}({pipeline})", operation.context)
+    except ValueError as e:
+        raise ValueError(f"no pass {pipeline!r} in relayc or MLIR: {e}") from e
     manager.enable_verifier(verify)
     manager.run(operation)

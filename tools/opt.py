@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from relayc.dialects import relay  # noqa: F401 (registers the operators that the text is parsed with)
-from relayc.dialects.mlir import ir, passmanager
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.instruments import DumpIR, ir_text
 from relayc.pipelines.passes import CONFIG, PASSES, PassContext, find_pass, load_passes
+from relayc.pipelines.upstream import run_upstream
 
 _SPLIT = re.compile(r"^// -----.*$\n?", re.MULTILINE)
 
@@ -71,11 +72,7 @@ def run_passes(mod: IRModule, names: list[str], ctx: PassContext) -> IRModule:
             mod = find_pass(name)(mod, ctx)
             continue
         with mod.context, ir.Location.unknown():
-            try:
-                manager = passmanager.PassManager.parse(f"builtin.module({name})")
-            except ValueError as e:
-                raise ValueError(f"no pass {name!r} in relayc or MLIR: {e}") from e
-            manager.run(mod.module.operation)
+            run_upstream(mod.module.operation, name, verify=True)
     return mod
 
 

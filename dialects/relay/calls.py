@@ -13,6 +13,7 @@ take the call for an opaque operator (as Relax does with call_tir and call_dps_p
 import re
 from collections.abc import Sequence
 
+from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.types import RelayType, TensorType, relay_type, type_of
@@ -31,14 +32,6 @@ def _module() -> ir.Operation:
     return operation.operation
 
 
-def _functions(module: ir.Operation) -> dict[str, ir.OpView]:
-    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in module.regions[0].blocks[0].operations}
-
-
-def _signature(function: ir.OpView) -> ir.FunctionType:
-    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-
-
 def _emit(name: str, results: Sequence[ir.Type], args: Sequence[ir.Value]) -> Results:
     found = tuple(func.CallOp(list(results), ir.FlatSymbolRefAttr.get(name), list(args)).operation.results)
     return found[0] if len(found) == 1 else found
@@ -49,9 +42,9 @@ def call(callee: str, *args: ir.Value) -> Results:
 
     Raises RelayError where there is no such function, or the arguments are not what it takes.
     """
-    function = _functions(_module()).get(callee)
+    function = symbols_of(_module()).get(callee)
     check(function is not None, "call", "the name of a function of the module", f"{callee!r}")
-    signature = _signature(function)  # type: ignore[arg-type]
+    signature = signature_of(function)  # type: ignore[arg-type]
     found = [v.type for v in args]
     check(list(signature.inputs) == found, f"arguments of @{callee}", _listed(signature.inputs), _listed(found))
     return _emit(callee, signature.results, args)
@@ -97,10 +90,10 @@ def _call_stage(
     inputs: Sequence[ir.Type],
     outputs: Sequence[ir.Type],
 ) -> Results:
-    function = _functions(_module()).get(callee)
+    function = symbols_of(_module()).get(callee)
     is_there = function is not None and stage_of(function) == stage
     check(is_there, f"call_{stage}", f"the name of a function of the {stage} stage in the module", f"{callee!r}")
-    signature = _signature(function)  # type: ignore[arg-type]
+    signature = signature_of(function)  # type: ignore[arg-type]
     for what, wanted, found in (("arguments", inputs, signature.inputs), ("results", outputs, signature.results)):
         same = len(wanted) == len(found) and all(_is_same(a, b) for a, b in zip(wanted, found, strict=True))
         check(same, f"call_{stage}: {what} of @{callee}", _listed(found), _listed(wanted))
@@ -135,9 +128,9 @@ def _call_declared(
 def _declaration(key: str, target: ir.Attribute, name: str, signature: ir.FunctionType) -> str:
     """Name of the declaration of `target` with these types, made where there is none yet."""
     module = _module()
-    functions = _functions(module)
+    functions = symbols_of(module)
     for other, function in functions.items():
-        if key in function.attributes and function.attributes[key] == target and _signature(function) == signature:
+        if key in function.attributes and function.attributes[key] == target and signature_of(function) == signature:
             return other
     unique, n = name, 0
     while unique in functions:
@@ -176,7 +169,7 @@ def add_function(module: ir.Module, text: str, stage: str) -> list[str]:
     check(stage in STAGES, "stage", f"one of {', '.join(STAGES)}", stage)
     with module.context, ir.Location.unknown():
         parsed = ir.Module.parse(text)
-        taken = _functions(module.operation)
+        taken = symbols_of(module)
         names = []
         for op in list(parsed.body.operations):
             is_function = isinstance(op, func.FuncOp) and len(op.regions[0].blocks) > 0

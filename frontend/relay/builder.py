@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import calls
 from relayc.dialects.relay.base import OPS, RelayError, build, fields_of, ir_name, make_tuple, tuple_fields
@@ -181,20 +182,17 @@ class Program:
     def declare(self, name: str, arguments: Mapping[str, RelayType], returns: Structure, private: bool = False) -> None:
         """Makes a function known before it is defined, so that others can call it."""
         with self._context, ir.Location.unknown(), ir.InsertionPoint(self._mod.module.body):
-            if name in self._names():
+            if name in symbols_of(self._mod.module):
                 raise RelayError(f"function {name}: expected a name that is not taken")
             results = [t.to_mlir() for t in _leaves(returns)]
             made = func.FuncOp(name, ([t.to_mlir() for t in arguments.values()], results), visibility="private")
             made.attributes["relay.declared"] = ir.StringAttr.get("private" if private else "public")
 
-    def _names(self) -> set[str]:
-        return {ir.StringAttr(op.attributes["sym_name"]).value for op in self._mod.module.body.operations}
-
     def _define(self, body: Callable, name: str, private: bool, returns: Structure, arguments: Mapping[str, RelayType]) -> None:
         if returns is not None and self._declared(name) is None:
             self.declare(name, arguments, returns, private)
         declared = self._declared(name)
-        if declared is None and name in self._names():
+        if declared is None and name in symbols_of(self._mod.module):
             raise RelayError(f"function {name}: expected a name that is not taken")
         with self._context, ir.Location.name(name):
             # Under another name until it is whole: calls in it are of what was declared.
@@ -225,10 +223,8 @@ class Program:
         function.attributes["function_type"] = ir.TypeAttr.get(signature)
 
     def _declared(self, name: str) -> func.FuncOp | None:
-        for op in self._mod.module.body.operations:
-            if ir.StringAttr(op.attributes["sym_name"]).value == name and "relay.declared" in op.attributes:
-                return op
-        return None
+        found = symbols_of(self._mod.module).get(name)
+        return found if found is not None and "relay.declared" in found.attributes else None
 
     # ---- values
 

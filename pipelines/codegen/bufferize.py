@@ -13,7 +13,8 @@ Inputs and destinations must not overlap: the kernel may write a destination bef
 from collections.abc import Iterable
 from math import prod
 
-from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, passmanager, scf, tensor
+from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
+from relayc.pipelines.upstream import run_upstream
 
 STACK_BYTES = 16 * 1024
 """Temporaries of a function that together need no more than this live on the stack."""
@@ -35,19 +36,19 @@ def bufferize_kernel(module: ir.Module) -> None:
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _to_destination_passing(function)
             _decompose_concats(function)
-        _run(module, "canonicalize,cse,eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize,canonicalize,cse")
+        run_upstream(
+            module.operation,
+            "canonicalize,cse,eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize,canonicalize,cse",
+            verify=True,
+        )
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _write_in_place(function)
             copies_to_linalg(function.operation)
-        _run(module, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse")
+        run_upstream(module.operation, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse", verify=True)
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _choose_parallel_loops(function)
             _place_temporaries(function)
-        _run(module, "canonicalize,cse")
-
-
-def _run(module: ir.Module, passes: str) -> None:
-    passmanager.PassManager.parse(f"builtin.module({passes})", module.context).run(module.operation)
+        run_upstream(module.operation, "canonicalize,cse", verify=True)
 
 
 def walk(root: ir.Operation, kind: type) -> list[ir.OpView]:

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from math import prod
 from pathlib import Path
 
-from relayc.dialects.mlir import ir, memref, passmanager
+from relayc.dialects.mlir import ir, memref
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
 from relayc.pipelines.codegen.calls import add_call_bodies
 from relayc.pipelines.codegen.emulate_x86 import emulate_x86
@@ -19,6 +19,7 @@ from relayc.pipelines.codegen.half import emulated_floats, extend_in_steps, floa
 from relayc.pipelines.codegen.legalize import expand_for
 from relayc.pipelines.codegen.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.target import Target
+from relayc.pipelines.upstream import run_upstream
 
 MAX_VECTOR_BYTES = 4096
 """A vector type larger than this (twice the register file of AVX-512) makes LLVM run for minutes, so it is refused."""
@@ -88,9 +89,7 @@ def lower_to_llvm(module: ir.Module, target: Target) -> None:
 
 def _run(module: ir.Module, *passes: str) -> None:
     """Runs passes; verifying after each of them would double the time, so that is done once at the end."""
-    manager = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})", module.context)
-    manager.enable_verifier(False)
-    manager.run(module.operation)
+    run_upstream(module.operation, ",".join(passes))
 
 
 def _stack_per_thread(module: ir.Module) -> None:

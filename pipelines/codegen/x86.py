@@ -1,6 +1,7 @@
 """Operations of the x86 dialect to LLVM's intrinsics: tiles of AMX, dot products and conversions of AVX512-BF16."""
 
-from relayc.dialects.mlir import ir, passmanager
+from relayc.dialects.mlir import ir
+from relayc.pipelines.upstream import run_upstream
 
 TILE = "!x86.amx.tile<"
 _BF16 = "llvm.x86.avx512bf16."
@@ -29,9 +30,7 @@ def lower_x86(module: ir.Module) -> None:
 
     Loops must still be scf's: no later pass converts the types that branches carry.
     """
-    manager = passmanager.PassManager.parse("builtin.module(convert-to-llvm{filter-dialects=x86})", module.context)
-    manager.enable_verifier(False)
-    manager.run(module.operation)
+    run_upstream(module.operation, "convert-to-llvm{filter-dialects=x86}")
     register = ir.Type.parse("!llvm.x86_amx")
     casts: list[ir.Operation] = []
 

@@ -4,12 +4,13 @@ Types reach across calls too: results of a call are those of its callee, and arg
 (Upstream has no pass that refines types: an operation infers them when it is built.)
 """
 
+from relayc.dialects.functions import is_public, signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import While
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, relay_type, type_of
-from relayc.pipelines.graph.inline import read_calls, symbol_name
+from relayc.pipelines.graph.inline import read_calls
 from relayc.pipelines.passes import PassContext, functions, module_pass
 
 _MAX_ROUNDS = 100
@@ -58,10 +59,6 @@ def _infer(op: Op) -> None:
         _refine(result, type_, f"{op.operation.name} at {op.source()}")
 
 
-def _signature(function: ir.Operation) -> ir.FunctionType:
-    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-
-
 def _infer_function(function: ir.Operation) -> None:
     block = function.regions[0].blocks[0]
     _infer_block(block)
@@ -78,17 +75,17 @@ def _infer_calls(calls: list[func.CallOp], by_name: dict[str, ir.Operation]) -> 
         callee = by_name.get(call.callee.value)
         if callee is None:
             continue
-        for result, type_ in zip(call.operation.results, _signature(callee).results, strict=True):
+        for result, type_ in zip(call.operation.results, signature_of(callee).results, strict=True):
             before = result.type
             _refine(result, relay_type(type_), f"call of @{call.callee.value}")
             changed |= result.type != before
         given = [type_of(v) for v in call.operation.operands]
         agreed = arguments.setdefault(call.callee.value, given)
         if agreed != given:
-            arguments[call.callee.value] = [relay_type(t) for t in _signature(callee).inputs]
+            arguments[call.callee.value] = [relay_type(t) for t in signature_of(callee).inputs]
     for name, types in arguments.items():
         callee = by_name[name]
-        if "sym_visibility" in callee.attributes:
+        if not is_public(callee):
             for argument, type_ in zip(callee.regions[0].blocks[0].arguments, types, strict=True):
                 before = argument.type
                 _refine(argument, type_, f"argument of @{name}")

@@ -4,11 +4,13 @@ What is not worth inlining stays a call of a function that is compiled once. Rec
 takes no operation of a dialect without an inliner interface in C++, so this one is relayc's own.)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.callgraph import components, is_recursive
 from relayc.pipelines.graph.rewrite import graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 from relayc.pipelines.upstream import run_upstream
@@ -26,15 +28,6 @@ class _Function:
     op: ir.Operation
     size: int
 
-    @property
-    def is_private(self) -> bool:
-        return "sym_visibility" in self.op.attributes and ir.StringAttr(self.op.attributes["sym_visibility"]).value == "private"
-
-
-def symbol_name(op: ir.Operation) -> str:
-    """The name of a function."""
-    return ir.StringAttr(op.attributes["sym_name"]).value
-
 
 def read_calls(function: ir.Operation) -> list[func.CallOp]:
     """The calls in a function, those in branches and loops too."""
@@ -44,16 +37,6 @@ def read_calls(function: ir.Operation) -> list[func.CallOp]:
 def _read(function: ir.Operation) -> _Function:
     size = sum(len(block.operations) for block in graph_blocks(function))
     return _Function(function, size)
-
-
-def recursive(callees: Mapping[str, set[str]]) -> set[str]:
-    """The functions that reach themselves by calls, given the names of those that each calls."""
-    reach = {name: set(found) for name, found in callees.items()}
-    for via in reach:  # Warshall's closure
-        for found in reach.values():
-            if via in found:
-                found |= reach[via]
-    return {name for name, found in reach.items() if name in found}
 
 
 def _inline(call: func.CallOp, callee: ir.Operation) -> None:
@@ -71,22 +54,6 @@ def _inline(call: func.CallOp, callee: ir.Operation) -> None:
     copy.erase()
 
 
-def _callees_first(callees: Mapping[str, set[str]]) -> list[str]:
-    """The functions, each after those that it calls (but for recursive ones)."""
-    order: dict[str, None] = {}
-    for root in callees:
-        pending = [(root, False)]
-        entered: set[str] = set()
-        while pending:
-            name, is_done = pending.pop()
-            if is_done:
-                order.setdefault(name)
-            elif name not in order and name not in entered:
-                entered.add(name)
-                pending += [(name, True), *((callee, False) for callee in sorted(callees[name]))]
-    return list(order)
-
-
 def _count(name: str, all_functions: Iterable[_Function]) -> int:
     """How many calls of a function there are."""
     return sum(call.callee.value == name for function in all_functions for call in read_calls(function.op))
@@ -97,14 +64,15 @@ def inline(mod: IRModule, ctx: PassContext) -> IRModule:
     """Inlines calls of small functions and of private ones called once, callees first; removes private functions no longer called."""
     found = {symbol_name(f): _read(f) for f in functions(mod)}
     callees = {name: {c.callee.value for c in read_calls(f.op)} & found.keys() for name, f in found.items()}
-    kept = recursive(callees)
+    order = components(callees)
+    kept = {name for component in order if is_recursive(component, callees) for name in component}
     limit = ctx.get("relay.Inline.max_operations")
-    for name in _callees_first(callees):
+    for name in (name for component in order for name in component):
         for call in read_calls(found[name].op):
             callee = found.get(call.callee.value)
             if callee is None or call.callee.value in kept:
                 continue
-            if callee.size <= limit or (callee.is_private and _count(call.callee.value, found.values()) == 1):
+            if callee.size <= limit or (not is_public(callee.op) and _count(call.callee.value, found.values()) == 1):
                 _inline(call, callee.op)
                 found[name].size += callee.size
     run_upstream(mod.module.operation, "symbol-dce")

@@ -32,17 +32,15 @@ def _if_same_type(value: ir.Value, op: Op) -> ir.Value | None:
 # ---- arithmetic -----------------------------------------------------------------------------------------------------------------------
 
 _RIGHT_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1, "power": 1, "left_shift": 0, "right_shift": 0}
-_COMMUTATIVE = ("add", "multiply")
 
 
 @RULES.on("add", "subtract", "multiply", "divide", "power", "left_shift", "right_shift")
 def neutral_operand(op: Op, rw: Rewriter) -> Found:
     """x + 0, x - 0, x * 1, x / 1, x ** 1, x << 0 -> x."""
-    name = type(op)._op_name
-    neutral = _RIGHT_NEUTRAL[name]
+    neutral = _RIGHT_NEUTRAL[type(op)._op_name]
     if rw.scalar(op.rhs) == neutral:
         return _if_same_type(op.lhs, op)
-    if name in _COMMUTATIVE and rw.scalar(op.lhs) == neutral:
+    if op.commutative and rw.scalar(op.lhs) == neutral:
         return _if_same_type(op.rhs, op)
     return None
 

@@ -6,6 +6,7 @@ Steps are numbered as the text reads: a branch at its condition, then what it ho
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.structure import Constant
@@ -130,7 +131,7 @@ def bodies_of(body: Body) -> Iterator[Body]:
 
 class _Reader:
     def __init__(self, function: ir.OpView) -> None:
-        self.function, self.name = function, ir.StringAttr(function.attributes["sym_name"]).value
+        self.function, self.name = function, symbol_name(function)
         self.step = 0
         self.sources: dict[Value, Value] = {}
         self.constants: dict[Value, Constant] = {}

@@ -9,10 +9,11 @@ the code generation (codegen.calls).
 
 from collections.abc import Callable
 
+from relayc.dialects.functions import signature_of
 from relayc.dialects.mlir import arith, cf, func, ir, memref
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.program.body import Body, Call, If, While
-from relayc.pipelines.program.functions import Functions, dtypes_of, memref_type, signature_of
+from relayc.pipelines.program.functions import Functions, dtypes_of, memref_type
 from relayc.pipelines.program.kernels import Kernels
 from relayc.pipelines.program.plan import Plan, Planned
 from relayc.pipelines.schedule import emit

@@ -11,18 +11,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from relayc.dialects.functions import is_public, signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.callgraph import components, is_recursive
 from relayc.runtime.artifact import TensorSpec
-
-
-def name_of(function: ir.OpView) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
-
-
-def signature_of(function: ir.OpView) -> ir.FunctionType:
-    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
 
 
 def strings_of(function: ir.OpView, attribute: str) -> tuple[str, ...]:
@@ -78,10 +72,6 @@ class Functions:
         raise RelayError(f"a call of @{name}: expected a function over tensors in the module, found none")
 
 
-def is_public(function: ir.OpView) -> bool:
-    return "sym_visibility" not in function.attributes or ir.StringAttr(function.attributes["sym_visibility"]).value == "public"
-
-
 def read_functions(module: ir.Module) -> Functions:
     """The functions of a te module. Raises RelayError for a declaration of nothing, or of a tir function that is not as declared."""
     found = Functions()
@@ -92,13 +82,13 @@ def read_functions(module: ir.Module) -> Functions:
         elif op.is_external:
             _declared(op, found)
         elif any(isinstance(t, ir.MemRefType) for t in signature_of(op).inputs):
-            found.tir[name_of(op)] = op
+            found.tir[symbol_name(op)] = op
         elif is_public(op) or "relay.program" in op.attributes:
             programs.append(op)
         else:
-            found.kernels[name_of(op)] = op
-    programs.sort(key=lambda f: (not is_public(f), name_of(f) != "main"))
-    found.programs = {name_of(f): f for f in programs}
+            found.kernels[symbol_name(op)] = op
+    programs.sort(key=lambda f: (not is_public(f), symbol_name(f) != "main"))
+    found.programs = {symbol_name(f): f for f in programs}
     for name in found.standins:
         _check_standin(found, name)
     return found
@@ -107,8 +97,8 @@ def read_functions(module: ir.Module) -> Functions:
 def _declared(function: ir.OpView, found: Functions) -> None:
     kinds = [kind for kind in ("relay.packed", "relay.tir") if kind in function.attributes]
     if len(kinds) != 1:
-        raise RelayError(f"@{name_of(function)}: expected a body, or the attribute relay.packed or relay.tir, found {kinds or 'none'}")
-    (found.packed if kinds[0] == "relay.packed" else found.standins)[name_of(function)] = function
+        raise RelayError(f"@{symbol_name(function)}: expected a body, or the attribute relay.packed or relay.tir, found {kinds or 'none'}")
+    (found.packed if kinds[0] == "relay.packed" else found.standins)[symbol_name(function)] = function
 
 
 def _check_standin(functions: Functions, name: str) -> None:
@@ -157,39 +147,16 @@ class Component:
     fails: bool
 
 
-def components(functions: Functions) -> list[Component]:
-    """The strongly connected components of the programs (Tarjan's algorithm), callees before callers."""
+def program_components(functions: Functions) -> list[Component]:
+    """The components of the programs, callees before callers."""
     calls = {name: callees(f) for name, f in functions.programs.items()}
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
     found: dict[str, Component] = {}
-    order: list[Component] = []
-
-    def visit(name: str) -> None:
-        index[name] = low[name] = len(index)
-        stack.append(name)
-        for callee in calls[name]:
-            if callee in calls and callee not in index:
-                visit(callee)
-                low[name] = min(low[name], low[callee])
-            elif callee in calls and callee in stack:
-                low[name] = min(low[name], index[callee])
-        if low[name] == index[name]:
-            at = stack.index(name)
-            names = stack[at:]
-            del stack[at:]
-            order.append(_component(names, calls, functions, found))
-
-    for name in calls:
-        if name not in index:
-            visit(name)
-    return order
+    return [_component(names, calls, functions, found) for names in components(calls)]
 
 
 def _component(names: list[str], calls: Mapping[str, Sequence[str]], functions: Functions, found: dict[str, Component]) -> Component:
     called = {callee for name in names for callee in calls[name]}
-    recursive = bool(called & set(names))
+    recursive = is_recursive(names, calls)
     fails = recursive or any(c in functions.packed or (c in found and found[c].fails) for c in called)
     component = Component(names, recursive, fails)
     found.update(dict.fromkeys(names, component))

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
-from relayc.pipelines.program.functions import Functions, name_of, specs_of, strings_of
+from relayc.pipelines.program.functions import Functions, specs_of, strings_of
 from relayc.pipelines.schedule.cost import kernel_cost
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
@@ -33,7 +34,7 @@ class Kernels:
         self._tunings: dict[str, Tuning] = {}
         wanted = [f for name, f in functions.kernels.items() if name not in needless]
         self._schedule(wanted)
-        self.infos = {name_of(f): self._info(f) for f in wanted}
+        self.infos = {symbol_name(f): self._info(f) for f in wanted}
         for name in functions.tir:
             functions.tir[name].operation.clone()
         for standin in functions.standins:
@@ -42,7 +43,7 @@ class Kernels:
     def _schedule(self, kernels: Sequence[ir.OpView]) -> None:
         left = []
         for function in kernels:
-            name = name_of(function)
+            name = symbol_name(function)
             with function.operation.location:
                 found = schedule_kernel(function, self.target, self.config)
             if found is None:
@@ -58,10 +59,10 @@ class Kernels:
             for function in fallback.body.operations:
                 clone = function.operation.clone().opview
                 if isinstance(clone, func.FuncOp):
-                    self.scheduled[name_of(clone)] = Scheduled(clone)
+                    self.scheduled[symbol_name(clone)] = Scheduled(clone)
 
     def _info(self, function: ir.OpView) -> KernelInfo:
-        name = name_of(function)
+        name = symbol_name(function)
         scheduled = self.scheduled[name]
         ins, outs = specs_of(function, "input"), specs_of(function, "output")
         ins = tuple(TensorSpec(s.name, scheduled.packings[i].shape, s.dtype) if i in scheduled.packings else s for i, s in enumerate(ins))

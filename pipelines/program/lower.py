@@ -9,7 +9,7 @@ from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program import MAX_RECURSION_DEPTH
 from relayc.pipelines.program.body import Call, items_of, read_program
 from relayc.pipelines.program.emit import Emitter
-from relayc.pipelines.program.functions import components, read_functions
+from relayc.pipelines.program.functions import program_components, read_functions
 from relayc.pipelines.program.kernels import Kernels
 from relayc.pipelines.program.nodes import program_infos
 from relayc.pipelines.program.places import Places
@@ -72,7 +72,7 @@ def lower_to_tir(mod: IRModule, target: Target, config: Mapping[str, Any] | None
             for op in functions.other:
                 op.operation.clone()
             kernels = Kernels(functions, _needless(places.values()), target, config)
-            plan = Plan(functions, places, components(functions), kernels, mod.params, depth)
+            plan = Plan(functions, places, program_components(functions), kernels, mod.params, depth)
             Emitter(functions, kernels, plan).run()
         out.programs = program_infos(functions, plan)
         out.kernels = tuple(kernels.infos.values())

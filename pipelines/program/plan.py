@@ -5,12 +5,13 @@ from math import prod
 
 import numpy as np
 
+from relayc.dialects.functions import is_public
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import RelayError
 from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.body import Call, Item, Program, items_of
-from relayc.pipelines.program.functions import Component, Functions, is_public, specs_of
+from relayc.pipelines.program.functions import Component, Functions, specs_of
 from relayc.pipelines.program.kernels import Kernels
 from relayc.pipelines.program.places import Place, Places, bytes_of
 from relayc.pipelines.schedule.strategy import Packing

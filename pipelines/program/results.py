@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 
+from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -245,7 +246,7 @@ class _CopyKernels:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self.names = {ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations if "sym_name" in op.attributes}
+        self.names = set(symbols_of(module))
         self.made: dict[tuple[TensorType, bool], str] = {}
 
     def call(self, value: Value, dtype: str, is_param: bool) -> func.CallOp:

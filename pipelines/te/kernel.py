@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import dense_array
@@ -93,7 +94,7 @@ class Kernels:
                 with member.operation.location:
                     _member(member, values)
             func.ReturnOp(values[group.yielded()])
-        return ir.StringAttr(function.attributes["sym_name"]).value
+        return symbol_name(function)
 
 
 def _member(member: ir.OpView, values: dict[ir.Value, list[ir.Value]]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relayc.dialects.functions import is_public, signature_of, symbol_name
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import IRModule, dense_array
@@ -49,13 +50,13 @@ def lower_module(mod: IRModule) -> IRModule:
     programs = functions(mod)
     with mod.context, ir.Location.unknown():
         for op in mod.module.body.operations:
-            kernels.unique(ir.StringAttr(op.attributes["sym_name"]).value)
+            kernels.unique(symbol_name(op))
         declarations = [op.operation for op in mod.module.body.operations if op.operation not in programs]
         callees = {}
         for function in declarations:
             callee = _take_over(function, out)
             if callee is not None:
-                callees[ir.StringAttr(function.attributes["sym_name"]).value] = callee
+                callees[symbol_name(function)] = callee
         for function in programs:
             _Program(function, out, kernels, callees).lower()
     return out
@@ -67,7 +68,7 @@ def _flat(types: Sequence[ir.Type]) -> list[TensorType]:
 
 def _signature(function: ir.Operation) -> tuple[list[TensorType], list[TensorType]]:
     """The tensors that a function takes and gives."""
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = signature_of(function)
     return _flat(type_.inputs), _flat(type_.results)
 
 
@@ -77,7 +78,7 @@ def _take_over(function: ir.Operation, out: IRModule) -> str | None:
         with ir.InsertionPoint(out.module.body):
             function.clone()
         return None
-    name = ir.StringAttr(function.attributes["sym_name"]).value
+    name = symbol_name(function)
     if "relay.te" in function.attributes:
         return ir.FlatSymbolRefAttr(function.attributes["relay.te"]).value
     inputs, outputs = _signature(function)
@@ -105,10 +106,10 @@ class _Program:
 
     def lower(self) -> None:
         block = self.source.regions[0].blocks[0]
-        name = ir.StringAttr(self.source.attributes["sym_name"]).value
+        name = symbol_name(self.source)
         inputs, outputs = _signature(self.source)
         types = [te_type(t, "argument") for t in inputs], [te_type(t, "result") for t in outputs]
-        is_private = "sym_visibility" in self.source.attributes
+        is_private = not is_public(self.source)
         with ir.InsertionPoint(self.out.module.body), self.source.location:
             function = func.FuncOp(name, types, visibility="private" if is_private else None)
         if is_private:
@@ -124,7 +125,7 @@ class _Program:
 
     def _name_tensors(self, function: func.FuncOp) -> None:
         """Carries the names of arguments and results over; the tensors of a tuple get a number each."""
-        type_ = ir.FunctionType(ir.TypeAttr(self.source.attributes["function_type"]).value)
+        type_ = signature_of(self.source)
         for key, types in (("arg_attrs", type_.inputs), ("res_attrs", type_.results)):
             if key not in self.source.attributes:
                 continue

@@ -146,17 +146,12 @@ class Group:
     @property
     def composite(self) -> str | None:
         """Name of the rule that gathered the group by a pattern; None for any other group."""
-        return self._text(COMPOSITE)
+        return self.op.composite if isinstance(self.op, Fused) else None
 
     @property
     def compiler(self) -> str | None:
         """Name of the code generator that the group is for; None for relayc's own."""
-        return self._text(COMPILER)
-
-    def _text(self, attribute: str) -> str | None:
-        if not self.is_fused or attribute not in self.operation.attributes:
-            return None
-        return ir.StringAttr(self.operation.attributes[attribute]).value
+        return self.op.compiler if isinstance(self.op, Fused) else None
 
     def __repr__(self) -> str:
         return f"<group {' '.join(member.relay_name for member in self.members)}>"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.structure import Fused, TupleGetItem, Yield
+from relayc.dialects.relay.base import Op, fields_of, make_tuple
+from relayc.dialects.relay.structure import Fused, Yield
 from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, Group
 
 
@@ -21,18 +21,13 @@ def wrap(op: Op) -> Group:
     fused = _create(Fused, [type_], (), location, ir.InsertionPoint(operation))
     result = fused.results[0]
     block = fused.regions[0].blocks.append()
-    if len(results) == 1:
-        results[0].replace_all_uses_with(result)
-        block.append(operation)
-        yielded = results[0]
-    else:
-        for index, field in enumerate(results):
-            item = _create(TupleGetItem, [types[index]], [result], location, ir.InsertionPoint(operation))
-            item.attributes["index"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index)
-            field.replace_all_uses_with(item.results[0])
-        block.append(operation)
-        at_end = ir.InsertionPoint(block)
-        yielded = ir.Operation.create("builtin.unrealized_conversion_cast", [type_], results, loc=location, ip=at_end).results[0]
+    with ir.InsertionPoint(operation), location:
+        outside = [result] if len(results) == 1 else fields_of(result)
+    for old, new in zip(results, outside, strict=True):
+        old.replace_all_uses_with(new)
+    block.append(operation)
+    with ir.InsertionPoint(block), location:
+        yielded = results[0] if len(results) == 1 else make_tuple(results)
     _create(Yield, [], [yielded], location, ir.InsertionPoint(block))
     return Group(fused.opview)
 

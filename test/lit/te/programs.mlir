@@ -96,3 +96,13 @@ func.func @main(%x: tensor<4xf32>, %u: tensor<4xui8>) -> (tensor<i1>, tensor<4xu
   %2 = call @sort(%u) : (tensor<4xui8>) -> tensor<4xui8>
   return %1, %2 : tensor<i1>, tensor<4xui8>
 }
+
+// -----
+
+// A function that says that it is public is as public as one that says nothing.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: relay.program
+func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

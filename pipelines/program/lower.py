@@ -28,7 +28,7 @@ class TirModule(IRModule):
       arena_bytes: size of the arena that public programs take; each of them uses what it needs of that.
       layout: where every parameter goes in the parameter blob; `parameters.Blob` writes them.
       params_bytes: size of the parameter blob.
-      uses_tiles: whether a kernel has operations on AMX tiles.
+      uses_tiles: whether a kernel has operations on matrix tiles.
     """
 
     def __init__(self, module: ir.Module) -> None:

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from relayc.pipelines import peak
+from relayc.pipelines.cpu import peak
 from relayc.runtime import Peak, num_threads
 from relayc.tools import cli
 

@@ -8,7 +8,7 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import numpy_dtype
-from relayc.runtime.device import Device, device_kind, device_of
+from relayc.runtime.device import Device, DeviceError, device_kind, device_of
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
@@ -45,6 +45,14 @@ def _export(value: Any) -> Any:
         return value.__dlpack__()
 
 
+def _place(tensor: tvm_ffi.Tensor) -> str:
+    """The device of a tensor: under the name of its kind, or of a kind that nobody registered under that of tvm-ffi."""
+    try:
+        return str(device_of(tensor))
+    except DeviceError:
+        return str(tensor.device)
+
+
 class _Memory:
     """The memory of a tvm-ffi tensor in numpy's array interface."""
 
@@ -75,7 +83,7 @@ def as_array(value: Any) -> np.ndarray:
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise TypeError(f"found a {type(value).__name__} that cannot be exported through DLPack ({error})") from error
     if tensor.device.dlpack_device_type() != _HOST:
-        raise ValueError(f"found a tensor on {tensor.device}")
+        raise ValueError(f"found a tensor on {_place(tensor)}")
     try:
         dtype = numpy_dtype(str(tensor.dtype))
     except TypeError:

@@ -3,8 +3,12 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
+from onnx import helper
+from onnx_models import model_of
 
+import relayc
 from relayc.pipelines.cpu.features import host_features, level_features
 from relayc.pipelines.cpu.target import LEVEL_THREADS
 from relayc.pipelines.target import Target
@@ -134,6 +138,18 @@ def test_a_text_is_the_same_target_on_every_machine(machine):
         assert Target(printed[text]) == target and str(target) == printed[text]
         if "mcpu" in text:
             assert Target(text) == target
+
+
+def test_a_text_gives_the_same_ir_on_every_machine(machine):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Softmax", ["h"], ["y"])]
+    weights = np.random.default_rng(0).standard_normal((1024, 256)).astype(np.float32)
+    model = model_of(nodes, {"x": [96, 1024]}, initializers={"w": weights})
+    texts = [str(Target("cpu")), *(f"cpu -mcpu={level}" for level in LEVELS)]
+    before = [str(relayc.compile(model, target=text, stop_after="tir")) for text in texts]
+    machine("sse sse2", ("4K", "16K", "64K"), cpus=5)
+    native = str(relayc.compile(model, target="cpu", stop_after="tir"))
+    assert [str(relayc.compile(model, target=text, stop_after="tir")) for text in texts] == before
+    assert native not in before
 
 
 def test_native_takes_the_attributes_of_the_machine(machine):

@@ -63,10 +63,12 @@ class Level:
 
     Attributes:
       features: those that bring the others along.
+      doc: the features in words.
       l1_bytes, l2_bytes, l3_bytes: data caches: of one core, of one core, shared.
     """
 
     features: tuple[str, ...]
+    doc: str
     l1_bytes: int
     l2_bytes: int
     l3_bytes: int
@@ -80,11 +82,11 @@ _SERVER = (*_V4, *_WIDE, "avxvnni", "gfni", "vaes", "vpclmulqdq", "amx-tile", "a
 _KIB, _MIB = 1 << 10, 1 << 20
 
 LEVELS = {
-    "x86-64": Level(("sse2",), 32 * _KIB, 256 * _KIB, 8 * _MIB),
-    "x86-64-v2": Level(_V2, 32 * _KIB, 256 * _KIB, 8 * _MIB),
-    "x86-64-v3": Level(_V3, 32 * _KIB, 512 * _KIB, 16 * _MIB),
-    "x86-64-v4": Level(_V4, 32 * _KIB, 1 * _MIB, 32 * _MIB),
-    "sapphirerapids": Level(_SERVER, 48 * _KIB, 2 * _MIB, 60 * _MIB),
+    "x86-64": Level(("sse2",), "SSE2", 32 * _KIB, 256 * _KIB, 8 * _MIB),
+    "x86-64-v2": Level(_V2, "SSE4.2", 32 * _KIB, 256 * _KIB, 8 * _MIB),
+    "x86-64-v3": Level(_V3, "AVX2, FMA, F16C", 32 * _KIB, 512 * _KIB, 16 * _MIB),
+    "x86-64-v4": Level(_V4, "AVX-512", 32 * _KIB, 1 * _MIB, 32 * _MIB),
+    "sapphirerapids": Level(_SERVER, "AVX-512 with bf16, f16 and VNNI, AMX", 48 * _KIB, 2 * _MIB, 60 * _MIB),
 }
 """What `mcpu` names, lowest first: the levels of the x86-64 psABI (System V ABI, AMD64 supplement, "micro-architecture levels") with caches
 as CPUs of the level commonly have them, and a server CPU of 2023 with tiles of bf16 and int8, by the name that LLVM and GCC give it."""

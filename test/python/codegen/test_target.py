@@ -5,11 +5,13 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import helper
 from onnx_models import model_of
 
 import relayc
-from relayc.pipelines.cpu.features import host_features, level_features
+from relayc.pipelines.cpu.features import IMPLIES, host_features, level_features
 from relayc.pipelines.cpu.target import LEVEL_THREADS
 from relayc.pipelines.target import Target
 from relayc.runtime.cpu import host
@@ -116,6 +118,33 @@ def test_a_printed_target_is_parsed_to_an_equal_one(text):
     target = Target(text)
     for again in (Target(str(target)), copy.deepcopy(target), pickle.loads(pickle.dumps(target))):
         assert again == target and hash(again) == hash(target) and str(again) == str(target)
+
+
+@given(
+    st.sampled_from(["native", *LEVELS]),
+    st.lists(st.tuples(st.sampled_from("+-"), st.sampled_from(sorted(IMPLIES))), max_size=6),
+    st.fixed_dictionaries({}, optional={"num_threads": st.integers(1, 1 << 15), "emulate": st.booleans()}),
+    st.fixed_dictionaries({}, optional={"vector_bytes": st.sampled_from([16, 32, 64]), "num_vector_registers": st.integers(8, 64)}),
+    st.lists(st.integers(1024, 1 << 40), min_size=3, max_size=3).map(sorted),
+)
+def test_any_target_survives_its_text(mcpu, changes, general, registers, caches):
+    sizes = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), caches, strict=True))
+    target = Target("cpu", mcpu=mcpu, features=[sign + feature for sign, feature in changes], **general, **registers, **sizes)
+    again = Target(str(target))
+    assert again == target and str(again) == str(target) and again.attributes == target.attributes
+    assert all(target.attributes[name] == value for name, value in {**general, **registers, **sizes}.items())
+
+
+@given(
+    st.text(alphabet=st.characters(max_codepoint=0x2FF)) | st.from_regex(r"cpu( -?[a-z0-9-]{0,12}=?[a-z0-9+,-]{0,8}){0,3}", fullmatch=True)
+)
+def test_any_text_is_a_target_or_one_error(text):
+    try:
+        target = Target(text)
+    except ValueError as error:
+        assert "found" in str(error) and "expected" in str(error)
+    else:
+        assert Target(str(target)) == target
 
 
 def test_targets_are_equal_if_their_attributes_are():

@@ -15,7 +15,7 @@ from relayc.runtime.artifact import ObjectCode, TensorSpec
 
 if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
-    from relayc.pipelines.program.lower import TirModule
+    from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
     from relayc.pipelines.target import Target
     from relayc.runtime.profile import Peak

@@ -12,10 +12,10 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
-from relayc.pipelines.lowering import materialize_results, relay_to_te, te_to_tir, tir_to_llvm
+from relayc.pipelines.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
-from relayc.pipelines.passes import PassContext, Sequential
-from relayc.pipelines.program.lower import TirModule
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact, TensorSpec
 from relayc.runtime.threads import usable_cpus
@@ -57,8 +57,7 @@ def build(
     instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
     level = outer.opt_level if opt_level is None else opt_level
     texts: dict[str, str] = {}
-    lower_to_te = Sequential([relay_to_te, materialize_results], "LowerToTe", stage="te")
-    steps = {"relay": graph_pipeline(), "te": lower_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
+    steps = {"relay": graph_pipeline(), "te": te_pipeline, "tir": te_to_tir, "llvm": tir_to_llvm}
     threads = usable_cpus()
     with (
         PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments),

@@ -12,7 +12,7 @@ from relayc.runtime.profile import Peak
 
 if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
-    from relayc.pipelines.program.lower import TirModule
+    from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
 
 

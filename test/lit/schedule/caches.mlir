@@ -1,5 +1,5 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3 -num-threads=1 -l1-bytes=32768 -l2-bytes=262144" | filecheck %s --check-prefix SMALL
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3 -num-threads=1 -l1-bytes=49152 -l2-bytes=2097152" | filecheck %s --check-prefix LARGE
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3 -num-threads=1 -l1-bytes=32768 -l2-bytes=262144" | filecheck %s --check-prefix SMALL
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3 -num-threads=1 -l1-bytes=49152 -l2-bytes=2097152" | filecheck %s --check-prefix LARGE
 
 // The caches of the target decide the blocks of a product, whatever machine this is. Chunks of a panel of 16 columns take half of the
 // first-level cache: 256 steps of 32 KiB, 373 of 48 KiB. A block of sums, 24 rows, fills the rest: 256 columns of it, or all 512.

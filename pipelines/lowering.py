@@ -1,6 +1,7 @@
 """The passes between the stages: relay -> te -> tir -> llvm, under their command-line names."""
 
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.graph.outline_groups import outline_groups
 from relayc.pipelines.passes import PassContext, Sequential, config_option, module_pass, register_pass
 from relayc.pipelines.program import MAX_RECURSION_DEPTH
@@ -90,10 +91,9 @@ register_pass(te_to_tir)
 
 @module_pass(opt_level=0, name="TirToLlvm", stage="llvm")
 def tir_to_llvm(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Loops and vectors become the LLVM and OpenMP dialects (pipelines.codegen.cpu)."""
-    from relayc.pipelines.codegen.cpu import lower_to_llvm
-
-    lower_to_llvm(mod.module, _target(ctx))
+    """Loops and vectors become the last stage of the target's backend (pipelines.backend): for CPUs the LLVM and OpenMP dialects."""
+    target = _target(ctx)
+    find_backend(target.kind).lower(mod.module, target)
     return mod
 
 
@@ -112,13 +112,4 @@ def expand_math(mod: IRModule, ctx: PassContext) -> IRModule:
     from relayc.pipelines.codegen.expand_math import expand_math as expand
 
     expand(mod.module)
-    return mod
-
-
-@module_pass(opt_level=0, name="EmulateInstructions", stage="llvm")
-def emulate_instructions(mod: IRModule, ctx: PassContext) -> IRModule:
-    """AMX tiles and AVX512-BF16 dot products become ordinary loops and vectors (pipelines.codegen.emulate_x86)."""
-    from relayc.pipelines.codegen.emulate_x86 import emulate_x86
-
-    emulate_x86(mod.module)
     return mod

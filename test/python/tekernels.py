@@ -8,7 +8,8 @@ from jitted import call
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType
-from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.lowering import te_to_tir
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.program.tir import TirModule

@@ -14,7 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from relayc.dialects.mlir import c_api, c_handle, ir
-from relayc.runtime.objects import GROUP_SYMBOL, ObjectCode
+from relayc.runtime.artifact import ObjectCode
+from relayc.runtime.cpu.objects import GROUP_SYMBOL
 from relayc.runtime.threads import usable_cpus
 
 OPT_LEVEL = 3

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.backend import Backend, register_backend
+    from relayc.pipelines.compile_kernel import compile_kernel
     from relayc.pipelines.driver import compile
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
@@ -35,6 +36,7 @@ __all__ = [
     "Target",
     "TensorType",
     "compile",
+    "compile_kernel",
     "from_onnx",
     "function_pass",
     "fusion_rule",
@@ -53,6 +55,7 @@ _HOMES = {
     "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.backend": ("Backend", "register_backend"),
+    "relayc.pipelines.compile_kernel": ("compile_kernel",),
     "relayc.pipelines.driver": ("compile",),
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),

@@ -45,8 +45,13 @@ def build(
     stop_after: str | None,
     progress: Any,
     precision: str,
+    first: str = "relay",
 ) -> Artifact | IRModule:
-    """Compiles a model; the arguments are those of `relayc.compile`."""
+    """Compiles a model; the arguments are those of `relayc.compile`.
+
+    Args:
+      first: the stage to which `model` is lowered first: "tir" for a module in the te stage.
+    """
     times = StageTimes()
     mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
     times.mark("import")
@@ -64,7 +69,7 @@ def build(
         ThreadPoolExecutor(threads, "relayc-params") as pool,
     ):
         program: TirModule | None = None
-        for stage, step in steps.items():
+        for stage, step in list(steps.items())[list(steps).index(first) :]:
             mod = step(mod)
             if keep_ir:
                 texts[stage] = ir_text(mod.module.operation)

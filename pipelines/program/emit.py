@@ -16,7 +16,7 @@ from relayc.pipelines.program.body import Body, Call, If, While
 from relayc.pipelines.program.functions import Functions, dtypes_of, memref_type
 from relayc.pipelines.program.kernels import Kernels
 from relayc.pipelines.program.plan import Plan, Planned
-from relayc.pipelines.schedule import emit
+from relayc.pipelines.tir import emit
 from relayc.runtime.artifact import BufferRef
 
 Value = ir.Value

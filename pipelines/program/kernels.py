@@ -6,8 +6,8 @@ from typing import Any
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
+from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.program.functions import Functions, specs_of, strings_of
-from relayc.pipelines.schedule.cost import kernel_cost
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
 from relayc.pipelines.schedule.tuning import Tuning

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.schedule.graph import NotStructured, read_kernel
+from relayc.pipelines.kernel.graph import NotStructured, read_kernel
 
 Value = ir.Value
 

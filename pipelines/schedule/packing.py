@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var
 
 SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""

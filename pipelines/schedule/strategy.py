@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.loops import LoopParameters, schedule_loops
+from relayc.pipelines.cpu.schedule.loops import LoopParameters, schedule_loops
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
+from relayc.pipelines.tir.evaluator import Evaluator
 
 Value = ir.Value
 

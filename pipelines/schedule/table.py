@@ -13,19 +13,21 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule import loops, tile_transform
+from relayc.pipelines.cpu.schedule.attention import columns as attention_columns
+from relayc.pipelines.cpu.schedule.attention import rows as attention_rows
+from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
+from relayc.pipelines.cpu.schedule.attention.kernel import PARALLEL_GRAIN
+from relayc.pipelines.cpu.schedule.bf16 import amx, dot
+from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
+from relayc.pipelines.cpu.schedule.contraction import strategy as contraction
+from relayc.pipelines.cpu.schedule.contraction import tile
+from relayc.pipelines.cpu.schedule.windows import channels, columns
+from relayc.pipelines.kernel.graph import NotStructured, read_kernel
 from relayc.pipelines.passes import config_option
-from relayc.pipelines.schedule import loops, strategy, tile_transform
-from relayc.pipelines.schedule.attention import columns as attention_columns
-from relayc.pipelines.schedule.attention import rows as attention_rows
-from relayc.pipelines.schedule.attention import tiles as attention_tiles
-from relayc.pipelines.schedule.attention.kernel import PARALLEL_GRAIN
-from relayc.pipelines.schedule.graph import NotStructured, read_kernel
-from relayc.pipelines.schedule.pairs import amx, dot
-from relayc.pipelines.schedule.pairs.nest import GRAIN
-from relayc.pipelines.schedule.products import roles, tile
+from relayc.pipelines.schedule import strategy
 from relayc.pipelines.schedule.strategy import STRATEGIES, Scheduled, Strategy
 from relayc.pipelines.schedule.tuning import Tuning
-from relayc.pipelines.schedule.windows import channel_window, window
 from relayc.pipelines.target import Target
 
 
@@ -59,7 +61,7 @@ class Entry:
 
 
 _BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
-_WINDOW, _CHANNELS, _LOOPS = window.WindowParameters(0), channel_window.ChannelWindowParameters(0), loops.LoopParameters()
+_WINDOW, _CHANNELS, _LOOPS = columns.WindowParameters(0), channels.ChannelWindowParameters(0), loops.LoopParameters()
 
 _ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
 
@@ -118,7 +120,7 @@ TABLE: tuple[Entry, ...] = (
     ),
     Entry(
         "contraction",
-        roles.schedule_contraction,
+        contraction.schedule_contraction,
         "dense, matmul, batch_matmul, conv and what follows elementwise",
         "2 columns or more",
         "all of 16 bits or more (sums)",
@@ -134,7 +136,7 @@ TABLE: tuple[Entry, ...] = (
     ),
     Entry(
         "channel_window",
-        channel_window.schedule_channel_window,
+        channels.schedule_channel_window,
         "depthwise conv, pooling",
         "channels innermost",
         "all of 8 bits or more",
@@ -156,13 +158,13 @@ TABLE: tuple[Entry, ...] = (
     ),
     Entry(
         "window",
-        window.schedule_window,
+        columns.schedule_window,
         "depthwise conv, pooling",
-        f"overlapping windows along 4 contiguous columns or more, at most {window.MAX_TAPS} taps, strides up to {window.MAX_STRIDE}",
+        f"overlapping windows along 4 contiguous columns or more, at most {columns.MAX_TAPS} taps, strides up to {columns.MAX_STRIDE}",
         "all of 8 bits or more",
         (
             Parameter("accumulators", "half the registers", "vectors of sums of a tile", 64),
-            Parameter("buffer_bytes", _WINDOW.buffer_bytes, "bytes of input rows that a task copies", window.MAX_BUFFER_BYTES),
+            Parameter("buffer_bytes", _WINDOW.buffer_bytes, "bytes of input rows that a task copies", columns.MAX_BUFFER_BYTES),
             Parameter("unrolled", _WINDOW.unrolled, "operations up to which the taps of a tile are unrolled", 4096),
             Parameter("grain", _WINDOW.grain, "window elements from which a kernel is parallel"),
         ),

@@ -6,7 +6,6 @@ from math import prod
 from typing import Any
 
 from relayc.dialects.mlir import ir, linalg
-from relayc.pipelines.schedule.tuning import Tuning
 
 
 class NotStructured(Exception):
@@ -83,13 +82,12 @@ class Structured:
 
 @dataclass
 class Kernel:
-    """A te kernel: its function, arguments and results, and the tunable numbers of its schedule."""
+    """A te kernel: its function, arguments and results."""
 
     function: ir.OpView
     name: str
     args: list[Node]
     results: list[Node]
-    tuning: Tuning = field(default_factory=Tuning)
 
     def nodes(self) -> list[Node]:
         """Every node a result depends on, inputs before users."""

@@ -11,12 +11,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import func, ir
 from relayc.pipelines.cpu.schedule.reduction import Reduction, combiners
 from relayc.pipelines.cpu.schedule.transpose import Turned, emit_turned, find_turned
 from relayc.pipelines.kernel.access import Accesses, Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, sources
 from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
 
@@ -41,10 +44,19 @@ class LoopParameters:
     unroll: int = 4
 
 
-def schedule_loops(kernel: Kernel, evaluator: Evaluator, outputs: Sequence[Value], parameters: LoopParameters) -> None:
-    """Emits the body of `kernel` at the ambient insertion point; `outputs` are its flat destination buffers."""
-    for node, buffer in zip(kernel.results, outputs, strict=True):
-        fill(node, evaluator, parameters, buffer)
+def schedule_loops(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
+    """Schedules any kernel: parallel, vectorised loops. Raises NotStructured for a few, which are left to the fallback."""
+    function, arguments = begin_function(kernel, {})
+    with ir.InsertionPoint(function.entry_block):
+        count = len(kernel.args)
+        evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
+        names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
+        parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), **names)
+        outputs = [flat(b) for b in arguments[count:]]
+        for node, buffer in zip(kernel.results, outputs, strict=True):
+            fill(node, evaluator, parameters, buffer)
+        func.ReturnOp([])
+    return Scheduled(function)
 
 
 def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: Value) -> None:

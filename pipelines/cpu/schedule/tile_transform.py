@@ -14,6 +14,7 @@ from relayc.pipelines.kernel.contraction import split_exactly
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -62,7 +63,7 @@ def match(kernel: Kernel) -> TileTransform | None:
     return TileTransform(node, kernel.results[0], matrix, dims[0][0], dims[1][0], *structured.reduction_dims)
 
 
-def schedule_tile_transform(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_tile_transform(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a kernel that is a tile transform with an elementwise epilogue; None for any other."""
     found = match(kernel)
     if found is None:
@@ -71,7 +72,7 @@ def schedule_tile_transform(kernel: Kernel, target: Target) -> Scheduled | None:
     with ir.InsertionPoint(function.entry_block):
         count = len(kernel.args)
         evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
-        _Emission(found, evaluator, flat(arguments[count]), target).emit(kernel.tuning.number("grain", PARALLEL_GRAIN))
+        _Emission(found, evaluator, flat(arguments[count]), target).emit(tuning.number("grain", PARALLEL_GRAIN))
         func.ReturnOp([])
     return Scheduled(function)
 

@@ -27,6 +27,7 @@ from relayc.pipelines.kernel.access import Analysis
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, even_parts
 from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
@@ -78,13 +79,13 @@ def default_parameters(attention: Attention, target: Target) -> AttentionParamet
     return AttentionParameters(lanes, vectors, height, -(-groups // -(-groups // most)), max(2, min(4, MAX_TILE_BYTES // tile_bytes)))
 
 
-def schedule_attention_columns(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules an attention with several queries for each key; None for any other kernel."""
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target):
         return None
-    parameters = kernel.tuning.replace(default_parameters(attention, target), height="height", groups="groups", tiles="tiles")
-    return _Columns(kernel, attention, parameters).emit()
+    parameters = tuning.replace(default_parameters(attention, target), height="height", groups="groups", tiles="tiles")
+    return _Columns(kernel, attention, parameters).emit(tuning)
 
 
 @dataclass

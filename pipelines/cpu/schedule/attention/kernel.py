@@ -12,6 +12,7 @@ from relayc.pipelines.kernel.contraction import multiply_add_casts, same_order, 
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -199,7 +200,7 @@ class Emission(ABC):
     def _task(self, row: list[Index], block: Index) -> None:
         """Some of the rows of a head; `row` has the indices BATCH to QUERY, 0 for the row loop."""
 
-    def emit(self) -> Scheduled:
+    def emit(self, tuning: Tuning) -> Scheduled:
         function, arguments = begin_function(self.kernel, {})
         count = len(self.kernel.args)
         work = prod(self.a.shape) * (self.depth + self.width)
@@ -219,7 +220,7 @@ class Emission(ABC):
                 with self.evaluator.scope():
                     self._task(row, Index.of(block) if self.blocks > 1 else Index())
 
-            if variables and work >= self.kernel.tuning.number("grain", PARALLEL_GRAIN):
+            if variables and work >= tuning.number("grain", PARALLEL_GRAIN):
                 emit.parallel_loop([v.high + 1 for v in variables], variables, inside)
             else:
                 self._nest(variables, inside)

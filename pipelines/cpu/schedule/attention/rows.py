@@ -13,6 +13,7 @@ from relayc.pipelines.cpu.schedule.attention.kernel import QUERY, Attention, Emi
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
@@ -45,14 +46,14 @@ def default_parameters(attention: Attention, target: Target) -> RowParameters:
     return RowParameters(depth, width, BLOCK_BYTES // element_bytes, target.num_vector_registers // 2)
 
 
-def schedule_attention_rows(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_attention_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules an attention with so few queries for each key that lanes along them would be idle; None for any other kernel."""
     attention = match(kernel)
     if attention is None or not has_few_rows(attention, target):
         return None
-    parameters = kernel.tuning.replace(default_parameters(attention, target), keys="keys", sums="sums")
+    parameters = tuning.replace(default_parameters(attention, target), keys="keys", sums="sums")
     keys = max(1, parameters.keys // parameters.depth_lanes) * parameters.depth_lanes
-    return _Rows(kernel, attention, replace(parameters, keys=keys)).emit()
+    return _Rows(kernel, attention, replace(parameters, keys=keys)).emit(tuning)
 
 
 class _Rows(Emission):

@@ -17,6 +17,7 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import column_vectors
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
@@ -28,17 +29,17 @@ TASKS = 8
 """Tasks that there should be at least, so that threads get equal shares."""
 
 
-def schedule_attention_tiles(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_attention_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules an attention whose query, key and value are bf16, of several queries, on a CPU with AMX; None for any other."""
     if not (target.has("amx-tile") and target.has("amx-bf16")):
         return None
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target) or not _is_bf16(attention):
         return None
-    emission = _Tiles(kernel, attention, target.lanes(32))
+    emission = _Tiles(kernel, attention, target.lanes(32), tuning.number("tasks", TASKS))
     if attention.depth % MAX_STEP or attention.width % COLUMNS or emission.bytes > MAX_BYTES:
         return None
-    scheduled = emission.emit()
+    scheduled = emission.emit(tuning)
     scheduled.uses_tiles = True
     return scheduled
 
@@ -55,7 +56,7 @@ class _Tiles(Emission):
     """Buffers of a thread: keys [key / 16, depth / 2, 16, 2], values [element / 16, key / 2, 16, 2], queries [row, depth], weights
     [row, key] in bf16; scores [row, key] and context [row, element] in f32. Keys are filled up to a multiple of a tile's depth."""
 
-    def __init__(self, kernel: Kernel, attention: Attention, lanes: int) -> None:
+    def __init__(self, kernel: Kernel, attention: Attention, lanes: int, tasks: int) -> None:
         super().__init__(kernel, attention)
         self.lanes = lanes
         self.height = tile_rows(attention.rows, MAX_ROWS)
@@ -66,7 +67,7 @@ class _Tiles(Emission):
         # The context is computed two tiles wide, or one where there is an odd number of them.
         self.context_tiles = 2 if self.width % (2 * COLUMNS) == 0 else 1
         self.bf16 = ir.BF16Type.get()
-        self.tasks = kernel.tuning.number("tasks", TASKS)
+        self.tasks = tasks
 
     @property
     def blocks(self) -> int:

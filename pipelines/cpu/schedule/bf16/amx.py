@@ -14,6 +14,7 @@ from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, col
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
@@ -42,14 +43,14 @@ def _block(rows: int, outer: int, columns: int) -> Block:
 TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES)
 
 
-def schedule_amx(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a bf16 contraction with an elementwise epilogue on a CPU with AMX; None for any other kernel or CPU."""
     if not (target.has("amx-tile") and target.has("amx-bf16")):
         return None
     plan = best_plan(kernel, TILES)
     if plan is None or plan.cycles >= plan.vector_cycles:
         return None
-    return PairsNest(kernel, plan, Tiles(plan.block, plan.layout.step), target).emit()
+    return PairsNest(kernel, plan, Tiles(plan.block, plan.layout.step), target, tuning).emit()
 
 
 class Tiles:

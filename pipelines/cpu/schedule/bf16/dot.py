@@ -13,6 +13,7 @@ from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, col
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
@@ -46,14 +47,14 @@ def _block(rows: int, outer: int, columns: int) -> Block:
 DOTS = Instructions(2, _block, _cycles)
 
 
-def schedule_dot(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a bf16 contraction with an elementwise epilogue on a CPU with AVX512-BF16; None for any other kernel or CPU."""
     if not target.has("avx512bf16"):
         return None
     plan = best_plan(kernel, DOTS)
     if plan is None or plan.cycles >= plan.vector_cycles * GAIN:
         return None
-    return PairsNest(kernel, plan, Dots(plan.block), target).emit()
+    return PairsNest(kernel, plan, Dots(plan.block), target, tuning).emit()
 
 
 class Dots:

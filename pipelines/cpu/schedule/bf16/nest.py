@@ -17,6 +17,7 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import column_vectors
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -50,10 +51,10 @@ class BlockKernel(Protocol):
 class PairsNest:
     """Emits one contraction kernel."""
 
-    def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target) -> None:
+    def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target, tuning: Tuning) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
         self.kernel, self.c, self.layout, self.block, self.instructions = kernel, contraction, layout, block, instructions
-        self.parallel = plan.cycles >= kernel.tuning.number("grain", GRAIN)
+        self.parallel = plan.cycles >= tuning.number("grain", GRAIN)
         self.lanes = target.lanes(32)
         self.rows = layout.row_groups(contraction)
         self.blocks = -(-contraction.column_extent // block.width) * block.column_tiles

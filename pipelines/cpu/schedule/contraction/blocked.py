@@ -28,6 +28,7 @@ from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import along_loops
 from relayc.pipelines.schedule.strategy import Packing, flat, is_param
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
@@ -57,8 +58,10 @@ def packs_rows(kernel: Kernel, contraction: Contraction, tile: Tile) -> bool:
 class BlockedNest(Nest):
     """Tasks are blocks of rows times groups of panels."""
 
-    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile, blocks: Blocks, reads_in_place: bool, target: Target) -> None:
-        super().__init__(kernel, contraction, tile)
+    def __init__(
+        self, kernel: Kernel, contraction: Contraction, tile: Tile, blocks: Blocks, reads_in_place: bool, target: Target, tuning: Tuning
+    ) -> None:
+        super().__init__(kernel, contraction, tile, tuning)
         c = contraction
         self.blocks, self.reads_in_place = blocks, reads_in_place
         self.extent = c.rows[-1][1] if c.rows else 1

@@ -13,6 +13,7 @@ from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
 
@@ -31,7 +32,7 @@ def takes_packed(kernel: Kernel, contraction: Contraction) -> bool:
 class Nest:
     """Emits the kernel of one contraction; `body` of the subclasses emits the loops."""
 
-    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile) -> None:
+    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile, tuning: Tuning) -> None:
         self.kernel, self.c, self.tile = kernel, contraction, tile
         self.panels = -(-contraction.column_extent // tile.width)
         self.panel_size = contraction.depth * tile.width
@@ -45,7 +46,7 @@ class Nest:
         self.workspace_bytes = self.padded_bytes
         if self.packs_param:
             self.packings[contraction.b.node.position] = self._panels_packing()
-        self.is_serial = prod(v.high + 1 for v in contraction.variables) < kernel.tuning.number("grain", PARALLEL_GRAIN)
+        self.is_serial = prod(v.high + 1 for v in contraction.variables) < tuning.number("grain", PARALLEL_GRAIN)
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""

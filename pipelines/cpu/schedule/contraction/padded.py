@@ -10,6 +10,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS, Tile
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, even_parts, linearize
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
@@ -19,11 +20,12 @@ Value = ir.Value
 class PaddedNest(Nest):
     """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves."""
 
-    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile, reads_in_place: bool, target: Target) -> None:
-        super().__init__(kernel, contraction, tile)
+    def __init__(self, kernel: Kernel, contraction: Contraction, tile: Tile, reads_in_place: bool, target: Target, tuning: Tuning) -> None:
+        super().__init__(kernel, contraction, tile, tuning)
         self.reads_in_place = reads_in_place
         if not self.packs_param and not reads_in_place:
             self.workspace_bytes = self.packed_bytes
+        self.fewest_tasks = tuning.number("tasks", PARALLEL_TASKS)
         self.prefetches = self.packs_param and self.packed_bytes > target.l2_bytes
 
     def body(self, arguments: Sequence[Value]) -> None:
@@ -35,8 +37,7 @@ class PaddedNest(Nest):
         loops = [([v], v.high + 1) for v in c.batch] + [([panel], self.panels)]
         rows = list(c.rows)
         # Where a task packs the panel that it works on, its rows stay with it.
-        tasks = self.kernel.tuning.number("tasks", PARALLEL_TASKS)
-        while not self.workspace_bytes and prod(extent for _, extent in loops) < tasks and len(rows) > 1:
+        while not self.workspace_bytes and prod(extent for _, extent in loops) < self.fewest_tasks and len(rows) > 1:
             loops.append(rows.pop(0))
         *outer, last = rows or [([], 1)]
 

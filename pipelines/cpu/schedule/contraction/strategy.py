@@ -10,6 +10,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Tile, d
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 
 NEAR = 1024
@@ -60,7 +61,7 @@ def _long_rows(contraction: Contraction, kernel: Kernel, target: Target) -> Cont
     return (c.with_one_row_loop() or c) if short and deep else c
 
 
-def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a kernel whose result is a contraction with an elementwise epilogue; None for any other."""
     found = match(kernel)
     if not found:
@@ -71,14 +72,14 @@ def schedule_contraction(kernel: Kernel, target: Target) -> Scheduled | None:
     if contraction.column_extent < 2 or contraction.node.element.width < 16:
         return None
     contraction = _long_rows(contraction, kernel, target)
-    tile = kernel.tuning.replace(default_tile(contraction, target), rows="rows", vectors="vectors")
+    tile = tuning.replace(default_tile(contraction, target), rows="rows", vectors="vectors")
     in_place = _reads_in_place(kernel, contraction, tile, target)
     if contraction.a.checks:
-        return PaddedNest(kernel, contraction, tile, in_place, target).emit()
+        return PaddedNest(kernel, contraction, tile, in_place, target, tuning).emit()
     if contraction.rows:
         extent = contraction.rows[-1][1]
         tile = replace(tile, rows=-(-extent // -(-extent // tile.rows)))
     blocks = default_blocks(contraction, tile, target, packs=not in_place and not takes_packed(kernel, contraction))
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
-    blocks = kernel.tuning.replace(blocks, lambda b: b.fitted(contraction, tile, in_place), **names)
-    return BlockedNest(kernel, contraction, tile, blocks, in_place, target).emit()
+    blocks = tuning.replace(blocks, lambda b: b.fitted(contraction, tile, in_place), **names)
+    return BlockedNest(kernel, contraction, tile, blocks, in_place, target, tuning).emit()

@@ -23,6 +23,7 @@ from relayc.pipelines.kernel.index import Index, Var, affine_index, even_parts, 
 from relayc.pipelines.kernel.window import Axis, axis_of, windowed_reduction
 from relayc.pipelines.schedule.packing import along_loops, fill_blocks
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -184,7 +185,7 @@ def _comes_from(value: Value, element: Value) -> bool:
     return value == element
 
 
-def schedule_channel_window(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a depthwise convolution or a pooling whose channels are the innermost dimension; None for any other kernel."""
     window = match(kernel)
     if window is None:
@@ -202,7 +203,7 @@ def schedule_channel_window(kernel: Kernel, target: Target) -> Scheduled | None:
     vectors = max(1, CACHE_LINE // target.vector_bytes) if window.channel.high + 1 > lanes else 1
     parameters = ChannelWindowParameters(lanes, columns=accumulators // vectors, vectors=vectors)
     names = ("columns", "vectors", "unrolled", "grain", "tasks")
-    return _Emission(kernel, window, kernel.tuning.replace(parameters, **{name: name for name in names})).emit()
+    return _Emission(kernel, window, tuning.replace(parameters, **{name: name for name in names})).emit()
 
 
 @dataclass

@@ -17,6 +17,7 @@ from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, linearize, reshape
 from relayc.pipelines.kernel.window import Axis, axis_of, windowed_reduction
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
+from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -126,7 +127,7 @@ def _over(root: Node, node: Node, position: int, indices: list[Index], variables
     return Window(node, root, position, data, list(indices), pad_value, rows, columns, row_dimension, planes, variables)
 
 
-def schedule_window(kernel: Kernel, target: Target) -> Scheduled | None:
+def schedule_window_columns(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a depthwise convolution or a pooling with overlapping windows along contiguous columns; None for any other kernel."""
     window = match(kernel)
     if window is None:
@@ -142,7 +143,7 @@ def schedule_window(kernel: Kernel, target: Target) -> Scheduled | None:
         return None
     parameters = WindowParameters(lanes, accumulators=target.num_vector_registers // 2)
     names = ("accumulators", "buffer_bytes", "unrolled", "grain")
-    emission = _Emission(kernel, window, kernel.tuning.replace(parameters, **{name: name for name in names}))
+    emission = _Emission(kernel, window, tuning.replace(parameters, **{name: name for name in names}))
     if emission.buffer_bytes > MAX_BUFFER_BYTES:
         return None
     if emission.narrow and rows.output is not None and offset.coefficient(rows.output) != columns.outputs:

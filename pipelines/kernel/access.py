@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.graph import Node
+from relayc.pipelines.kernel.graph import Node, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 
 
@@ -129,3 +129,11 @@ def collapse(
                 continue
         groups.append(([var], extent))
     return groups
+
+
+def split_exactly(index: Index, divisor: int) -> tuple[Index, Index]:
+    """Quotient and remainder. Raises NotStructured where they are not linear."""
+    split = index.split(divisor)
+    if split is None:
+        raise NotStructured("a reshape that is not linear in the loops")
+    return split

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 
-import numpy as np
-
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.access import Accesses, Analysis, collapse
-from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, sources
+from relayc.pipelines.kernel.access import Accesses, Analysis, collapse, split_exactly
+from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.schedule.packing import along_loops, fill_blocks
+from relayc.pipelines.kernel.reduction import multiply_add_casts
 
 
 @dataclass
@@ -60,7 +58,6 @@ class Contraction:
       epilogue: what the epilogue reads.
       merged: for each dimension of the result the dimension of the contraction whose index it takes, None for 0; None where the indices
         of the result are computed by a reshape.
-      epilogue: what the epilogue reads.
     """
 
     node: Node
@@ -75,7 +72,6 @@ class Contraction:
     checked: set[Var]
     epilogue: Accesses = field(default_factory=Accesses)
     merged: list[int | None] | None = None
-    epilogue: Accesses = field(default_factory=Accesses)
 
     def with_one_row_loop(self) -> "Contraction | None":
         """This contraction with all rows in one loop, which A does not walk as one; None where the result or the epilogue does not
@@ -182,57 +178,6 @@ def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
     return found
 
 
-def multiply_add_casts(structured: Structured) -> list[list[tuple[str, ir.Type]]] | None:
-    """For a body acc + cast(x) * cast(y), the conversions of x and of y; None for any other body."""
-    block = structured.block
-    x, y, acc = list(block.arguments)
-    owner = block.operations[len(block.operations) - 1].operands[0].owner
-    if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name not in ("arith.addf", "arith.addi"):
-        return None
-    terms = list(owner.operation.operands)
-    if acc not in terms:
-        return None
-    product = terms[1 - terms.index(acc)].owner
-    if not isinstance(product, (ir.OpView, ir.Operation)) or product.operation.name not in ("arith.mulf", "arith.muli"):
-        return None
-    casts: dict[int, list[tuple[str, ir.Type]]] = {}
-    for factor in product.operation.operands:
-        chain = []
-        while isinstance(factor.owner, (ir.OpView, ir.Operation)) and factor.owner.operation.name in (
-            "arith.extf",
-            "arith.extsi",
-            "arith.extui",
-        ):
-            chain.insert(0, (factor.owner.operation.name, factor.type))
-            factor = factor.owner.operation.operands[0]
-        if factor not in (x, y):
-            return None
-        casts[0 if factor == x else 1] = chain
-    return [casts[0], casts[1]] if len(casts) == 2 else None
-
-
-def same_order(node: Node, wanted: Node) -> bool:
-    """Whether `node` is `wanted`, or made of it element by element in the same row-major order."""
-    if node is wanted:
-        return True
-    if node.kind == "view":
-        return same_order(node.inputs[0], wanted)
-    if node.kind != "generic" or node.is_reduction:
-        return False
-    structured = node.structured
-    if structured.captured:
-        return False
-    identity = ir.AffineMap.get_identity(len(structured.extents))
-    if structured.output_maps[node.position] != identity:
-        return False
-    reach = [(source, amap) for source, amap in zip(structured.inputs, structured.maps, strict=True) if _reaches(source, wanted)]
-    return bool(reach) and all(amap == identity and same_order(source, wanted) for source, amap in reach)
-
-
-def _reaches(node: Node, wanted: Node) -> bool:
-    return node is wanted or any(_reaches(s, wanted) for s in sources(node))
-
-
 def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool) -> Operand:
     """Follows views, slices and zero paddings to what is in memory. Raises NotStructured where an index is not linear."""
     checks: list[tuple[Index, int]] = []
@@ -258,14 +203,6 @@ def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]],
                 break  # memory in the same order under another shape is read as well through the view
         node = source
     return Operand(node, indices, checks, casts)
-
-
-def split_exactly(index: Index, divisor: int) -> tuple[Index, Index]:
-    """Quotient and remainder. Raises NotStructured where they are not linear."""
-    split = index.split(divisor)
-    if split is None:
-        raise NotStructured("a reshape that is not linear in the loops")
-    return split
 
 
 def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand) -> Contraction | None:
@@ -335,10 +272,3 @@ def _is_one_axis(columns: list[tuple[list[Var], int]], offset: Index) -> bool:
         (outer, _), (inner, extent) = columns
         return offset.coefficient(outer[-1]) == offset.coefficient(inner[-1]) * extent
     return len(columns) == 1
-
-
-def pack(contraction: Contraction, array: np.ndarray, out: np.ndarray) -> None:
-    """B of a parameter in blocks of columns: writes [batch..., block, reduction..., width] to `out`, zeros after the last column."""
-    variables = [*contraction.batch, contraction.column, *contraction.reduction]
-    extents = [*(v.high + 1 for v in contraction.batch), contraction.column_extent, *(v.high + 1 for v in contraction.reduction)]
-    fill_blocks(along_loops(array, contraction.b.indices, variables, extents), len(contraction.batch), out)

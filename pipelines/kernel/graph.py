@@ -230,3 +230,25 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
     structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, tuple(extents), block, captured)
     for position, result in enumerate(operation.results):
         values[result] = _node("generic", result.type, structured=structured, position=position)
+
+
+def same_order(node: Node, wanted: Node) -> bool:
+    """Whether `node` is `wanted`, or made of it element by element in the same row-major order."""
+    if node is wanted:
+        return True
+    if node.kind == "view":
+        return same_order(node.inputs[0], wanted)
+    if node.kind != "generic" or node.is_reduction:
+        return False
+    structured = node.structured
+    if structured.captured:
+        return False
+    identity = ir.AffineMap.get_identity(len(structured.extents))
+    if structured.output_maps[node.position] != identity:
+        return False
+    reach = [(source, amap) for source, amap in zip(structured.inputs, structured.maps, strict=True) if _reaches(source, wanted)]
+    return bool(reach) and all(amap == identity and same_order(source, wanted) for source, amap in reach)
+
+
+def _reaches(node: Node, wanted: Node) -> bool:
+    return node is wanted or any(_reaches(s, wanted) for s in sources(node))

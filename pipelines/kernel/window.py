@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from relayc.pipelines.kernel.contraction import same_order, split_exactly
-from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
+from relayc.pipelines.kernel.access import split_exactly
+from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.cpu.schedule.reduction import Reduction, combiners
+from relayc.pipelines.cpu.schedule.reduction import Reduction
 from relayc.pipelines.cpu.schedule.transpose import Turned, emit_turned, find_turned
 from relayc.pipelines.kernel.access import Accesses, Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, sources
 from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.kernel.reduction import combiners
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target

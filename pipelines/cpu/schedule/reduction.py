@@ -6,50 +6,18 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import Analysis, collapse
 from relayc.pipelines.kernel.graph import Node, Structured
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.reduction import COMBINERS, combiners
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
 
 Value = ir.Value
 
-# Combiner -> (kind of vector.reduction, neutral element or None where the initial value itself may be repeated).
-COMBINERS = {
-    "arith.addf": ("add", 0),
-    "arith.addi": ("add", 0),
-    "arith.mulf": ("mul", 1),
-    "arith.muli": ("mul", 1),
-    "arith.maximumf": ("maximumf", None),
-    "arith.minimumf": ("minimumf", None),
-    "arith.maxnumf": ("maxnumf", None),
-    "arith.minnumf": ("minnumf", None),
-    "arith.maxsi": ("maxsi", None),
-    "arith.minsi": ("minsi", None),
-    "arith.maxui": ("maxui", None),
-    "arith.minui": ("minui", None),
-    "arith.andi": ("and", None),
-    "arith.ori": ("or", None),
-}
 UNROLL_LIMIT = 49
 """Reductions over at most this many points (a pooling or depthwise window) are unrolled, so that index checks fold."""
 UNROLLED_LOADS = 512
 """Loads that an unrolled reduction may take; LLVM's time grows with the square of their number."""
 ACCUMULATORS = 4
 """Vectors accumulated side by side when the lanes run along the reduction, to hide the latency of the combiner."""
-
-
-def combiners(structured: Structured) -> list[str] | None:
-    """The operation that joins each output's accumulator with the new element; None where the body is not of that form."""
-    block = structured.block
-    arguments = list(block.arguments)[len(structured.inputs) :]
-    yielded = block.operations[len(block.operations) - 1].operands
-    names = []
-    for accumulator, value in zip(arguments, yielded, strict=True):
-        owner = value.owner
-        if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name not in COMBINERS:
-            return None
-        if accumulator not in list(owner.operation.operands) or len(list(accumulator.uses)) != 1:
-            return None
-        names.append(owner.operation.name)
-    return names
 
 
 class Reduction:

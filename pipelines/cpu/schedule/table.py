@@ -7,7 +7,7 @@ from relayc.pipelines.cpu.schedule import loops, tile_transform
 from relayc.pipelines.cpu.schedule.attention import columns as attention_columns
 from relayc.pipelines.cpu.schedule.attention import rows as attention_rows
 from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
-from relayc.pipelines.cpu.schedule.attention.kernel import PARALLEL_GRAIN
+from relayc.pipelines.cpu.schedule.attention.emission import PARALLEL_GRAIN
 from relayc.pipelines.cpu.schedule.bf16 import amx, dot
 from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
 from relayc.pipelines.cpu.schedule.contraction import strategy as contraction

@@ -6,13 +6,13 @@ one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import func, ir, scf
-from relayc.pipelines.kernel.contraction import split_exactly
-from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
+from relayc.pipelines.kernel.access import split_exactly
+from relayc.pipelines.kernel.graph import Kernel, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.kernel.tile_transform import TileTransform, match
 from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
@@ -23,44 +23,6 @@ Value = ir.Value
 
 PARALLEL_GRAIN = 1 << 15
 """Elements written below which the kernel stays on one thread."""
-
-
-@dataclass
-class TileTransform:
-    """A kernel whose result is P d P^T for every tile, or an elementwise function of it, possibly cropped.
-
-    Attributes:
-      node, root: the transform, and the result.
-      matrix: P, as rows.
-      a, b: loops over its rows on the left and on the right side.
-      i, j: reduction loops.
-    """
-
-    node: Node
-    root: Node
-    matrix: list[list[float]]
-    a: int
-    b: int
-    i: int
-    j: int
-
-
-def match(kernel: Kernel) -> TileTransform | None:
-    """The transform of a kernel; None where it is none."""
-    found = [n for n in kernel.nodes() if n.is_reduction]
-    if len(kernel.results) != 1 or len(found) != 1 or len(found[0].structured.inputs) != 3:
-        return None
-    node = found[0]
-    structured = node.structured
-    left, right, _ = structured.inputs
-    if left.kind != "table" or right is not left or len(left.shape) != 2 or len(structured.reduction_dims) != 2:
-        return None
-    dims = [[e.position for e in amap.results if isinstance(e, ir.AffineDimExpr)] for amap in structured.maps[:2]]
-    if any(len(d) != 2 for d in dims) or [dims[0][1], dims[1][1]] != structured.reduction_dims:
-        return None
-    values, columns = left.table_values(), left.shape[1]
-    matrix = [[float(v) for v in values[r * columns : (r + 1) * columns]] for r in range(left.shape[0])]
-    return TileTransform(node, kernel.results[0], matrix, dims[0][0], dims[1][0], *structured.reduction_dims)
 
 
 def schedule_tile_transform(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:

@@ -12,18 +12,9 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir, scf
-from relayc.pipelines.cpu.schedule.attention.kernel import (
-    KEY,
-    QUERY,
-    Attention,
-    Emission,
-    arith,
-    compare,
-    has_few_rows,
-    larger,
-    match,
-)
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, arith, compare, has_few_rows, larger
 from relayc.pipelines.kernel.access import Analysis
+from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, even_parts
 from relayc.pipelines.schedule.strategy import Scheduled

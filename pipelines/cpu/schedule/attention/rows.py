@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.kernel import QUERY, Attention, Emission, arith, has_few_rows, larger, match
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, arith, has_few_rows, larger
+from relayc.pipelines.kernel.attention import QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled

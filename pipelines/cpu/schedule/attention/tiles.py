@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.kernel import QUERY, Attention, Emission, arith, has_few_rows, larger, match
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, arith, has_few_rows, larger
 from relayc.pipelines.cpu.schedule.bf16.amx import MAX_ROWS, MAX_STEP, Tiles
 from relayc.pipelines.cpu.schedule.bf16.copies import interleave
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.contraction.microkernel import column_vectors
+from relayc.pipelines.kernel.attention import QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from math import prod
 
-import numpy as np
-
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, Columns, Microkernel, Point, column_vectors
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_GRAIN, Tile
@@ -14,8 +12,8 @@ from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.memory import align
-from relayc.pipelines.schedule.packing import along_loops, fill_blocks
-from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat, is_param
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -80,9 +78,10 @@ class Nest:
 
     def _panels_packing(self) -> Packing:
         c, width = self.c, self.tile.width
+        loops = [(v, v.high + 1) for v in (*c.batch, c.column, *c.reduction)]
+        loops[len(c.batch)] = (c.column, c.column_extent)
         shape = (*(v.high + 1 for v in c.batch), self.panels, *(v.high + 1 for v in c.reduction), width)
-        steps = ",".join(f"{c.b.offset.coefficient(v)}*{v.high + 1}" for v in (*c.batch, c.column, *c.reduction))
-        return Packing(f"columns{width}:{c.b.offset.const}:{steps}", shape, lambda array, out: _pack(c, array, out))
+        return Packing.reading("columns", c.b.node.shape, c.b.indices, loops, shape, batch=len(c.batch))
 
     def panel_start(self, panel: Index, point: Point) -> Index:
         """First element of a panel where all of them are packed one after the other, batch by batch."""
@@ -155,10 +154,3 @@ class Nest:
                 nest.enter_context(self.evaluator.scope())
                 point = {**point, loop: Index.of(var)}
             code(point)
-
-
-def _pack(contraction: Contraction, array: np.ndarray, out: np.ndarray) -> None:
-    """B of a parameter in blocks of columns: writes [batch..., block, reduction..., width] to `out`, zeros after the last column."""
-    variables = [*contraction.batch, contraction.column, *contraction.reduction]
-    extents = [*(v.high + 1 for v in contraction.batch), contraction.column_extent, *(v.high + 1 for v in contraction.reduction)]
-    fill_blocks(along_loops(array, contraction.b.indices, variables, extents), len(contraction.batch), out)

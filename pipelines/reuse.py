@@ -164,7 +164,7 @@ def _registered() -> Iterator[Any]:
         "relayc.runtime.device": lambda m: m.registered_device_kinds(),
         "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
         "relayc.pipelines.te.core": lambda m: m.RULES.values(),
-        "relayc.pipelines.schedule.strategy": lambda m: m.STRATEGIES,
+        "relayc.pipelines.schedule.table": lambda m: (entry.schedule for found in m.STRATEGIES.values() for entry in found),
         "relayc.pipelines.graph.evaluate": lambda m: m.EVALUATORS.values(),
         "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
         "relayc.frontend.onnx.core": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),

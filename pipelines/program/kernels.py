@@ -21,8 +21,8 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
+from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.program.functions import Functions, callees, dtypes_of, read_functions, specs_of
-from relayc.pipelines.schedule.cost import kernel_cost
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
 from relayc.pipelines.target import Target

@@ -103,7 +103,7 @@ def find_slot(
     facts = {
         "model": content,
         "shapes": extents,
-        "target": str(target),
+        "target": [str(target), target.fingerprint],
         "settings": settings,
         "precision": precision,
         "sources": _source_digest(),

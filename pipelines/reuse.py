@@ -162,7 +162,7 @@ def _registered() -> Iterator[Any]:
         "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
         "relayc.pipelines.te.core": lambda m: m.RULES.values(),
         "relayc.pipelines.schedule.strategy": lambda m: m.STRATEGIES,
-        "relayc.pipelines.graph.evaluate": lambda m: m.EVALUATORS.values(),
+        "relayc.pipelines.graph.evaluators": lambda m: (e.function for e in m.EVALUATORS.values()),
         "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
         "relayc.frontend.onnx.core": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),
     }
@@ -171,8 +171,8 @@ def _registered() -> Iterator[Any]:
         if module is not None:
             yield from entries(module)
     for name, module in list(sys.modules.items()):
-        table = getattr(getattr(module, "RULES", None), "table", {}) if name.startswith("relayc.pipelines.graph.") else {}
-        yield from (rule for found in table.values() for rule in found)
+        if name.startswith("relayc.pipelines.graph."):
+            yield from getattr(getattr(module, "RULES", None), "rules", ())
 
 
 def _has_outside_code() -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.relay.base import RelayError, broadcast_shapes
+from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.shapes import broadcast_shapes
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.onnx.core import Tensor, constant, emit
 from relayc.frontend.onnx.errors import OnnxError

@@ -22,9 +22,11 @@ import numpy as np
 from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import calls
-from relayc.dialects.relay.base import OPS, RelayError, build, fields_of, ir_name, make_tuple, tuple_fields
+from relayc.dialects.relay.base import OPS, RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build, ir_name
 from relayc.dialects.relay.structure import If, While
+from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
 from relayc.dialects.relay.types import RelayType, TensorType, numpy_dtype
 
 Structure = Any

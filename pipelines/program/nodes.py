@@ -1,8 +1,8 @@
 """What the runtime has to know of the programs of a module: their tensors, and what they do, step by step."""
 
 from relayc.dialects.functions import signature_of
+from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import sources_of
 from relayc.pipelines.program.body import Body, Call, If, Item
 from relayc.pipelines.program.functions import Functions, specs_of
 from relayc.pipelines.program.plan import Plan, Planned

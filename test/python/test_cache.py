@@ -18,7 +18,7 @@ from onnx_models import model_of, weighted
 import relayc
 from relayc.dialects.relay import OPS, Op, Operand
 from relayc.pipelines import PassContext, reuse
-from relayc.pipelines.graph.evaluate import EVALUATORS
+from relayc.pipelines.graph.evaluators import EVALUATORS, evaluator
 from relayc.pipelines.graph.simplify_expr import RULES as SIMPLIFICATIONS
 from relayc.pipelines.instruments import PassTimingInstrument
 from relayc.pipelines.schedule.strategy import STRATEGIES
@@ -335,13 +335,17 @@ def outside_rule(table):
         return None
 
     table.on("nn_matmul")(rule)
-    found = table.table["relay.nn_matmul"]
-    return lambda: found.remove(rule)
+    return lambda: table.remove(rule)
 
 
 def outside_entry(table, key):
     table[key] = lambda *_: None
     return lambda: table.pop(key)
+
+
+def outside_evaluator():
+    evaluator("test_cache")(lambda op, x: x)
+    return lambda: EVALUATORS.pop("test_cache")
 
 
 def outside_schedule():
@@ -356,7 +360,7 @@ def outside_schedule():
         outside_schedule,
         lambda: outside_rule(SIMPLIFICATIONS),
         lambda: outside_entry(COMPUTE_RULES, "test_cache"),
-        lambda: outside_entry(EVALUATORS, "test_cache"),
+        outside_evaluator,
     ],
     ids=["operator", "schedule", "rewrite rule", "compute rule", "evaluator"],
 )

@@ -9,6 +9,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.frontend import import_model
 from relayc.pipelines.codegen.cpu import jit
 from relayc.pipelines.codegen.engine import Engine
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
@@ -51,7 +52,7 @@ def build(
 ) -> Artifact | IRModule:
     """Compiles a model; the arguments are those of `relayc.compile`."""
     times = StageTimes()
-    mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
+    mod = import_model(model, shapes=shapes, progress=progress)
     times.mark("import")
     outer = PassContext.current()
     if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):
@@ -122,12 +123,6 @@ def _load(engine: Engine, names: Sequence[str], runs_here: bool) -> tuple[Object
         return code, addresses, None
     loaded = Program(code)
     return code, dict(zip(names, loaded.entries(len(names)), strict=True)), loaded
-
-
-def _import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None, progress: Any) -> IRModule:
-    from relayc.frontend.onnx import from_onnx
-
-    return from_onnx(model, shapes=shapes, progress=progress)
 
 
 def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:

@@ -1,8 +1,8 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
 A key covers the model, the input shapes, the target with its features, the precision, the settings of the PassContext, the sources of
-relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules, converters,
-schedules, rewrite and fusion rules), which a key cannot tell, nothing is looked up or kept.
+relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules, frontends,
+converters, schedules, rewrite and fusion rules), which a key cannot tell, nothing is looked up or kept.
 """
 
 import json
@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from relayc.frontend import files_of
 from relayc.pipelines import DEFAULT_OPT_LEVEL
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
@@ -69,9 +70,7 @@ class Slot:
     def _external_digests(self) -> dict[str, str]:
         if self.path is None:
             return {}
-        from relayc.frontend.onnx.model import external_files
-
-        return {name: self.cache.file_digest(self.path.parent / name) for name in external_files(self.path)}
+        return {name: self.cache.file_digest(self.path.parent / name) for name in files_of(self.path)}
 
 
 def find_slot(
@@ -164,7 +163,8 @@ def _registered() -> Iterator[Any]:
         "relayc.pipelines.schedule.strategy": lambda m: m.STRATEGIES,
         "relayc.pipelines.graph.evaluators": lambda m: (e.function for e in m.EVALUATORS.values()),
         "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
-        "relayc.frontend.onnx.core": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),
+        "relayc.frontend.registry": lambda m: m.outside_functions(),
+        "relayc.frontend.onnx.converters": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),
     }
     for name, entries in tables.items():
         module = sys.modules.get(name)

@@ -7,12 +7,13 @@ strategy where only one is to be asked: `{"schedule.kernels": {"fused_dense*": {
 (pipelines.codegen.bufferize).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.passes import config_option
 from relayc.pipelines.schedule import loops, strategy, tile_transform
 from relayc.pipelines.schedule.attention import columns as attention_columns
@@ -190,8 +191,11 @@ for _entry in TABLE:
 config_option(_KERNELS, dict, {}, "parameters by pattern of kernel names, which go before those for all; also strategy=NAME")
 
 
-def tuning_for(kernel: str, config: Mapping[str, Any]) -> Tuning:
+def tuning_for(kernel: str, config: Mapping[str, Any], table: Sequence[Entry] = TABLE) -> Tuning:
     """What `config` (of a PassContext) sets for a kernel; of several patterns that match, later ones replace earlier ones.
+
+    Args:
+      table: the strategies of the target.
 
     Raises:
       ValueError: a strategy or parameter that is not in the table, or a value that is not a number within its range.
@@ -200,11 +204,11 @@ def tuning_for(kernel: str, config: Mapping[str, Any]) -> Tuning:
     for pattern, values in config.get(_KERNELS, {}).items():
         if fnmatchcase(kernel, pattern):
             given |= values
-    known = {f"{entry.name}.{parameter.name}": parameter.most for entry in TABLE for parameter in entry.parameters}
+    known = {f"{entry.name}.{parameter.name}": parameter.most for entry in table for parameter in entry.parameters}
     for name, value in given.items():
         if name == "strategy":
-            if value not in (entry.name for entry in TABLE):
-                raise ValueError(f"schedule of {kernel}: expected a strategy out of {', '.join(e.name for e in TABLE)}, found {value!r}")
+            if value not in (entry.name for entry in table):
+                raise ValueError(f"schedule of {kernel}: expected a strategy out of {', '.join(e.name for e in table)}, found {value!r}")
         elif name not in known:
             raise ValueError(f"schedule of {kernel}: expected parameters out of {', '.join(sorted(known))}, found {name!r}")
         elif not isinstance(value, int) or not 1 <= value <= known[name]:
@@ -222,10 +226,11 @@ def schedule_kernel(source: ir.OpView, target: Target, config: Mapping[str, Any]
         kernel = read_kernel(source)
     except NotStructured:
         return None
-    kernel.tuning = tuning_for(kernel.name, config)
+    table = find_backend(target.kind).strategies()
+    kernel.tuning = tuning_for(kernel.name, config, table)
     only = kernel.tuning.given.get("strategy")
     added = [(schedule.__name__, schedule) for schedule in STRATEGIES]
-    listed = [(e.name, e.schedule) for e in TABLE if only in (None, e.name) and all(map(target.has, e.features))]
+    listed = [(e.name, e.schedule) for e in table if only in (None, e.name) and all(map(target.has, e.features))]
     for name, schedule in [*([] if only else added), *listed]:
         block = ir.InsertionPoint.current.block
         before = len(block.operations)

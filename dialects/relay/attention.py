@@ -2,7 +2,8 @@
 
 import math
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, RelayError, TensorType, Variadic, View, broadcast_shapes, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
+from relayc.dialects.relay.shapes import broadcast_shapes
 
 AXES = "BHSD"
 """Letters of a layout: batch, head, position in the sequence, element of a head."""
@@ -51,6 +52,8 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
     value_layout: str = AXES
     out_layout: str = AXES
     pattern = Pattern.OPAQUE
+    precision = Precision.ALWAYS
+    factors = 3
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -12,6 +12,9 @@ from relayc.dialects.relay.base import RelayError, check
 
 Shape = tuple[int | None, ...]
 
+NCHW = "NCHW"
+"""The layout in which ONNX and Relay write images."""
+
 
 @dataclass(frozen=True)
 class Layout:

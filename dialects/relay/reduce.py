@@ -3,10 +3,13 @@
 `axis` None means all axes; `exclude` turns the choice around; `keepdims` leaves reduced axes with size 1.
 """
 
+import typing
 from collections.abc import Mapping, Sequence
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
+from relayc.dialects.relay.layout import NCHW, layout
+from relayc.dialects.relay.shapes import normalize_axis
 
 
 def reduced_axes(rank: int, axis: Sequence[int] | None, exclude: bool = False) -> tuple[int, ...]:
@@ -45,9 +48,22 @@ class _Reduce(Op):
 class Sum(_Reduce, name="sum"):
     """Sum; 0 of no elements, integers wrap."""
 
+    precision = Precision.AVERAGE
+
 
 class Mean(_Reduce, name="mean"):
     """Sum divided by the number of elements; of integers the quotient rounded toward zero."""
+
+    layout_role = LayoutRole.JOINS
+    precision = Precision.AVERAGE
+
+    def can_change_layout(self) -> bool:
+        """Where it is over the pixels of images."""
+        spatial = [NCHW.index(axis) for axis in "HW"]
+        return not self.exclude and TensorType.of(self.data).rank == len(NCHW) and sorted(a % 4 for a in self.axis or ()) == spatial
+
+    def in_layout(self, target: str) -> dict[str, typing.Any]:
+        return {**self.attrs(), "axis": tuple(layout(target).index(axis) for axis in "HW")}
 
 
 class Max(_Reduce, name="max"):

@@ -5,21 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from relayc.dialects.relay.base import (
-    Ints,
-    Op,
-    Operand,
-    Pattern,
-    RelayError,
-    TensorType,
-    Variadic,
-    View,
-    broadcast_shapes,
-    check,
-    normalize_axis,
-)
+from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
-from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.layout import NCHW, layout
+from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.types import RelayType, TupleType
 
 Dim = int | None
@@ -107,6 +96,8 @@ class Reshape(Op, name="reshape"):
     newshape: Ints
     allowzero: bool = False
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -123,6 +114,8 @@ class ExpandDims(Op, name="expand_dims"):
     axis: int
     num_newaxis: int = 1
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -137,6 +130,8 @@ class Squeeze(Op, name="squeeze"):
     data: Operand
     axis: Ints | None = None
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -154,6 +149,8 @@ class BatchFlatten(Op, name="nn_batch_flatten", relay_name="nn.batch_flatten"):
 
     data: Operand
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -179,6 +176,7 @@ class Transpose(Op, name="transpose"):
     data: Operand
     axes: Ints | None = None
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -191,6 +189,7 @@ class Reverse(Op, name="reverse"):
     data: Operand
     axis: int = 0
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -205,6 +204,7 @@ class LayoutTransform(Op, name="layout_transform"):
     src_layout: str
     dst_layout: str
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -232,6 +232,7 @@ class DepthToSpace(Op, name="nn_depth_to_space", relay_name="nn.depth_to_space")
     layout: str = "NCHW"
     mode: str = "DCR"
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -255,6 +256,7 @@ class SpaceToDepth(Op, name="nn_space_to_depth", relay_name="nn.space_to_depth")
     block_size: int
     layout: str = "NCHW"
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -313,6 +315,7 @@ class StridedSlice(Op, name="strided_slice"):
     axes: Ints | None = None
     slice_mode: str = "end"
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -342,6 +345,7 @@ class Split(Op, name="split"):
     indices_or_sections: int | Ints
     axis: int = 0
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TupleType:
@@ -382,6 +386,15 @@ class Concatenate(Op, name="concatenate"):
     axis: int = 0
     pattern = Pattern.INJECTIVE
     root_only = True
+    layout_role = LayoutRole.FOLLOWS
+    precision = Precision.EXACT
+
+    def can_change_layout(self) -> bool:
+        """Where it joins images along their channels."""
+        return self.axis in (NCHW.index("C"), NCHW.index("C") - len(NCHW))
+
+    def in_layout(self, target: str) -> dict[str, Any]:
+        return {"axis": layout(target).index("C")}
 
     @classmethod
     def canonical_attributes(cls, operands: Sequence[RelayType], values: dict[str, Any]) -> dict[str, Any]:
@@ -404,6 +417,7 @@ class Stack(Op, name="stack"):
     axis: int = 0
     pattern = Pattern.INJECTIVE
     root_only = True
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -421,6 +435,9 @@ class BroadcastTo(Op, name="broadcast_to"):
     data: Operand
     shape: Ints
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
+    moves_only = True
+    repeats_only = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -435,6 +452,7 @@ class Tile(Op, name="tile"):
     data: Operand
     reps: Ints
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -451,6 +469,7 @@ class Repeat(Op, name="repeat"):
     repeats: int
     axis: int | None = None
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -495,6 +514,7 @@ class Pad(Op, name="nn_pad", relay_name="nn.pad"):
     pad_mode: str = "constant"
     pattern = Pattern.INJECTIVE
     root_only = True
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -519,6 +539,7 @@ class MirrorPad(Op, name="nn_mirror_pad", relay_name="nn.mirror_pad"):
     pad_width: Ints
     pattern = Pattern.INJECTIVE
     root_only = True
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -534,6 +555,7 @@ class Trilu(Op, name="trilu"):
     k: Operand
     upper: bool = True
     pattern = Pattern.BROADCAST
+    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

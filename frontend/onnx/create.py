@@ -6,13 +6,14 @@ from math import ceil, prod
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.onnx.common import filled
-from relayc.frontend.onnx.core import Tensor, constant, converter, ints, known
+from relayc.frontend.converter import Tensor, constant, ints, known
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.steps import filled
 
 
-@converter()
+@converter(foldable=False)
 def Constant(
     *,
     value: np.ndarray | None = None,
@@ -37,7 +38,7 @@ def Constant(
     return given[0]
 
 
-@converter(since=9)
+@converter(since=9, foldable=False)
 def ConstantOfShape(shape: Tensor, *, value: np.ndarray | None = None) -> Tensor:
     element = np.zeros((), np.float32) if value is None else value.reshape(())
     return filled(ints(shape, "input"), element, element.dtype.name)

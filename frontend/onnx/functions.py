@@ -7,7 +7,8 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 from onnx.defs import OpSchema, SchemaError
 
 from relayc.dialects.relay.types import numpy_dtype
-from relayc.frontend.onnx.core import Tensor, find_converter
+from relayc.frontend.converter import Tensor
+from relayc.frontend.onnx.converters import find_converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import NEWEST_OPSET, opset_versions
 
@@ -17,7 +18,7 @@ FunctionKey = tuple[str, str, str]
 LocalFunctions = Mapping[FunctionKey, FunctionProto]
 
 REFUSED_BODIES = frozenset({"Bernoulli", "LinearAttention", "SequenceMap"})
-"""Operators whose function bodies use what cannot be imported: random numbers, loops, sequences."""
+"""Operators whose function bodies use what cannot be imported: random numbers, loops, sequences. None is evaluated at import either."""
 
 
 def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:

@@ -5,9 +5,10 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.onnx.common import binary, cast, filled, reshape, strided_slice, transpose
-from relayc.frontend.onnx.core import Tensor, axis_of, constant, converter, emit, known, scalar
+from relayc.frontend.converter import Tensor, axis_of, constant, emit, known, scalar
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import binary, cast, filled, reshape, strided_slice, transpose
 
 
 @converter()

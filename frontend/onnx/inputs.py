@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, ValueInfoProto
 
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.frontend.onnx.errors import MissingShapes, OnnxError
+from relayc.frontend.onnx.errors import MissingOnnxShapes, OnnxError
 from relayc.frontend.onnx.model import dtype_name
 
 
@@ -49,7 +49,7 @@ def input_types(graph: GraphProto, shapes: Mapping[str, Sequence[int]], dtypes: 
             raise OnnxError(f"dtypes: input {i.name}: expected one of {', '.join(DTYPES)}, found {dtype!r}")
         found[i.name] = InputType(declared, declared.with_dtype(dtype))
     if missing:
-        raise MissingShapes(missing)
+        raise MissingOnnxShapes(missing)
     return found
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from math import prod
 
-from relayc.frontend.onnx.common import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, current, emit
+from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
 
 
 @converter()

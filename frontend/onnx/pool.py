@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from math import prod
 
-from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, binary, in_float32, multiply, spatial_rank, window_padding
+from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.conv import per_axis
-from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, window_padding
+from relayc.frontend.steps import binary, in_float32, multiply
 
 
 def _window(

@@ -1,6 +1,7 @@
 """The largest or smallest elements along an axis."""
 
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, emit, scalar
+from relayc.frontend.converter import Tensor, axis_of, emit, scalar
+from relayc.frontend.onnx.converters import converter
 
 
 def _topk(x: Tensor, k: int, axis: int, largest: int) -> tuple[Tensor, ...]:

@@ -5,9 +5,10 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.onnx.common import broadcast_shape, broadcast_to, filled, reshape, strided_slice, transpose
-from relayc.frontend.onnx.core import Tensor, axes_of, axis_of, constant, converter, current, emit, ints
+from relayc.frontend.converter import Tensor, axes_of, axis_of, constant, emit, ints
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import broadcast_shape, broadcast_to, filled, reshape, strided_slice, transpose
 
 
 @converter()

@@ -8,8 +8,9 @@ cropped. Weights are folded, so it is done for constant weights only.
 
 import numpy as np
 
-from relayc.dialects.relay.base import Op, build
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, reshape_to
 from relayc.pipelines.passes import PassContext, module_pass

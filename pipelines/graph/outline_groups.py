@@ -13,8 +13,8 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, is_literal
+from relayc.pipelines.graph.fusion.groups import is_view
 from relayc.pipelines.passes import PassContext, functions, module_pass
-from relayc.pipelines.te.lower import VIEWS
 
 
 @module_pass(opt_level=0, name="OutlineGroups")
@@ -51,7 +51,7 @@ class _Outlining:
             if isinstance(op, Fused):
                 self._group(op, params)
                 continue
-            if isinstance(op, Constant) or (_is_view(op) and operation.operands[0] in params):
+            if isinstance(op, Constant) or (is_view(op) and operation.operands[0] in params):
                 params.add(operation.results[0])
             for region in operation.regions:
                 for inner in region.blocks:
@@ -103,10 +103,6 @@ class _Outlining:
         with ir.InsertionPoint(block):
             func.ReturnOp([inside.get(given, given)])
         return name
-
-
-def _is_view(op: ir.OpView) -> bool:
-    return isinstance(op, Op) and type(op)._op_name in VIEWS
 
 
 def _strings(values: Iterable[str]) -> ir.ArrayAttr:

@@ -16,8 +16,10 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.attention import AXES
-from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, Shape, before_reshape, regroup, reshape_to

@@ -9,12 +9,14 @@ import math
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, regroup, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, regroup, reshape_to
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SimplifyExpr")
@@ -31,17 +33,15 @@ def _if_same_type(value: ir.Value, op: Op) -> ir.Value | None:
 
 # ---- arithmetic -----------------------------------------------------------------------------------------------------------------------
 
-_RIGHT_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1, "power": 1, "left_shift": 0, "right_shift": 0}
 
-
-@RULES.on("add", "subtract", "multiply", "divide", "power", "left_shift", "right_shift")
+@RULES.where(lambda operator: operator.right_neutral is not None)
 def neutral_operand(op: Op, rw: Rewriter) -> Found:
     """x + 0, x - 0, x * 1, x / 1, x ** 1, x << 0 -> x."""
-    neutral = _RIGHT_NEUTRAL[type(op)._op_name]
-    if rw.scalar(op.rhs) == neutral:
-        return _if_same_type(op.lhs, op)
-    if op.commutative and rw.scalar(op.lhs) == neutral:
-        return _if_same_type(op.rhs, op)
+    lhs, rhs = op.operation.operands
+    if rw.scalar(rhs) == op.right_neutral:
+        return _if_same_type(lhs, op)
+    if op.commutative and rw.scalar(lhs) == op.right_neutral:
+        return _if_same_type(rhs, op)
     return None
 
 
@@ -75,17 +75,23 @@ def exact_reciprocal(op: Op, rw: Rewriter) -> Found:
     return build("multiply", op.lhs, rw.mod.constant(np.full(type_.shape, 1 / divisor, numpy_dtype(type_.dtype))))
 
 
-@RULES.on("negative", "logical_not", "bitwise_not")
+@RULES.where(lambda operator: operator.involutory)
 def involution(op: Op, rw: Rewriter) -> Found:
     """-(-x), not (not x) -> x."""
-    inner = rw.producer(op.data, type(op)._op_name)
-    return inner.data if inner is not None else None
+    inner = op.operation.operands[0].owner
+    return inner.operation.operands[0] if _is_like(inner, op) else None
 
 
-@RULES.on("abs", "ceil", "floor", "round", "trunc", "sign", "nn_relu")
+@RULES.where(lambda operator: operator.idempotent)
 def idempotent(op: Op, rw: Rewriter) -> Found:
     """f(f(x)) -> f(x)."""
-    return op.data if rw.producer(op.data, type(op)._op_name) is not None else None
+    inner = op.operation.operands[0]
+    return inner if _is_like(inner.owner, op) else None
+
+
+def _is_like(owner: ir.OpView | ir.Block, op: Op) -> bool:
+    """Whether what gives a value is the operator `op`, with the same attributes."""
+    return isinstance(owner, type(op)) and owner.attrs() == op.attrs()
 
 
 @RULES.on("cast")
@@ -123,7 +129,7 @@ def known_condition(op: Op, rw: Rewriter) -> Found:
 # ---- broadcasting ---------------------------------------------------------------------------------------------------------------------
 
 
-@RULES.on(*BROADCASTING)
+@RULES.where(lambda operator: operator.broadcasts)
 def implicit_broadcast(op: Op, rw: Rewriter) -> Found:
     """An operand that was broadcast before an operator that broadcasts itself -> what it was broadcast from."""
     operands = list(op.operation.operands)

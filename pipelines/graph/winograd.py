@@ -5,10 +5,10 @@ The multiplications shrink fourfold, but tiles are transformed before and after,
 """
 
 from relayc.dialects.mlir import OperationSet
-from relayc.dialects.relay.base import build
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import POINTS, tiles, transform_weights
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, graph_blocks

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, RelayError, ir_name
+from relayc.dialects.relay.base import OPS, Op, RelayError
+from relayc.dialects.relay.names import ir_name
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.pattern.match import Match, Users, users_of

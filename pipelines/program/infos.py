@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from relayc.dialects.functions import is_public, signature_of, symbol_name
+from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, scf
-from relayc.dialects.relay.base import sources_of
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.parameters import Parameter

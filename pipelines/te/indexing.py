@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import arith, linalg
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import (

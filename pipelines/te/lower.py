@@ -21,9 +21,6 @@ from relayc.pipelines.passes import functions
 from relayc.pipelines.te import core
 from relayc.pipelines.te.kernel import lower_kernel, record_types, te_type
 
-VIEWS = frozenset({"reshape"})
-"""Operators that are views of their first operand in memory and need no kernel."""
-
 Values = list[ir.Value]
 
 
@@ -165,7 +162,7 @@ class _Program:
             self._enter_field(op)
         elif operation.name == "builtin.unrealized_conversion_cast":
             self.values[operation.results[0]] = self._tensors(operation.operands)
-        elif isinstance(op, Op) and type(op)._op_name in VIEWS:
+        elif isinstance(op, Op) and op.is_view:
             self._view(operation)
         elif isinstance(op, func.CallOp):
             self._call(op)

@@ -5,7 +5,7 @@ from math import prod
 
 from relayc.dialects.mlir import arith, linalg
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.reduce import reduced_axes, reduced_shape
+from relayc.dialects.relay.reduce import ArgMax, reduced_axes, reduced_shape
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator
@@ -112,7 +112,7 @@ def _loops(rank: int, axes: tuple[int, ...]) -> tuple[list[str], list]:
 @compute("argmax", "argmin")
 def arg_reduce(op: Op, data: Value) -> Value:
     """The extreme value first, then the lowest (or highest) index that has it."""
-    largest = type(op)._op_name == "argmax"
+    largest = isinstance(op, ArgMax)
     source, axes, out = operand_type(op), _axes(op), result_type(op)
     dtype = source.dtype
     extreme = scalar.limits(dtype)[0 if largest else 1]

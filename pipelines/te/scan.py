@@ -1,6 +1,7 @@
 """Compute rules of running sums and products: a sequential loop along each line."""
 
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import arith, ir
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type

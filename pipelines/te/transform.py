@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from relayc.dialects.mlir import arith, ir, linalg, tensor
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import Layout, layout
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import pad_pairs, permutation, slice_bounds, slices, split_bounds
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar, window

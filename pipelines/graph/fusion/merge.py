@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, fields_of, make_tuple
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.structure import Fused, Yield
+from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, Group
 
 

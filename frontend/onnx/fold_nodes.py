@@ -6,26 +6,25 @@ import numpy as np
 import onnx
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.onnx.core import Tensor, constant
+from relayc.frontend.converter import Tensor, constant
+from relayc.frontend.onnx.converters import find_converter
+from relayc.frontend.onnx.functions import REFUSED_BODIES
 
 _MAX_INPUT_BYTES = 1 << 16
 _MAX_OUTPUT_BYTES = 1 << 20
 """What is larger is a weight: the graph passes fold it, with compiled kernels."""
 
-_NOT_EVALUATED = frozenset(
-    # Not a function of the inputs, or not worth a copy of the result.
-    {"ConstantOfShape", "Constant", "Identity", "Dropout", "Bernoulli", "Multinomial"}
-    | {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "If", "Loop", "Scan", "SequenceMap"}
-)
 
-
-def evaluate(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | None:
+def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | None:
     """The outputs of a node whose inputs are all known and small; None where it is left to be converted.
 
     The values are those of the reference implementation in the onnx package.
     """
     given = [t for t in inputs if t is not None]
-    if not given or node.domain not in ("", "ai.onnx") or node.op_type in _NOT_EVALUATED:
+    if not given or node.domain not in ("", "ai.onnx") or node.op_type in REFUSED_BODIES:
+        return None
+    converter = find_converter("", node.op_type, opset)
+    if converter is not None and not converter.foldable:
         return None
     if not all(t.is_known and t.foldable for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
         return None

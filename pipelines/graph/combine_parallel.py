@@ -4,7 +4,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.binary import Add
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.rewrite import graph_blocks, per_channel, reshape_to
@@ -46,7 +48,7 @@ def _branch(op: Op, family: Family) -> _Branch:
     """A branch and the constant bias added to it, where that is the only use of the product."""
     uses = list(op.result.uses)
     user = uses[0].owner if len(uses) == 1 else None
-    if user is None or user.operation.name != "relay.add" or user.result.type != op.result.type:
+    if user is None or not isinstance(user, Add) or user.result.type != op.result.type:
         return _Branch(op, None, None)
     bias = next(v for v in user.operation.operands if v != op.result)
     if not isinstance(bias.owner, Constant):

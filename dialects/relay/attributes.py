@@ -91,7 +91,10 @@ class AttrSpec:
             return None
         if not self.kind.check(value):
             raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found {value!r}")
-        return self.kind.encode(value)
+        try:
+            return self.kind.encode(value)
+        except (TypeError, OverflowError):
+            raise RelayError(f"attribute {self.name}: expected {self.kind.expected} of 64 bits, found {value!r}") from None
 
     def read(self, attributes: Any) -> Any:
         if self.key not in attributes:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.base import RelayError, broadcast_shapes
-from relayc.dialects.relay.types import DTYPES
+from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.onnx.core import Tensor, constant, emit
 from relayc.frontend.onnx.errors import OnnxError
 
@@ -147,7 +147,23 @@ def split_padding(auto_pad: str, total: Sequence[int]) -> tuple[int, ...]:
     return (*less, *more) if auto_pad == "SAME_UPPER" else (*more, *less)
 
 
+MAX_CONSTANT_BYTES = 1 << 31
+"""What a tensor made at import may take: ONNX has no larger message either."""
+
+
+def check_constant(shape: Sequence[int], dtype: str) -> None:
+    """Raises OnnxError for a tensor that is too large to be made at import."""
+    type_ = TensorType(tuple(shape), dtype)
+    try:
+        type_.check_size()
+    except RelayError as error:
+        raise OnnxError(str(error)) from None
+    if type_.num_bytes > MAX_CONSTANT_BYTES:
+        raise OnnxError(f"expected a constant of at most {MAX_CONSTANT_BYTES} bytes, found {type_.num_bytes} for {type_}")
+
+
 def filled(shape: Sequence[int], value: Any, dtype: str) -> Tensor:
-    """A tensor of `value` everywhere, known at import."""
+    """A tensor of `value` everywhere, known at import; its elements are one in memory. Raises OnnxError where it is too large."""
+    check_constant(shape, dtype)
     array = np.broadcast_to(np.asarray(value, DTYPES[dtype]), tuple(shape))
     return constant(array)

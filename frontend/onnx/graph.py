@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule, RelayError, TensorType
@@ -15,7 +15,7 @@ from relayc.frontend.onnx.core import Node, Tensor, building, converting, find_c
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.evaluate import evaluate
 from relayc.frontend.onnx.inputs import input_types
-from relayc.frontend.onnx.model import Model, dtype_name, elements, opset_versions
+from relayc.frontend.onnx.model import Model, elements, opset_versions, tensor_type
 
 Progress = Callable[[int, int], None]
 
@@ -100,8 +100,7 @@ class Importer:
 
     def _enter_initializers(self) -> None:
         for proto in self.graph.initializer:
-            dtype = dtype_name(proto.data_type, f"initializer {proto.name}")
-            type_ = TensorType(tuple(proto.dims), dtype)
+            type_ = tensor_type(proto, f"initializer {proto.name}")
             self.scope.values[proto.name] = Tensor(
                 type_,
                 read=lambda proto=proto: self.model.array(proto),
@@ -159,7 +158,7 @@ class Importer:
         if convert is not None and function is None:
             here = Node(opset, node.output, lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs))
             with converting(here):
-                found = convert(inputs, {a.name: _attribute(a) for a in node.attribute})
+                found = convert(inputs, {a.name: _attribute(a, self.model) for a in node.attribute})
             if found is not None:
                 return found
         function = function or functions.schema_function(node, domain, opset, inputs)
@@ -191,7 +190,7 @@ class Importer:
             raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         for proto in graph.initializer:
-            type_ = TensorType(tuple(proto.dims), dtype_name(proto.data_type, f"initializer {proto.name}"))
+            type_ = tensor_type(proto, f"initializer {proto.name}")
             body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
@@ -216,15 +215,20 @@ def _names(names: Sequence[str]) -> ir.Attribute:
     return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])
 
 
-def _attribute(attribute: AttributeProto) -> Any:
-    value = onnx.helper.get_attribute_value(attribute)
+def _attribute(attribute: AttributeProto, model: Model) -> Any:
+    """The value of an attribute, tensors as arrays and lists as tuples. Raises OnnxError."""
     kinds = AttributeProto
+    try:
+        value = onnx.helper.get_attribute_value(attribute)
+    except ValueError:
+        raise OnnxError(f"attribute {attribute.name}: expected a value with its type, found type {attribute.type}") from None
     if attribute.type == kinds.STRING:
         return value.decode("utf-8", "replace")
     if attribute.type == kinds.STRINGS:
         return tuple(v.decode("utf-8", "replace") for v in value)
     if attribute.type == kinds.TENSOR:
-        return elements(value, f"attribute {attribute.name}")
+        read = model.external if value.data_location == TensorProto.EXTERNAL else elements
+        return read(value, f"attribute {attribute.name}")
     if attribute.type in (kinds.INTS, kinds.FLOATS):
         return tuple(value)
     return value

@@ -12,7 +12,7 @@ import numpy as np
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.module import dense_array
+from relayc.dialects.relay.module import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant, Fused, TupleGetItem, is_literal
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
 from relayc.pipelines.te import core, scalar
@@ -135,6 +135,6 @@ def _literal(op: Constant) -> ir.Value:
     """A number that every use broadcasts. Raises RelayError for a constant of more than one."""
     array = dense_array(op.attributes["value"]) if op.key is None else np.empty(0)
     type_ = TensorType.of(op.result)
-    if array.size == 0 or not (array == array.flat[0]).all():
+    if not is_uniform(array):
         raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
     return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])

@@ -27,14 +27,14 @@ class Scope:
     Attributes:
       opsets: operator set versions by domain.
       values: tensors by name; a subgraph sees those of `outer` too.
-      attributes: the attributes of the node whose function body this is, by name.
+      attributes: the attributes of the node whose function body this is, by name; None outside of function bodies.
       path: what stands before the names of nodes in locations and errors.
     """
 
     opsets: Mapping[str, int]
     values: dict[str, Tensor] = field(default_factory=dict)
     outer: "Scope | None" = None
-    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeProto] | None = None
     path: str = ""
 
     def __getitem__(self, name: str) -> Tensor:
@@ -234,10 +234,17 @@ def _attribute(attribute: AttributeProto, model: Model) -> Any:
     return value
 
 
-def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
-    """`node` with attributes that refer to the function's replaced by their values; those not given are left out."""
-    if not any(a.ref_attr_name for a in node.attribute):
+def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto] | None) -> NodeProto:
+    """`node` with attributes that refer to the function's replaced by their values; those not given are left out.
+
+    Raises OnnxError for a reference outside of a function's body.
+    """
+    reference = next((a for a in node.attribute if a.ref_attr_name), None)
+    if reference is None:
         return node
+    if given is None:
+        found = f"a reference to {reference.ref_attr_name!r}"
+        raise OnnxError(f"attribute {reference.name}: expected a value, as the node is not in a function's body, found {found}")
     resolved = NodeProto()
     resolved.CopyFrom(node)
     del resolved.attribute[:]

@@ -14,7 +14,7 @@ from relayc.pipelines.program.body import Call, Item, Program, items_of
 from relayc.pipelines.program.functions import Component, Functions, specs_of
 from relayc.pipelines.program.kernels import Kernels
 from relayc.pipelines.program.places import Place, Places, bytes_of
-from relayc.pipelines.schedule.strategy import Packing
+from relayc.pipelines.schedule.packing import Packing
 from relayc.runtime.artifact import BufferRef, TensorSpec
 
 MAX_RECURSION_BYTES = 4 << 30

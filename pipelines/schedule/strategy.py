@@ -1,35 +1,18 @@
-"""What strategies have in common: what they give, packings of parameters, and the function they emit into."""
+"""What strategies have in common: what they give, and the function they emit into."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.loops import LoopParameters, schedule_loops
+from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.target import Target
 
 Value = ir.Value
-
-
-@dataclass(frozen=True)
-class Packing:
-    """Another layout in which a schedule wants a parameter: applied once, when the program is compiled.
-
-    Attributes:
-      name: names the layout; equal names of equal parameters share the packed array.
-      shape: shape after packing; the element type stays.
-      pack: takes the parameter in its te shape and writes it to an array of `shape`, whose memory holds anything. Both are unsigned
-        integers as wide as the elements; the parameter may be strided. Called in several threads at once.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    pack: Callable[[np.ndarray, np.ndarray], None] = field(compare=False)
 
 
 @dataclass

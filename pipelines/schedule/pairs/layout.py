@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-import numpy as np
-
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.access import Accesses, collapse
 from relayc.pipelines.schedule.graph import Node
 from relayc.pipelines.schedule.index import Index, Var, linearize, strides_of
-from relayc.pipelines.schedule.packing import along_loops
+from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.products.contraction import Contraction, Operand
 
 COLUMNS = 16
@@ -240,29 +238,13 @@ def packed_shape(contraction: Contraction, layout: Layout, blocks: int) -> tuple
     return (*(v.high + 1 for v in contraction.batch), blocks, *outer, layout.run // 2, COLUMNS, 2)
 
 
-def packing_name(contraction: Contraction, layout: Layout, blocks: int) -> str:
-    """Names the order in which `pack_pairs` writes a parameter."""
-    b = contraction.b.offset
-    loops = (*contraction.batch, contraction.column, *layout.outer, *layout.merged, *layout.inner)
-    return f"pairs{layout.pitch}*{blocks}:{b.const}:" + ",".join(f"{b.coefficient(v)}*{v.high + 1}" for v in loops)
-
-
-def pack_pairs(contraction: Contraction, layout: Layout, array: np.ndarray, out: np.ndarray) -> None:
-    """Writes a parameter to `out` (see `packed_shape`), zeros after the last column and after each round of the inner loops."""
-    loops = [*contraction.batch, contraction.column, *layout.outer, *layout.merged, *layout.inner]
-    extents = [v.high + 1 for v in loops]
-    batches, outer = len(contraction.batch), len(layout.outer)
-    extents[batches] = contraction.column_extent
-    view = along_loops(array, contraction.b.indices, loops, extents)
-    rounds = layout.run // layout.pitch
-    steps = tuple(extents[batches + 1 : batches + 1 + outer])
-    staged = np.zeros((COLUMNS, *steps, rounds, layout.pitch), array.dtype)
-    for batch in np.ndindex(*extents[:batches]):
-        for block in range(out.shape[batches]):
-            some = view[batch][block * COLUMNS : (block + 1) * COLUMNS]
-            staged[: len(some), ..., : layout.size] = some.reshape(len(some), *steps, rounds, layout.size)
-            staged[len(some) :] = 0
-            out[(*batch, block)] = np.moveaxis(staged.reshape(COLUMNS, *steps, layout.run // 2, 2), 0, -2)
+def pairs_packing(contraction: Contraction, layout: Layout, blocks: int) -> Packing:
+    """How B of a parameter is packed (see `packed_shape`): zeros follow the last column and each round of the inner loops."""
+    c = contraction
+    loops = [(v, v.high + 1) for v in (*c.batch, c.column, *layout.outer, *layout.merged, *layout.inner)]
+    loops[len(c.batch)] = (c.column, c.column_extent)
+    numbers = {"batch": len(c.batch), "outer": len(layout.outer), "inner": len(layout.inner), "pitch": layout.pitch}
+    return Packing.reading("pairs", c.b.node.shape, c.b.indices, loops, packed_shape(c, layout, blocks), **numbers)
 
 
 def step_offset(layout: Layout, point: dict[Var, Index]) -> Index:

@@ -14,11 +14,12 @@ from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node
 from relayc.pipelines.schedule.index import Index, Var, linearize
+from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.pairs.copies import TASKS, ColumnsCopy, RowsCopy, leading, packed_offset
-from relayc.pipelines.schedule.pairs.layout import COLUMNS, pack_pairs, packed_shape, packing_name
+from relayc.pipelines.schedule.pairs.layout import COLUMNS, packed_shape, pairs_packing
 from relayc.pipelines.schedule.pairs.plan import Plan
 from relayc.pipelines.schedule.products.microkernel import column_vectors, store_across
-from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat, is_param
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -71,12 +72,10 @@ class PairsNest:
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
         c, layout = self.c, self.layout
-        packings = {}
+        packings: dict[int, Packing] = {}
         sizes = [layout.copied, 0]
         if self.packs_param:
-            shape = packed_shape(c, layout, self.blocks)
-            name = packing_name(c, layout, self.blocks)
-            packings[c.b.node.position] = Packing(name, shape, lambda array, out: pack_pairs(c, layout, array, out))
+            packings[c.b.node.position] = pairs_packing(c, layout, self.blocks)
         else:
             sizes[1] = prod(packed_shape(c, layout, self.blocks))
         starts = [0, -(-sizes[0] * 2 // LINE) * LINE]

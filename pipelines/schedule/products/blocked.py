@@ -8,13 +8,11 @@ panels of a group do. Where the reduction has several chunks, the sums of a task
 from collections.abc import Callable, Sequence
 from math import prod
 
-import numpy as np
-
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
-from relayc.pipelines.schedule.packing import along_loops
+from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.products.contraction import Contraction
 from relayc.pipelines.schedule.products.microkernel import (
     TILE,
@@ -28,7 +26,7 @@ from relayc.pipelines.schedule.products.microkernel import (
 )
 from relayc.pipelines.schedule.products.nest import Nest
 from relayc.pipelines.schedule.products.tile import Blocks, Tile
-from relayc.pipelines.schedule.strategy import Packing, flat, is_param
+from relayc.pipelines.schedule.strategy import flat, is_param
 from relayc.pipelines.target import Target
 
 Value = ir.Value
@@ -82,22 +80,10 @@ class BlockedNest(Nest):
     def _rows_packing(self) -> Packing:
         c = self.c
         assert self.row_var is not None
-        variables = [*c.batch, self.row_var, *c.reduction]
-        extents = [*(v.high + 1 for v in c.batch), self.extent, *(v.high + 1 for v in c.reduction)]
+        loops = [(v, v.high + 1) for v in (*c.batch, self.row_var, *c.reduction)]
+        loops[len(c.batch)] = (self.row_var, self.extent)
         shape = (*(v.high + 1 for v in c.batch), self.tile_count * self.tile.rows, *(v.high + 1 for v in c.reduction))
-        indices, rows, count, batch = c.a.indices, self.tile.rows, self.tile_count, len(c.batch)
-        steps = ",".join(f"{c.a.offset.coefficient(v)}*{e}" for v, e in zip(variables, extents, strict=True))
-
-        def pack(array: np.ndarray, out: np.ndarray) -> None:
-            source = along_loops(array, indices, variables, extents)
-            for at in np.ndindex(*extents[:batch]):
-                lines = source[at].reshape(extents[batch], -1)
-                tiles = out[at].reshape(count, -1, rows)
-                whole = len(lines) // rows
-                tiles[:whole] = lines[: whole * rows].reshape(whole, rows, -1).transpose(0, 2, 1)
-                tiles[-1] = lines[-rows:].T
-
-        return Packing(f"rows{rows}:{c.a.offset.const}:{steps}", shape, pack)
+        return Packing.reading("rows", c.a.node.shape, c.a.indices, loops, shape, batch=len(c.batch), rows=self.tile.rows)
 
     # ---- loops
 

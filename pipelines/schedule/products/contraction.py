@@ -12,13 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 
-import numpy as np
-
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule.access import Accesses, Analysis, collapse
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured, sources
 from relayc.pipelines.schedule.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.schedule.packing import along_loops, fill_blocks
 
 
 @dataclass
@@ -335,10 +332,3 @@ def _is_one_axis(columns: list[tuple[list[Var], int]], offset: Index) -> bool:
         (outer, _), (inner, extent) = columns
         return offset.coefficient(outer[-1]) == offset.coefficient(inner[-1]) * extent
     return len(columns) == 1
-
-
-def pack(contraction: Contraction, array: np.ndarray, out: np.ndarray) -> None:
-    """B of a parameter in blocks of columns: writes [batch..., block, reduction..., width] to `out`, zeros after the last column."""
-    variables = [*contraction.batch, contraction.column, *contraction.reduction]
-    extents = [*(v.high + 1 for v in contraction.batch), contraction.column_extent, *(v.high + 1 for v in contraction.reduction)]
-    fill_blocks(along_loops(array, contraction.b.indices, variables, extents), len(contraction.batch), out)

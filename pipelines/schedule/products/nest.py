@@ -11,10 +11,11 @@ from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.loops import LoopParameters, fill
-from relayc.pipelines.schedule.products.contraction import Contraction, pack
+from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.schedule.products.contraction import Contraction
 from relayc.pipelines.schedule.products.microkernel import COLUMN, Columns, Microkernel, Point, column_vectors
 from relayc.pipelines.schedule.products.tile import PARALLEL_GRAIN, Tile
-from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat, is_param
 
 Value = ir.Value
 Loops = Sequence[tuple[list[Var], int]]  # groups (members, extent); the last member stands for the group
@@ -76,9 +77,10 @@ class Nest:
 
     def _panels_packing(self) -> Packing:
         c, width = self.c, self.tile.width
+        loops = [(v, v.high + 1) for v in (*c.batch, c.column, *c.reduction)]
+        loops[len(c.batch)] = (c.column, c.column_extent)
         shape = (*(v.high + 1 for v in c.batch), self.panels, *(v.high + 1 for v in c.reduction), width)
-        steps = ",".join(f"{c.b.offset.coefficient(v)}*{v.high + 1}" for v in (*c.batch, c.column, *c.reduction))
-        return Packing(f"columns{width}:{c.b.offset.const}:{steps}", shape, lambda array, out: pack(c, array, out))
+        return Packing.reading("columns", c.b.node.shape, c.b.indices, loops, shape, batch=len(c.batch))
 
     def panel_start(self, panel: Index, point: Point) -> Index:
         """First element of a panel where all of them are packed one after the other, batch by batch."""

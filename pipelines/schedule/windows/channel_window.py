@@ -13,17 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from relayc.dialects.mlir import func, ir, scf
 from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import Kernel, Node, NotStructured, Structured
 from relayc.pipelines.schedule.index import Index, Var, affine_index, even_parts, linearize, reshape
-from relayc.pipelines.schedule.packing import along_loops, fill_blocks
+from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.products.contraction import split_exactly
 from relayc.pipelines.schedule.reduction import combiners
-from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat, is_param
 from relayc.pipelines.schedule.windows.sliding import Axis, axis_of, windowed_reduction
 from relayc.pipelines.target import Target
 
@@ -287,18 +285,11 @@ class _Emission:
 
     def _packing(self, weights: _Weights) -> Packing:
         order = [*weights.planes, self.w.channel, *weights.taps]
-        extents = [v.high + 1 for v in order]
-        offset = linearize(weights.indices, weights.node.shape)
-        name = f"channels{self.lanes}:{offset.const}:" + ",".join(
-            f"{offset.coefficient(v)}*{n}" for v, n in zip(order, extents, strict=True)
-        )
-        shape = (*extents[: len(weights.planes)], self.vectors, *extents[len(weights.planes) + 1 :], self.lanes)
-        lanes = self.lanes
-
-        def pack(array: np.ndarray, out: np.ndarray) -> None:
-            _pack(along_loops(array, weights.indices, order, extents), len(weights.planes), lanes, out)
-
-        return Packing(name, shape, pack)
+        loops = [(v, v.high + 1) for v in order]
+        planes = len(weights.planes)
+        extents = [e for _, e in loops]
+        shape = (*extents[:planes], self.vectors, *extents[planes + 1 :], self.lanes)
+        return Packing.reading("channels", weights.node.shape, weights.indices, loops, shape, batch=planes)
 
     def _weight(self, weights: _Weights, at: Point, vector: Index, lane: Var) -> Value:
         """The weights of a vector of channels at one tap."""
@@ -528,14 +519,6 @@ class _Emission:
         self.evaluator.remember(w.node, where, value)
         result = self.evaluator.at(w.root, reshape(where, w.node.shape, w.root.shape, split_exactly))
         self.evaluator.store(result, self.output, linearize(where, w.node.shape))
-
-
-def _pack(source: np.ndarray, axis: int, lanes: int, out: np.ndarray) -> None:
-    """Writes [planes..., channel, taps...] as [planes..., vector, taps..., lanes]; the last vector holds the last channels."""
-    fill_blocks(source, axis, out)
-    if source.shape[axis] % lanes:
-        last = source[(slice(None),) * axis + (slice(source.shape[axis] - lanes, None),)]
-        out[(slice(None),) * axis + (-1,)] = np.moveaxis(last, axis, -1)
 
 
 def _run(extent: int, pieces: int) -> int:

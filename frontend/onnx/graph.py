@@ -142,11 +142,17 @@ class Importer:
                 wanted = sum(map(bool, node.output))
                 if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
                     raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
-            except (OnnxError, RelayError) as e:
+            except Exception as e:
                 if isinstance(e, OnnxError) and e.located:
                     raise
                 operator = f"{domain}.{node.op_type}" if domain else node.op_type
-                raise OnnxError(f"{self.model.source}: node {label!r} ({operator}, opset {opset}): {e}", located=True) from None
+                where = f"{self.model.source}: node {label!r} ({operator}, opset {opset})"
+                if isinstance(e, (OnnxError, RelayError)):
+                    raise OnnxError(f"{where}: {e}", located=True) from None
+                if isinstance(e, MemoryError):
+                    raise MemoryError(f"{where}: {e}") from None
+                # A fault of the converter: the model's author needs to know the node all the same.
+                raise OnnxError(f"{where}: the converter failed with {type(e).__name__}: {e}", located=True) from e
         for name, tensor in zip(node.output, outputs, strict=False):
             if name:
                 tensor.name = tensor.name or name

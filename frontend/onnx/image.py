@@ -136,7 +136,7 @@ def Resize_11(
         coordinate_transformation_mode=coordinate_transformation_mode,
         rounding_method=nearest_mode if mode == "nearest" else "",
         cubic_alpha=cubic_coeff_a,
-        cubic_exclude=exclude_outside,
+        cubic_exclude=int(exclude_outside),
         extrapolation_value=extrapolation_value,
     )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.program.functions import Functions, specs_of, strings_of
 from relayc.pipelines.schedule.cost import kernel_cost
@@ -71,7 +72,13 @@ class Kernels:
         ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
         cost = kernel_cost(function)
         moved = sum(min(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(ins)) + sum(s.num_bytes for s in outs)
-        return KernelInfo(name, ins, outs, ops, sources, cost.flops, moved, str(self._tunings.get(name, "bufferize")))
+        schedule = str(self._tunings.get(name, "bufferize"))
+        return KernelInfo(name, ins, outs, ops, sources, cost.flops, moved, schedule, _own_flops(function))
+
+
+def _own_flops(function: ir.OpView) -> int | None:
+    found = function.operation.attributes
+    return ir.IntegerAttr(found[OWN_FLOPS]).value if OWN_FLOPS in found else None
 
 
 def _tir_info(functions: Functions, standin: str) -> KernelInfo:

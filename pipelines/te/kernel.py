@@ -15,6 +15,7 @@ from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant, Fused, TupleGetItem, is_literal
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
+from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.te import core, scalar
 
 
@@ -81,6 +82,9 @@ class Kernels:
         function = self._function(name, inputs, outputs)
         function.attributes["relay.ops"] = strings(o.relay_name or type(o)._op_name for o in operators)
         function.attributes["relay.sources"] = strings(o.source().strip('"') for o in operators)
+        own = [ir.IntegerAttr(o.attributes[OWN_FLOPS]).value for o in operators if OWN_FLOPS in o.attributes]
+        if own:
+            function.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), sum(own))
         unit = ir.UnitAttr.get()
         function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if v in params else {}) for v in operands]
         body = function.add_entry_block()

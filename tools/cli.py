@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text, saved_text
@@ -200,7 +201,8 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
     precision = "bf16: round the operands of products and convolutions to it, where the CPU has instructions for that (default f32)"
     parser.add_argument("--precision", choices=PRECISIONS, default="f32", help=precision)
-    parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="optimisation level (default 3)")
+    levels = range(MAX_OPT_LEVEL + 1)
+    parser.add_argument("--opt-level", type=int, choices=levels, default=DEFAULT_OPT_LEVEL, help="optimisation level (default %(default)s)")
     parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
     parser.add_argument("--no-cache", action="store_true", help="compile, and keep nothing in the on-disk cache")
     parser.add_argument("--dump-ir", type=Path, metavar="DIR", help="write the IR after each pass into DIR")

@@ -1,6 +1,7 @@
 """The loops around the tiles of a contraction whose rows a padding bounds: convolutions with borders."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -8,13 +9,17 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Point
 from relayc.pipelines.cpu.schedule.contraction.nest import Nest
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS, Tile
 from relayc.pipelines.kernel.contraction import Contraction
-from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var, even_parts, linearize
+from relayc.pipelines.kernel.graph import Kernel, NotStructured
+from relayc.pipelines.kernel.index import Index, Var, even_runs, linearize
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
 Value = ir.Value
+
+
+MOST_EDGES = 1 << 10
+"""Tiles that a padding touches, each of which has code of its own."""
 
 
 class PaddedNest(Nest):
@@ -57,26 +62,24 @@ class PaddedNest(Nest):
         """The tiles of the innermost row loop: equal ones in loops, those that a padding touches one by one."""
         members, extent = last
         var = members[-1] if members else None
-        tiles = even_parts(extent, self.tile.rows)
         start = 0
-        position = 0
-        while position < len(tiles):
-            size = tiles[position]
-            count = 0
-            while (
-                position + count < len(tiles) and tiles[position + count] == size and self.inside_padding(var, start + count * size, size)
-            ):
-                count += 1
-            if count > 1:
-                loop = Var(start, start + (count - 1) * size, step=size if start % size == 0 else 1, name="t")
-                with emit.for_loop(start, start + count * size, size, loop), self.evaluator.scope():
-                    self.tile_code(var, Index.of(loop), size, columns, point, edge=False)
-            else:
-                count = 1
-                with self.evaluator.scope():
-                    edge = not self.inside_padding(var, start, size)
-                    self.tile_code(var, Index(start), size, columns, point, edge)
-            position += count
+        for size, count in even_runs(extent, self.tile.rows):
+            first, end = self.inside_padding(var, start, size, count)
+            if count - (end - first) > MOST_EDGES:
+                raise NotStructured(f"{count - (end - first)} tiles that a padding touches")
+            position = 0
+            while position < count:
+                at = start + position * size
+                equal = end - position if position == first else 1
+                with ExitStack() as scopes:
+                    place = Index(at)
+                    if equal > 1:
+                        loop = Var(at, at + (equal - 1) * size, step=size if at % size == 0 else 1, name="t")
+                        scopes.enter_context(emit.for_loop(at, at + equal * size, size, loop))
+                        place = Index.of(loop)
+                    scopes.enter_context(self.evaluator.scope())
+                    self.tile_code(var, place, size, columns, point, edge=not first <= position < end)
+                position += max(equal, 1)
             start += count * size
 
     def tile_code(self, var: Var | None, start: Index, size: int, columns: Columns, point: Point, edge: bool) -> None:
@@ -100,13 +103,19 @@ class PaddedNest(Nest):
         self.micro.tile_code(var, start, size, columns, point, edge)
         self.micro.on_inner_loop = None
 
-    def inside_padding(self, var: Var | None, start: int, size: int) -> bool:
-        """Whether no index that moves along the row loop leaves its dimension in rows [start, start + size)."""
+    def inside_padding(self, var: Var | None, start: int, size: int, count: int) -> tuple[int, int]:
+        """Of `count` tiles of `size` rows from `start` on, the first one in which no index that moves along the row loop leaves its
+        dimension, and the one behind the last of them. Both are `count` where there is none."""
+        first, end = 0, count
         for index, extent in self.c.a.checks:
             c = index.coefficient(var) if var is not None else 0
             if c:
                 low, high = (index + Index(start * c, {var: -c})).bounds()  # type: ignore[dict-item]
-                reach = (size - 1) * c
-                if low + min(reach, 0) < 0 or high + max(reach, 0) >= extent:
-                    return False
-        return True
+                reach, step = (size - 1) * c, size * c
+                below, above = low + min(reach, 0), extent - 1 - (high + max(reach, 0))  # of tile 0: both have to be 0 or more
+                # Tile k has below + k * step and above - k * step.
+                if step > 0:
+                    first, end = max(first, -(below // step)), min(end, above // step + 1)
+                else:
+                    first, end = max(first, -(above // -step)), min(end, below // -step + 1)
+        return (first, end) if first < end else (count, count)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import onnx
@@ -88,7 +89,7 @@ class Importer:
             type_ = TensorType(tuple(proto.dims), dtype)
             self.scope.values[proto.name] = Tensor(
                 type_,
-                read=lambda proto=proto: self.model.array(proto),
+                read=partial(self.model.array, proto),
                 materialise=None if self.freeze_params else builder.add_argument,
                 name=proto.name,
                 foldable=self.freeze_params or not type_.is_float,
@@ -159,7 +160,7 @@ class Importer:
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         for proto in graph.initializer:
             type_ = TensorType(tuple(proto.dims), dtype_name(proto.data_type, f"initializer {proto.name}"))
-            body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)
+            body.values[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
 

@@ -199,7 +199,7 @@ def _gathered_pad(x: Tensor, width: Sequence[tuple[int, int]], mode: str) -> Ten
     """Padding as a choice of positions along each axis, as numpy.pad makes it."""
     for axis, (before, after) in enumerate(width):
         if before or after:
-            positions = np.pad(np.arange(x.shape[axis]), (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload]
+            positions = np.pad(np.arange(x.shape[axis]), (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload] # one of its modes
             chosen = positions[max(-before, 0) : len(positions) - max(-after, 0)]
             x = emit("take", x, constant(chosen, "int64"), axis=axis, mode="clip")
     return x

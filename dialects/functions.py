@@ -1,10 +1,11 @@
 """What every stage asks of the functions of a module (upstream's func.func): names, types, and who may call them."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 
-Function = ir.Operation | ir.OpView
+Function: TypeAlias = ir.Operation | ir.OpView
 
 
 def symbol_name(function: Function) -> str:

@@ -62,7 +62,7 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.type.shape  # type: ignore[return-value]
+        return self.type.shape  # type: ignore[return-value] # importing gives every dimension a size
 
     @property
     def dtype(self) -> str:

@@ -59,7 +59,7 @@ def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that several shapes broadcast to. Raises ModelError where they do not."""
     try:
-        return broadcast_shapes(*map(tuple, shapes))  # type: ignore[return-value]
+        return broadcast_shapes(*map(tuple, shapes))  # type: ignore[return-value] # what sizes broadcast to is sizes
     except RelayError as e:
         raise ModelError(str(e)) from None
 

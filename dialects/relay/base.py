@@ -21,8 +21,8 @@ and runs again in the verifier. On an operation found in the IR, `op.data` is th
 import inspect
 import types as pytypes
 import typing
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, a
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
-from relayc.dialects.relay.types import RelayType, TensorType, type_of
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
 
 __all__ = [
     "OPS",
@@ -52,12 +52,17 @@ __all__ = [
 ]
 
 
-class Operand:
-    """Annotation of a field that is one operand."""
+if typing.TYPE_CHECKING:
+    # What such a field gives of an operation that is found in the IR.
+    Operand: TypeAlias = ir.Value
+    Variadic: TypeAlias = list[ir.Value]
+else:
 
+    class Operand:
+        """Annotation of a field that is one operand."""
 
-class Variadic:
-    """Annotation of the last operand field when it takes any number of operands (Relay passes a tuple there), all of one type."""
+    class Variadic:
+        """Annotation of the last operand field when it takes any number of operands (Relay passes a tuple there), all of one type."""
 
 
 class View(pytypes.SimpleNamespace):
@@ -68,7 +73,7 @@ class View(pytypes.SimpleNamespace):
         def __getattr__(self, name: str) -> Any: ...
 
 
-class Op(RelayDialect.Operation):
+class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made at run time
     """Base class of the operators; see the module's docstring.
 
     Class attributes an operator may set, with their defaults:
@@ -159,7 +164,7 @@ class Op(RelayDialect.Operation):
         super().__init_subclass__(name=name, traits=[*traits, *([ir.IsTerminatorTrait] if cls.terminator else [])])
         if cls.upstream is not None:
             cls.OPERATION_NAME = cls.upstream
-        cls.__init__ = _build  # type: ignore[method-assign]
+        cls.__init__ = _build  # type: ignore[assignment] # the builder of all operators, in place of the one that ext makes
         for i, operand in enumerate(cls.operand_names):
             last = cls.variadic and i == len(cls.operand_names) - 1
             setattr(cls, operand, property(_variadic_getter(i) if last else _operand_getter(i)))
@@ -173,7 +178,7 @@ class Op(RelayDialect.Operation):
         raise NotImplementedError
 
     @classmethod
-    def view(cls, operands: Sequence[RelayType], attributes: dict[str, Any]) -> View:
+    def view(cls, operands: Sequence[RelayType], attributes: Mapping[str, Any]) -> View:
         """The View of an operation with these operand types and attribute values. Raises RelayError on a wrong number of operands."""
         fixed = len(cls.operand_names) - cls.variadic
         if len(operands) < fixed or (len(operands) > fixed and not cls.variadic):
@@ -185,10 +190,10 @@ class Op(RelayDialect.Operation):
         return View(**named, **attributes)
 
     @classmethod
-    def result_types(cls, operands: Sequence[RelayType], attributes: dict[str, Any]) -> list[RelayType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, Any]) -> list[RelayType]:
         """Runs the type relation. Raises RelayError."""
         found = cls.infer(cls.view(operands, attributes))
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+        return [found] if isinstance(found, (TensorType, TupleType)) else list(found)
 
     @classmethod
     def canonical_attributes(cls, operands: Sequence[RelayType], values: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,12 @@ The operands share one element type; the result has it too, or is bool for compa
 """
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, INTEGER, NUMBER, same_dtype
 from relayc.dialects.relay.shapes import broadcast_shapes
+from relayc.dialects.relay.types import RelayType
 
 
 class _Binary(Op):
@@ -17,12 +19,12 @@ class _Binary(Op):
     rhs: Operand
     pattern = Pattern.BROADCAST
     kind = NUMBER
-    out_dtype = None
+    out_dtype = cast("str | None", None)
     layout_role = LayoutRole.FOLLOWS
     broadcasts = True
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         op = cls.view(operands, attributes)
         dtype = same_dtype(lhs=op.lhs, rhs=op.rhs)
         cls.kind.require("lhs", op.lhs)

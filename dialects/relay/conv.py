@@ -108,7 +108,7 @@ class Conv(ConvBase):
     grouped_axis = "I"
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         g = ConvGeometry.of(op, cls.spatial_rank)
         data, weight = g.data_layout.logical(op.data.shape), _check_weight(op, g)
         expected = _times(weight["I"], g.groups)
@@ -200,7 +200,7 @@ class _ConvTranspose(ConvBase):
     grouped_axis = "O"
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         g = ConvGeometry.of(op, cls.spatial_rank)
         data, weight = g.data_layout.logical(op.data.shape), _check_weight(op, g)
         for each in (g.data_layout, g.out_layout):

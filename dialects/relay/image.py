@@ -49,7 +49,7 @@ class _Resize(ImageOp):
     precision = Precision.FOLLOW
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         letters = SPATIAL[cls.spatial_rank]
         parsed = layout(op.layout, "NC" + letters)
         check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)

@@ -79,7 +79,8 @@ def _index_depth(indices: TensorType) -> int:
     check(indices.rank >= 1, "indices", "rank 1 or more", indices)
     depth = indices.shape[0]
     check(depth is not None, "indices", "a known first dimension (the length of an index)", indices)
-    return depth  # type: ignore[return-value]
+    assert depth is not None
+    return depth
 
 
 class GatherNd(Op, name="gather_nd"):

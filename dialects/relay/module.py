@@ -41,9 +41,9 @@ def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
     type_ = TensorType.from_mlir(attribute.type)
     dtype = numpy_dtype(type_.dtype)
     if type_.num_elements == 0:
-        return np.zeros(type_.shape, dtype)
+        return np.zeros(type_.sizes, dtype)
     if attribute.is_splat:
-        return np.full(type_.shape, attribute.get_splat_value().value, dtype)
+        return np.full(type_.sizes, attribute.get_splat_value().value, dtype)
     if type_.dtype == "bfloat16":
         return _bfloat16_elements(attribute).reshape(type_.shape)
     return np.array(attribute).astype(dtype).reshape(type_.shape)

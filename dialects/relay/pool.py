@@ -54,7 +54,7 @@ class _Pool(ImageOp):
         return PoolGeometry.of(self, self.spatial_rank)
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         g = PoolGeometry.of(op, cls.spatial_rank)
         check_dtype(op.data, cls.floats_only)
         dims = g.layout.logical(op.data.shape)
@@ -163,7 +163,7 @@ class GlobalPool2d(ImageOp):
     layout_role = LayoutRole.JOINS
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         check_dtype(op.data, cls.floats_only)
         parsed = pool_layout(op.layout, 2)
         return op.data.with_shape(parsed.shape({**parsed.logical(op.data.shape), "H": 1, "W": 1}))
@@ -198,7 +198,7 @@ class AdaptivePool(ImageOp):
     reduction = ""
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         check_dtype(op.data, cls.floats_only)
         parsed, letters = pool_layout(op.layout, cls.spatial_rank), SPATIAL[cls.spatial_rank]
         dims = parsed.logical(op.data.shape)

@@ -5,11 +5,13 @@
 
 import typing
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
 from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.types import RelayType
 
 
 def reduced_axes(rank: int, axis: Sequence[int] | None, exclude: bool = False) -> tuple[int, ...]:
@@ -35,10 +37,10 @@ class _Reduce(Op):
     exclude: bool = False
     pattern = Pattern.COMM_REDUCE
     kind = NUMBER
-    out_dtype = None
+    out_dtype = cast("str | None", None)
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         op = cls.view(operands, attributes)
         cls.kind.require("data", op.data)
         axes = reduced_axes(op.data.rank, op.axis, op.exclude)
@@ -97,7 +99,7 @@ class _ArgReduce(_Reduce):
     out_dtype = "int32"
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         found = super().result_types(operands, attributes)
         op = cls.view(operands, attributes)
         for axis in reduced_axes(op.data.rank, op.axis, op.exclude):

@@ -16,7 +16,8 @@ Dim = int | None
 
 def product(dims: Sequence[Dim]) -> Dim:
     """Product of dimensions; None where one is not known."""
-    return None if None in dims else math.prod(dims)  # type: ignore[arg-type]
+    known = [d for d in dims if d is not None]
+    return math.prod(known) if len(known) == len(dims) else None
 
 
 # ---- the same elements in the same order ------------------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ class SpaceToDepth(Op, name="nn_space_to_depth", relay_name="nn.space_to_depth")
 # ---- parts ------------------------------------------------------------------------------------------------------------------------
 
 
-def slice_bounds(size: int, begin: int, end: int, stride: int) -> tuple[int, int]:
+def slice_bounds(size: int, begin: int, end: int | None, stride: int) -> tuple[int, int]:
     """(start, number of elements) of begin:end:stride in an axis of `size`, clamped as in numpy; stride is not 0."""
     picked = range(size)[begin:end:stride]
     return (picked.start, len(picked))
@@ -398,7 +399,9 @@ class Concatenate(Op, name="concatenate"):
 
     @classmethod
     def canonical_attributes(cls, operands: Sequence[RelayType], values: dict[str, Any]) -> dict[str, Any]:
-        return {"axis": normalize_axis(values["axis"], operands[0].rank)}
+        first = operands[0]
+        assert isinstance(first, TensorType)  # by the type relation
+        return {"axis": normalize_axis(values["axis"], first.rank)}
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -1,10 +1,11 @@
 """Elementwise operators of one tensor: the result has the operand's shape."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER
-from relayc.dialects.relay.types import MLIR_NAMES
+from relayc.dialects.relay.types import MLIR_NAMES, RelayType
 
 
 class _Unary(Op):
@@ -13,12 +14,12 @@ class _Unary(Op):
     data: Operand
     pattern = Pattern.ELEMWISE
     kind = FLOAT
-    out_dtype = None
+    out_dtype = cast("str | None", None)
     layout_role = LayoutRole.FOLLOWS
     keeps_shape = True
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         op = cls.view(operands, attributes)
         cls.kind.require("data", op.data)
         return [op.data.with_dtype(cls.out_dtype) if cls.out_dtype else op.data]

@@ -5,7 +5,7 @@ the converters (see `converters` for how one is written, and relayc.frontend.con
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import onnx
 
@@ -112,6 +112,6 @@ def supported_operators() -> list[SupportedOperator]:
     for (domain, name), schema in newest.items():
         if (domain, name) in CONVERTERS:
             rows.append(SupportedOperator(domain, name, schema.since_version, "mapping"))
-        elif functions.is_expandable(schema):
+        elif functions.is_expandable(cast(functions.Schema, schema)):
             rows.append(SupportedOperator(domain, name, schema.since_version, "function"))
     return sorted(rows)

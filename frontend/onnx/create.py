@@ -85,4 +85,4 @@ def EyeLike(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
         raise OnnxError(f"expected a matrix, found {list(x.shape)}")
     name = x.dtype if dtype is None else dtype_name(dtype, "attribute dtype")
     check_constant(x.shape, name)
-    return constant(np.eye(*x.shape, k=k), name)
+    return constant(np.eye(x.shape[0], x.shape[1], k=k), name)

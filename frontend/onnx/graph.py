@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import onnx
@@ -87,7 +88,7 @@ class Importer:
             type_ = tensor_type(proto, f"initializer {proto.name}")
             self.scope.values[proto.name] = Tensor(
                 type_,
-                read=lambda proto=proto: self.model.array(proto),
+                read=partial(self.model.array, proto),
                 materialise=None if self.freeze_params else builder.add_argument,
                 name=proto.name,
                 foldable=self.freeze_params or not type_.is_float,
@@ -158,7 +159,7 @@ class Importer:
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         for proto in graph.initializer:
             type_ = tensor_type(proto, f"initializer {proto.name}")
-            body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)
+            body.values[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
 

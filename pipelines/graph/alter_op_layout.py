@@ -42,7 +42,7 @@ def _type(value: ir.Value) -> TensorType:
 
 
 def _size(value: ir.Value) -> int:
-    return _type(value).num_elements  # type: ignore[return-value]
+    return _type(value).num_elements
 
 
 def _is_image(type_: TensorType) -> bool:
@@ -141,14 +141,14 @@ class _Regions:
     # ---- decisions
 
     def _decide(self, region: _Region) -> None:
-        channels = {_type(v).shape[1] for v in region.values}
-        if min(channels) < self.size // 2 or all(_is_pixel(_type(v)) for v in region.values):  # type: ignore[type-var]
+        channels = {_type(v).sizes[1] for v in region.values}
+        if min(channels) < self.size // 2 or all(_is_pixel(_type(v)) for v in region.values):
             return
         for value in region.values:
             self._count_producer(region, value)
             self._count_users(region, value)
         if region.gain > region.loss:
-            whole = all(c % self.size == 0 for c in channels)  # type: ignore[operator]
+            whole = all(c % self.size == 0 for c in channels)
             region.layout = f"NCHW{self.size}c" if whole and not region.last else LAST
 
     def _count_producer(self, region: _Region, value: ir.Value) -> None:
@@ -159,7 +159,7 @@ class _Regions:
             region.gain += owner.layout_gain * _size(value)
         elif is_dense(owner):
             region.gain += self._convolution_gain(
-                owner, value, _is_image(_type(owner.data)) and _type(owner.data).shape[1] < self.size // 2
+                owner, value, _is_image(_type(owner.data)) and _type(owner.data).sizes[1] < self.size // 2
             )
         elif is_transpose(owner, FROM_LAST):
             region.gain, region.last = region.gain + _size(value), True
@@ -187,12 +187,12 @@ class _Regions:
         place in the cache at every step of the reduction. A cycle is what a transform takes for an element.
         """
         weight, out = _type(op.weight), _type(op.operation.results[0])
-        depth = weight.num_elements // weight.shape[0]  # type: ignore[operator]
-        multiplications = out.num_elements * depth  # type: ignore[operator]
+        depth = weight.num_elements // weight.sizes[0]
+        multiplications = out.num_elements * depth
         if weight.shape[2:] != (1, 1):
             return multiplications / (48 if alone else 96)
-        _, _, height, width = out.shape
-        aliased = height * width * 4 % PAGE == 0 and depth >= 64  # type: ignore[operator]
+        _, _, height, width = out.sizes
+        aliased = height * width * 4 % PAGE == 0 and depth >= 64
         return multiplications / 32 if aliased else _size(value) / 4
 
 

@@ -52,7 +52,7 @@ def constant_condition(op: If, rw: Rewriter) -> Found:
 def as_reshape(op: Op, rw: Rewriter) -> Found:
     """Operators that keep the elements in order -> reshape."""
     type_ = TensorType.of(op.operation.results[0])
-    return reshape_to(op.operation.operands[0], type_.shape) if type_.is_static else None
+    return reshape_to(op.operation.operands[0], type_.sizes) if type_.is_static else None
 
 
 @RULES.on("reshape")
@@ -69,7 +69,7 @@ def split(op: Op, rw: Rewriter) -> Found:
     """split -> a strided_slice for each part."""
     data = TensorType.of(op.data)
     axis = normalize_axis(op.axis, data.rank)
-    bounds = split_bounds(data.shape[axis], op.indices_or_sections)
+    bounds = split_bounds(data.sizes[axis], op.indices_or_sections)
     parts = [build("strided_slice", op.data, begin=(begin,), end=(end,), strides=(1,), axes=(axis,)) for begin, end in bounds]
     return make_tuple(parts)
 
@@ -99,7 +99,7 @@ def stack(op: Op, rw: Rewriter) -> Found:
     if not type_.is_static:
         return None
     axis = normalize_axis(op.axis, type_.rank)
-    part = (*type_.shape[:axis], 1, *type_.shape[axis + 1 :])
+    part = (*type_.sizes[:axis], 1, *type_.sizes[axis + 1 :])
     return build("concatenate", *[reshape_to(v, part) for v in op.data], axis=axis)
 
 
@@ -136,7 +136,7 @@ def space_to_depth(op: Op, rw: Rewriter) -> Found:
 def _rearranged(data: ir.Value, source: list[str], target: list[str], sizes: dict[str, int], result: TensorType) -> ir.Value:
     """`data` with its dimensions split as `source` says, put in the order of `target` and merged again."""
     apart = reshape_to(data, [sizes[part] for part in source])
-    return reshape_to(build("transpose", apart, axes=[source.index(part) for part in target]), result.shape)
+    return reshape_to(build("transpose", apart, axes=[source.index(part) for part in target]), result.sizes)
 
 
 @RULES.on("layout_transform")
@@ -150,8 +150,8 @@ def layout_transform(op: Op, rw: Rewriter) -> Found:
     blocks = source.blocks | target.blocks
     if any(a.blocks.get(axis, size) != size for a in (source, target) for axis, size in blocks.items()):
         return None
-    dims = source.logical(data.shape)
-    sizes: dict[str, int] = {axis: length // blocks.get(axis, 1) for axis, length in dims.items()}
+    dims = source.logical(data.sizes)
+    sizes = {axis: length // blocks.get(axis, 1) for axis, length in dims.items()}
     sizes |= {axis.lower(): size for axis, size in blocks.items()}
 
     def parts(axes: tuple[str, ...], own: dict[str, int]) -> list[str]:

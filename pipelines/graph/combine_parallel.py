@@ -53,7 +53,7 @@ def _branch(op: Op, family: Family) -> _Branch:
     bias = next(v for v in user.operation.operands if v != op.result)
     if not isinstance(bias.owner, Constant):
         return _Branch(op, None, None)
-    fits = per_channel(bias, TensorType.of(op.result).shape, family.result_axis(op))  # type: ignore[arg-type]
+    fits = per_channel(bias, TensorType.of(op.result).sizes, family.result_axis(op))
     return _Branch(op, user, bias) if fits else _Branch(op, None, None)
 
 
@@ -100,9 +100,9 @@ def _product(branches: list[_Branch], family: Family, biased: bool) -> list[ir.V
     weight = build("concatenate", *[b.op.operation.operands[1] for b in branches], axis=family.weight_axis(first))
     whole = build(first.relay_name, first.operation.operands[0], weight, **attrs)
     axis, rank = family.result_axis(first), TensorType.of(whole).rank
-    sizes = [TensorType.of(b.op.result).shape[axis] for b in branches]
+    sizes = [TensorType.of(b.op.result).sizes[axis] for b in branches]
     if biased:
-        vectors = [_full_vector(b.bias, n, TensorType.of(b.op.result).shape, axis) for b, n in zip(branches, sizes, strict=True)]
+        vectors = [_full_vector(b.bias, n, TensorType.of(b.op.result).sizes, axis) for b, n in zip(branches, sizes, strict=True)]
         bias = build("concatenate", *vectors, axis=0)
         whole = build("add", whole, reshape_to(bias, [sum(sizes) if i == axis else 1 for i in range(rank)]))
     parts, begin = [], 0

@@ -85,7 +85,7 @@ def _dtype(op: Op) -> np.dtype:
 
 
 def _shape(op: Op) -> tuple[int, ...]:
-    return TensorType.of(op.operation.results[0]).shape  # type: ignore[return-value]
+    return TensorType.of(op.operation.results[0]).sizes
 
 
 def _is_integer(x: Array) -> bool:
@@ -99,7 +99,7 @@ def _wide(x: Array) -> Array:
 
 # ---- elementwise ----------------------------------------------------------------------------------------------------------------------
 
-_UNARY = {
+_UNARY: dict[str, Callable[..., Array]] = {
     "negative": np.negative,
     "abs": np.abs,
     "sign": np.sign,
@@ -129,8 +129,8 @@ _UNARY = {
     "bitwise_not": np.invert,
     "nn_relu": lambda x: np.maximum(x, np.zeros((), x.dtype)),
 }
-_ROUNDING = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
-_BINARY = {
+_ROUNDING: dict[str, Callable[[Array], Array]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
+_BINARY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
@@ -327,7 +327,8 @@ def _ones(op: Op) -> Array:
 @evaluator("arange")
 def _arange(op: Op) -> Array:
     wide = np.int64 if all(float(v).is_integer() for v in (op.start, op.step)) else np.float64
-    return (np.array(op.start, wide) + np.arange(_shape(op)[0], dtype=wide) * np.array(op.step, wide)).astype(_dtype(op))
+    positions: Array = np.arange(_shape(op)[0], dtype=wide)
+    return (np.array(op.start, wide) + positions * np.array(op.step, wide)).astype(_dtype(op))
 
 
 @evaluator("shape_of")
@@ -381,7 +382,7 @@ def _stack(op: Op, *arrays: Array) -> Array:
 @evaluator("strided_slice")
 def _strided_slice(op: Op, x: Array) -> Array:
     index: list[slice] = [slice(None)] * x.ndim
-    for axis, (begin, end, stride) in slices(op, x.ndim).items():  # type: ignore[arg-type]
+    for axis, (begin, end, stride) in slices(op, x.ndim).items():
         index[axis] = slice(begin, end, stride)
     return x[tuple(index)]
 

@@ -51,10 +51,10 @@ class _Folding:
     def fold(self, op: Op) -> None:
         """Computes the results of an operation where all its operands are known."""
         operands = list(op.operation.operands)
-        arrays = [self.arrays.get(v) for v in operands]
-        if any(a is None for a in arrays) or not self.worthwhile(op, arrays):  # type: ignore[arg-type]
+        arrays = [self.arrays[v] for v in operands if v in self.arrays]
+        if len(arrays) < len(operands) or not self.worthwhile(op, arrays):
             return
-        found = evaluate(op, arrays)  # type: ignore[arg-type]
+        found = evaluate(op, arrays)
         if found is None:
             return
         # The largest operand is the one that the result is a form of: the result goes by its name.

@@ -41,7 +41,7 @@ def _linear(value: ir.Value, rw: Rewriter) -> Linear | None:
 def _scaled_weight(op: Linear, vector: ir.Value, of_result: bool) -> ir.Value:
     """The weight times a factor for each channel of the result (or of the data)."""
     weight = op.operation.operands[1]
-    shape: tuple[int, ...] = TensorType.of(weight).shape  # type: ignore[assignment]
+    shape = TensorType.of(weight).sizes
     if TensorType.of(vector).shape == (1,):
         return build("multiply", weight, vector)
     channels = op.weight_channels(of_result)
@@ -59,8 +59,8 @@ def _scaled_weight(op: Linear, vector: ir.Value, of_result: bool) -> ir.Value:
 
 
 def _along(vector: ir.Value, axis: int, rank: int) -> ir.Value:
-    n = TensorType.of(vector).shape[0]
-    return reshape_to(vector, [n if i == axis else 1 for i in range(rank)])  # type: ignore[misc]
+    n = TensorType.of(vector).sizes[0]
+    return reshape_to(vector, [n if i == axis else 1 for i in range(rank)])
 
 
 def _with_weight(op: Op, data: ir.Value, weight: ir.Value) -> ir.Value:
@@ -71,7 +71,7 @@ def _scale_linear(op: Linear, scale: ir.Value) -> ir.Value | None:
     """`op` with its result multiplied by `scale`; None where that is no factor per channel."""
     result = TensorType.of(op.operation.results[0])
     axis = op.channel_axis(of_result=True)
-    vector = None if axis is None else per_channel(scale, result.shape, axis)  # type: ignore[arg-type]
+    vector = None if axis is None else per_channel(scale, result.sizes, axis)
     return None if vector is None else _with_weight(op, op.operation.operands[0], _scaled_weight(op, vector, of_result=True))
 
 
@@ -126,9 +126,11 @@ def merge_constants(op: Op, rw: Rewriter) -> Found:
     pair = _operand_and_constant(op)
     inner = rw.producer(pair[0], name) if pair is not None and rw.used_once(pair[0]) else None
     before = _operand_and_constant(inner) if inner is not None else None
-    if before is None or is_constant(before[0]) or not _float_chain(before[0], inner.result, op.result):  # type: ignore[union-attr]
+    if pair is None or inner is None or before is None or is_constant(before[0]):
         return None
-    return build(name, before[0], build(name, before[1], pair[1]))  # type: ignore[index]
+    if not _float_chain(before[0], inner.result, op.result):
+        return None
+    return build(name, before[0], build(name, before[1], pair[1]))
 
 
 @RULES.on("multiply")
@@ -139,10 +141,12 @@ def scale_past_bias(op: Op, rw: Rewriter) -> Found:
     inner = _operand_and_constant(biased) if biased is not None else None
     scaled = rw.producer(inner[0], "multiply") if inner is not None and rw.used_once(inner[0]) else None
     before = _operand_and_constant(scaled) if scaled is not None else None
-    if before is None or not _float_chain(before[0], scaled.result, biased.result, op.result):  # type: ignore[union-attr]
+    if pair is None or biased is None or inner is None or scaled is None or before is None:
         return None
-    scale = build("multiply", before[1], pair[1])  # type: ignore[index]
-    return build("add", build("multiply", before[0], scale), build("multiply", inner[1], pair[1]))  # type: ignore[index]
+    if not _float_chain(before[0], scaled.result, biased.result, op.result):
+        return None
+    scale = build("multiply", before[1], pair[1])
+    return build("add", build("multiply", before[0], scale), build("multiply", inner[1], pair[1]))
 
 
 def _float_chain(*values: ir.Value) -> bool:
@@ -162,7 +166,7 @@ def forward(op: Linear, rw: Rewriter) -> Found:
     axis = op.channel_axis(of_result=False)
     if pair is None or axis is None or not _same_type(pair[0], data) or not TensorType.of(data).is_static:
         return None
-    vector = per_channel(pair[1], TensorType.of(data).shape, axis)  # type: ignore[arg-type]
+    vector = per_channel(pair[1], TensorType.of(data).sizes, axis)
     return None if vector is None else _with_weight(op, pair[0], _scaled_weight(op, vector, of_result=False))
 
 

@@ -28,7 +28,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from relayc.pipelines.passes import functions
 if TYPE_CHECKING:
     from relayc.pipelines.pattern.language import DFPattern
 
-Found = ir.Value | Sequence[ir.Value] | None
+Found: TypeAlias = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
 Shape = tuple[int, ...]
 
@@ -142,7 +142,8 @@ def per_channel(value: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value 
     padded = (1,) * (len(shape) - found.rank) + found.shape
     if len(padded) != len(shape) or any(n != 1 for i, n in enumerate(padded) if i != axis):
         return None
-    return reshape_to(value, (padded[axis],))
+    size = padded[axis]
+    return None if size is None else reshape_to(value, (size,))
 
 
 def _one_element(type_: TensorType) -> bool:

@@ -28,7 +28,7 @@ def past_unary(op: Op, rw: Rewriter) -> Found:
     reshape = _static_reshape(op.operation.operands[0], rw)
     if reshape is None:
         return None
-    return reshape_to(build(op.relay_name, reshape.data, **op.attrs()), TensorType.of(op.result).shape)  # type: ignore[arg-type]
+    return reshape_to(build(op.relay_name, reshape.data, **op.attrs()), TensorType.of(op.result).sizes)
 
 
 @RULES.where(lambda operator: operator.by_rows)
@@ -42,7 +42,7 @@ def past_rows(op: Op, rw: Rewriter) -> Found:
     if normalize_axis(op.axis, target.rank) != target.rank - 1 or source.shape[-1] != target.shape[-1]:
         return None
     attrs = {**op.attrs(), "axis": source.rank - 1}
-    return reshape_to(build(op.relay_name, reshape.data, *others, **attrs), target.shape)  # type: ignore[arg-type]
+    return reshape_to(build(op.relay_name, reshape.data, *others, **attrs), target.sizes)
 
 
 @RULES.where(lambda operator: operator.broadcasts)
@@ -57,22 +57,23 @@ def past_broadcasting(op: Op, rw: Rewriter) -> Found:
         reshape = _static_reshape(value, rw)
         if reshape is None or TensorType.of(value).shape != result.shape:
             continue
-        source: Shape = TensorType.of(reshape.data).shape  # type: ignore[assignment]
-        shapes = [_shape_before(v, source, result.shape) for v in operands]  # type: ignore[arg-type]
-        if None in shapes:
+        source = TensorType.of(reshape.data).sizes
+        found = [_shape_before(v, source, result.sizes) for v in operands]
+        shapes = [shape for shape in found if shape is not None]
+        if len(shapes) < len(found):
             continue
-        free = all(_is_free(v, shape, result.shape, rw) for v, shape in zip(operands, shapes, strict=True))  # type: ignore[arg-type]
+        free = all(_is_free(v, shape, result.sizes, rw) for v, shape in zip(operands, shapes, strict=True))
         fuses = rw.used_once(value) and _is_fusible(reshape.data, rw)
-        if not free and (not fuses or any(_parts(v, result.shape, rw) for v in operands)):
+        if not free and (not fuses or any(_parts(v, result.sizes, rw) for v in operands)):
             continue
-        moved = [_seen_as(v, shape, result.shape, rw) for v, shape in zip(operands, shapes, strict=True)]  # type: ignore[arg-type]
-        return reshape_to(build(op.relay_name, *moved), result.shape)  # type: ignore[arg-type]
+        moved = [_seen_as(v, shape, result.sizes, rw) for v, shape in zip(operands, shapes, strict=True)]
+        return reshape_to(build(op.relay_name, *moved), result.sizes)
     return None
 
 
 def _shape_before(value: ir.Value, source: Shape, target: Shape) -> Shape | None:
     type_ = TensorType.of(value)
-    return before_reshape(type_.shape, source, target) if type_.is_static else None  # type: ignore[arg-type]
+    return before_reshape(type_.sizes, source, target) if type_.is_static else None
 
 
 def _before(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> ir.Value | None:
@@ -114,7 +115,7 @@ def joined(op: Op, rw: Rewriter) -> Found:
     if TensorType.of(op.data) == result and result.is_static:
         return op.data
     inner = _static_reshape(op.data, rw)
-    return reshape_to(inner.data, result.shape) if inner is not None and result.is_static else None  # type: ignore[arg-type]
+    return reshape_to(inner.data, result.sizes) if inner is not None and result.is_static else None
 
 
 @module_pass(opt_level=1, name="SinkReshapes")

@@ -34,10 +34,10 @@ def _tiles(op: Conv2d) -> int:
     plain = weight.shape[2:] == (3, 3) and set(op.strides) == {1} and set(op.dilation) == {1} and data.dtype == out.dtype == "float32"
     if not plain or not data.is_static or layout(op.data_layout).block("C") == 1:
         return 0
-    channels = [t.shape[1] * t.shape[-1] for t in (data, out)]  # type: ignore[operator]
-    height, width = out.shape[2], out.shape[3]
-    count: int = out.shape[0] * tiles(height) * tiles(width)  # type: ignore[operator,arg-type]
-    gain = out.shape[0] * height * width * 9 / (count * POINTS)  # type: ignore[operator]
+    channels = [t.sizes[1] * t.sizes[-1] for t in (data, out)]
+    height, width = out.sizes[2], out.sizes[3]
+    count = out.sizes[0] * tiles(height) * tiles(width)
+    gain = out.sizes[0] * height * width * 9 / (count * POINTS)
     return count if min(channels) >= LEAST_CHANNELS and count >= LEAST_TILES and gain >= LEAST_GAIN else 0
 
 

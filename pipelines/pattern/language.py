@@ -324,7 +324,7 @@ class AltPattern(DFPattern):
 
     def __call__(self, *operands: DFPattern) -> "AltPattern":
         left, right = self._choices
-        return AltPattern(left(*operands), right(*operands))  # type: ignore[operator]
+        return AltPattern(left(*operands), right(*operands))  # type: ignore[operator] # TypeError, as of any object, where one takes no operands
 
     @property
     def parts(self) -> tuple[DFPattern, ...]:
@@ -352,6 +352,7 @@ class ConjunctionPattern(DFPattern):
 
     def __call__(self, *operands: DFPattern) -> "ConjunctionPattern":
         return ConjunctionPattern(
+            # TypeError, as of any object, where one takes no operands.
             tuple(part if isinstance(part, CheckPattern) else part(*operands) for part in self._parts)  # type: ignore[operator]
         )
 

@@ -163,7 +163,7 @@ def elementwise_beside_epilogue(producer: Group, consumer: Group) -> bool:
 
 def _feeds_anchor(producer: Group, consumer: Group) -> bool:
     """Whether all members of the consumer that use the producer compute what the anchor reads, or are the anchor."""
-    anchor = consumer.anchor.operation  # type: ignore[union-attr]
+    anchor = consumer.anchor.operation
     return all(user.operation == anchor or user.operation.results[0] in consumer.prologue for user in producer.users)
 
 
@@ -209,7 +209,7 @@ def _is_in_place(group: Group) -> bool:
     if not type_.is_static or not all(isinstance(v.owner, Op) and not isinstance(v.owner, Constant) for v in operands):
         return False
     axis = normalize_axis(group.root.axis, type_.rank)
-    return prod(type_.shape[:axis]) == 1 and len(set(operands)) == len(operands)  # type: ignore[arg-type]
+    return prod(type_.sizes[:axis]) == 1 and len(set(operands)) == len(operands)
 
 
 @_constraint("no-repeated-computation", required=False)

@@ -3,6 +3,8 @@
 Two unknown dimensions are the same only where both lead back, through operators that keep shapes, to one dimension of one value.
 """
 
+from typing import TypeAlias
+
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.structure import Fused
@@ -11,7 +13,7 @@ from relayc.dialects.relay.types import TensorType
 _MAX_STEPS = 200
 """Operators that a proof goes through before it gives up: what is not proved is not assumed."""
 
-Dim = int | tuple[ir.Value, int]
+Dim: TypeAlias = int | tuple[ir.Value, int]
 """A size, or a dimension of a value that says no more of itself."""
 
 

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from relayc.dialects.mlir import ir, linalg
+from relayc.pipelines.kernel.index import Index
 
 
 class NotStructured(Exception):
@@ -74,6 +75,18 @@ class Structured:
     def output_dims(self, position: int = 0) -> list[int | None]:
         """Loop of each dimension of an output (None for a constant)."""
         return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in self.output_maps[position].results]
+
+    def output_indices(self, position: int, loops: Sequence[Index]) -> list[Index]:
+        """Indices of an output at a point of the loops."""
+        return [Index() if d is None else loops[d] for d in self.output_dims(position)]
+
+    def loop_point(self, position: int, indices: Sequence[Index]) -> list[Index]:
+        """The point of the loops that writes an output at `indices`; loops that its indices do not tell are at 0."""
+        point = [Index()] * len(self.extents)
+        for index, loop in zip(indices, self.output_dims(position), strict=True):
+            if loop is not None:
+                point[loop] = index
+        return point
 
     @property
     def reduction_dims(self) -> list[int]:
@@ -252,3 +265,9 @@ def same_order(node: Node, wanted: Node) -> bool:
 
 def _reaches(node: Node, wanted: Node) -> bool:
     return node is wanted or any(_reaches(s, wanted) for s in sources(node))
+
+
+def memory_of(node: Node) -> Node | None:
+    """The kernel argument in whose memory a tensor lies in row-major order, None for one that is computed."""
+    source = node.inputs[0] if node.kind == "view" else node
+    return source if source.kind == "arg" else None

@@ -28,6 +28,11 @@ class Var:
     is_vector: bool = False
     name: str = "i"
 
+    @property
+    def extent(self) -> int:
+        """Iterations of a loop variable that starts at 0."""
+        return self.high + 1
+
 
 class Index:
     """const + sum(coefficient * variable)."""
@@ -110,9 +115,14 @@ class Index:
         return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
 
 
+def ceil_div(a: int, b: int) -> int:
+    """The quotient of two integers, rounded up."""
+    return -(-a // b)
+
+
 def even_parts(extent: int, most: int) -> list[int]:
     """`extent` as the fewest parts of at most `most`, of sizes that differ by one at most, the larger ones first."""
-    count = -(-extent // most)
+    count = ceil_div(extent, most)
     base, larger = divmod(extent, count)
     return [base + 1] * larger + [base] * (count - larger)
 

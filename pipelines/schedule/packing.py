@@ -8,7 +8,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.kernel.index import Index, Var, strides_of
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, strides_of
 
 SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
@@ -214,7 +214,7 @@ def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:
     """
     rest, strides = source.shape[axis + 1 :], source.strides[axis + 1 :]
     depth = prod(rest)
-    pitch = (-(-depth * source.itemsize // LINE) | 1) * LINE // source.itemsize
+    pitch = (ceil_div(depth * source.itemsize, LINE) | 1) * LINE // source.itemsize
     order = sorted(range(len(rest)), key=lambda d: -abs(strides[d]))
     lines = np.empty((width, pitch), source.dtype)[:, :depth].reshape(width, *[rest[d] for d in order])
     return lines.transpose(0, *[1 + order.index(d) for d in range(len(rest))])

@@ -4,13 +4,13 @@ This is what fuses: an input of a linalg.generic is evaluated where the generic 
 in one loop nest, and only kernel arguments are loaded from memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.graph import Node, NotStructured
+from relayc.pipelines.kernel.graph import Node, NotStructured, Structured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
-from relayc.pipelines.tir import emit
+from relayc.pipelines.tir import emit, vectors
 
 Value = ir.Value
 
@@ -26,22 +26,33 @@ class Evaluator:
         self.buffers = buffers
         self.lane = Var(0, 0, name="lane")
         self.width = 1
-        self.scopes: list[dict] = [{}]
+        self.scopes: list[dict[Hashable, Value]] = [{}]
 
     @contextmanager
-    def scope(self):
+    def scope(self) -> Iterator[None]:
         self.scopes.append({})
         yield
         self.scopes.pop()
 
     @contextmanager
-    def lanes(self, width: int):
+    def lanes(self, width: int) -> Iterator[Var]:
         """A scope in which `lane` runs over `width` lanes."""
         saved = self.lane, self.width
         self.lane, self.width = Var(0, width - 1, name="lane"), width
         with self.scope():
             yield self.lane
         self.lane, self.width = saved
+
+    @contextmanager
+    def along(self, width: int) -> Iterator[Index]:
+        """A scope with lanes; gives the index of a lane, which is 0 where there is one only."""
+        with self.lanes(width):
+            yield self.lane_index
+
+    @property
+    def lane_index(self) -> Index:
+        """The lane as an index; 0 where there is one only."""
+        return Index.of(self.lane) if self.width > 1 else Index()
 
     def remember(self, node: Node, indices: Sequence[Index], value: Value) -> None:
         """Makes `value` the value of `node` at `indices` in this scope: how a schedule hands over what it computed itself."""
@@ -54,6 +65,10 @@ class Evaluator:
     def bind(self, node: Node, buffer: Value) -> None:
         """From now on `node` is read from `buffer` (flat, row-major) instead of being computed."""
         self.buffers[node] = buffer
+
+    def memory(self, node: Node) -> Value:
+        """The buffer in which a node lies, or that of which it is a view."""
+        return self.buffers[node if node in self.buffers else node.inputs[0]]
 
     def at(self, node: Node, indices: Sequence[Index]) -> Value:
         """The value of `node` at `indices`: a vector where they depend on the lane, else a scalar."""
@@ -84,21 +99,19 @@ class Evaluator:
         if stride == 0:
             return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
         if stride == 1:
-            return emit.create("vector.load", [emit.vector_of(self.width, element)], [buffer, emit.materialize(base)])
+            return vectors.load(buffer, base, self.width)
         if stride == -1:
-            value = emit.create("vector.load", [emit.vector_of(self.width, element)], [buffer, emit.materialize(base - (self.width - 1))])
-            return _shuffle(value, value, range(self.width - 1, -1, -1))
+            value = vectors.load(buffer, base - (self.width - 1), self.width)
+            return vectors.shuffle(value, value, range(self.width - 1, -1, -1))
         if stride == 2 and self.width > 1:
-            return self._load_pairs(buffer, element, base)
+            return self._load_pairs(buffer, base)
         return self._load_strided(buffer, element, base, stride)
 
-    def _load_pairs(self, buffer: Value, element: ir.Type, base: Index) -> Value:
+    def _load_pairs(self, buffer: Value, base: Index) -> Value:
         # Two vectors that end exactly at the last element needed, so nothing beyond the buffer is read.
-        width, type_ = self.width, emit.vector_of(self.width, element)
-        first = emit.create("vector.load", [type_], [buffer, emit.materialize(base)])
-        second = emit.create("vector.load", [type_], [buffer, emit.materialize(base + (width - 1))])
-        lanes = [2 * i if 2 * i < width else width + 2 * i - (width - 1) for i in range(width)]
-        return _shuffle(first, second, lanes)
+        width = self.width
+        first, second = (vectors.load(buffer, at, width) for at in (base, base + (width - 1)))
+        return vectors.shuffle(first, second, [2 * i if 2 * i < width else width + 2 * i - (width - 1) for i in range(width)])
 
     def _load_strided(self, buffer: Value, element: ir.Type, base: Index, stride: int) -> Value:
         start = emit.materialize(base)
@@ -106,16 +119,14 @@ class Evaluator:
         for i in range(self.width):
             at = start if i == 0 else emit.materialize(Index(i * stride, {Var(0, 0, start): 1}))
             lanes.append(emit.create("memref.load", [element], [buffer, at]))
-        return emit.create("vector.from_elements", [emit.vector_of(self.width, element)], lanes)
+        return vectors.from_elements(lanes)
 
     def _gather(self, buffer: Value, element: ir.Type, offset: Index) -> Value:
         offsets = self.index_value(offset)
         lanes = []
         for i in range(self.width):
-            position = ir.DenseI64ArrayAttr.get([i])
-            at = emit.create("vector.extract", [ir.IndexType.get()], [offsets], {"static_position": position})
-            lanes.append(emit.create("memref.load", [element], [buffer, at]))
-        return emit.create("vector.from_elements", [emit.vector_of(self.width, element)], lanes)
+            lanes.append(emit.create("memref.load", [element], [buffer, vectors.extract(offsets, i)]))
+        return vectors.from_elements(lanes)
 
     def store(self, value: Value, buffer: Value, offset: Index) -> None:
         """Stores a value (a vector: with the lane's coefficient as its stride) at a flat offset."""
@@ -126,12 +137,10 @@ class Evaluator:
             return
         value = emit.broadcast(value, self.width)
         if stride == 1:
-            emit.create("vector.store", [], [value, buffer, emit.materialize(base)])
+            vectors.store(value, buffer, base)
             return
         for i in range(self.width):
-            position = ir.DenseI64ArrayAttr.get([i])
-            element = emit.create("vector.extract", [value.type.element_type], [value], {"static_position": position})
-            emit.create("memref.store", [], [element, buffer, emit.materialize(base + i * stride)])
+            emit.create("memref.store", [], [vectors.extract(value, i), buffer, emit.materialize(base + i * stride)])
 
     # ---- indices
 
@@ -146,13 +155,13 @@ class Evaluator:
         value = emit.broadcast(emit.materialize(base), self.width)
         if lane:
             steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), lane * i) for i in range(self.width)], type=type_)
-            value = emit.create("arith.addi", [type_], [value, emit.constant(steps, type_)])
+            value = emit.arith("addi", value, emit.constant(steps, type_))
         for v, c in vectors.items():
             scaled = v.value
             if c != 1:
                 factor = emit.broadcast(emit.index_constant(c), self.width)
-                scaled = emit.create("arith.muli", [type_], [scaled, factor])
-            value = emit.create("arith.addi", [type_], [value, scaled])
+                scaled = emit.arith("muli", scaled, factor)
+            value = emit.arith("addi", value, scaled)
         return value
 
     def opaque(self, value: Value, low: int = 0, high: int = 1 << 40) -> Index:
@@ -170,11 +179,11 @@ class Evaluator:
             by = emit.broadcast(by, self.width)
         low, high = index.bounds()
         # Unsigned division is several times cheaper and right where the value cannot be negative.
-        quotient = emit.create("arith.divui" if low >= 0 else "arith.floordivsi", [value.type], [value, by])
+        quotient = emit.arith("divui" if low >= 0 else "floordivsi", value, by)
         if want == "quotient":
             return self.opaque(quotient, low // divisor, high // divisor)
-        product = emit.create("arith.muli", [value.type], [quotient, by])
-        return self.opaque(emit.create("arith.subi", [value.type], [value, product]), 0, divisor - 1)
+        product = emit.arith("muli", quotient, by)
+        return self.opaque(emit.arith("subi", value, product), 0, divisor - 1)
 
     def apply(self, amap: ir.AffineMap, point: Sequence[Index]) -> list[Index]:
         """The results of an affine map at a point."""
@@ -189,8 +198,7 @@ class Evaluator:
         if not all(i.is_constant for i in indices):
             raise NotStructured("a table of constants read at indices that are not constant")
         element = node.table_values()[linearize(indices, node.shape).const]
-        attribute = ir.FloatAttr if isinstance(node.element, ir.FloatType) else ir.IntegerAttr
-        return emit.constant(attribute.get(node.element, element), node.element)
+        return emit.number(element, node.element)
 
     def _empty(self, node: Node, indices: Sequence[Index]) -> Value:
         return emit.zero(node.element)
@@ -229,24 +237,21 @@ class Evaluator:
         outside = emit.constant(node.pad_value.attributes["value"], node.element)
         if emit.is_vector(value) or emit.is_vector(flag):
             value, outside = emit.broadcast(value, self.width), emit.broadcast(outside, self.width)
-        return emit.create("arith.select", [value.type], [flag, value, outside])
+        return emit.select(flag, value, outside)
 
     def _and(self, a: Value, b: Value) -> Value:
         if emit.is_vector(a) or emit.is_vector(b):
             a, b = emit.broadcast(a, self.width), emit.broadcast(b, self.width)
-        return emit.create("arith.andi", [a.type], [a, b])
+        return emit.arith("andi", a, b)
 
     def _clamp(self, index: Index, extent: int) -> tuple[Value, Index]:
         """(whether 0 <= index < extent, the index clamped to that range)."""
         value = self.index_value(index)
-        bool_type: ir.Type = ir.IntegerType.get_signless(1)
         last, first = emit.index_constant(extent - 1), emit.index_constant(0)
         if emit.is_vector(value):
-            bool_type = emit.vector_of(self.width, bool_type)
             last, first = emit.broadcast(last, self.width), emit.broadcast(first, self.width)
-        predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 7)}  # ule: negatives are large
-        inside = emit.create("arith.cmpi", [bool_type], [value, last], predicate)
-        clamped = emit.create("arith.minsi", [value.type], [emit.create("arith.maxsi", [value.type], [value, first]), last])
+        inside = emit.compare("ule", value, last)  # negatives are large
+        clamped = emit.arith("minsi", emit.arith("maxsi", value, first), last)
         return inside, self.opaque(clamped, 0, extent - 1)
 
     def _concat(self, node: Node, indices: Sequence[Index]) -> Value:
@@ -261,7 +266,7 @@ class Evaluator:
             if result is not None:
                 if emit.is_vector(value) or emit.is_vector(result):
                     value, result = emit.broadcast(value, self.width), emit.broadcast(result, self.width)
-                value = emit.create("arith.select", [value.type], [inside, value, result])
+                value = emit.select(inside, value, result)
             result = value
         return result
 
@@ -272,10 +277,7 @@ class Evaluator:
         if node.is_reduction:
             raise NotStructured(f"{node.structured.op.name}: a reduction that no schedule has computed before its use")
         structured = node.structured
-        point: list[Index] = [Index()] * len(structured.extents)
-        for index, loop in zip(indices, structured.output_dims(node.position), strict=True):
-            if loop is not None:
-                point[loop] = index
+        point = structured.loop_point(node.position, indices)
         inits = [self.at(i, indices) if i.kind not in ("empty",) else None for i in structured.inits]
         return self.body(node, point, inits)[node.position]
 
@@ -291,7 +293,7 @@ class Evaluator:
                 values[argument] = self.at(source, self.apply(amap, point)) if source.shape else self.at(source, [])
         return self.clone(structured, point, values)
 
-    def clone(self, structured, point: Sequence[Index], values: dict[Value, Value]) -> list[Value]:
+    def clone(self, structured: Structured, point: Sequence[Index], values: dict[Value, Value]) -> list[Value]:
         """Clones the operations of a body with scalars widened to vectors where an operand is one; gives what it yields."""
         contract = "reduction" in structured.iterators
         for op in structured.block.operations:
@@ -330,9 +332,3 @@ class Evaluator:
         if contract and op.name in ("arith.mulf", "arith.addf"):
             attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
         return emit.create(op.name, [result], operands, attributes)
-
-
-def _shuffle(a: Value, b: Value, lanes: Sequence[int]) -> Value:
-    lanes = list(lanes)
-    type_ = emit.vector_of(len(lanes), a.type.element_type)
-    return emit.create("vector.shuffle", [type_], [a, b], {"mask": ir.DenseI64ArrayAttr.get(lanes)})

@@ -12,7 +12,7 @@ from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
 from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.kernel.index import Index, ceil_div
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
@@ -32,7 +32,7 @@ CYCLES = 16
 
 def _block(rows: int, outer: int, columns: int) -> Block:
     height = tile_rows(rows, MAX_ROWS)
-    tiles, wide = -(-rows // height) * outer, column_tiles(columns)
+    tiles, wide = ceil_div(rows, height) * outer, column_tiles(columns)
     if wide == 1:
         return Block(height, min(SUMS, tiles), 1)
     if tiles == 1:

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
+    from relayc.pipelines.backend import Backend, register_backend
+    from relayc.pipelines.compile_kernel import compile_kernel
     from relayc.pipelines.driver import compile
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
-    from relayc.runtime import Module, get_global_func, num_threads, register_func, set_num_threads
+    from relayc.runtime import Device, Module, get_global_func, num_threads, register_func, set_num_threads
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Backend",
+    "Device",
     "IRModule",
     "Module",
     "OnnxError",
@@ -32,12 +36,14 @@ __all__ = [
     "Target",
     "TensorType",
     "compile",
+    "compile_kernel",
     "from_onnx",
     "function_pass",
     "fusion_rule",
     "get_global_func",
     "module_pass",
     "num_threads",
+    "register_backend",
     "register_func",
     "set_num_threads",
 ]
@@ -48,10 +54,12 @@ _HOMES = {
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
+    "relayc.pipelines.backend": ("Backend", "register_backend"),
+    "relayc.pipelines.compile_kernel": ("compile_kernel",),
     "relayc.pipelines.driver": ("compile",),
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),
-    "relayc.runtime": ("Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
+    "relayc.runtime": ("Device", "Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "runtime", "tools")
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from relayc.pipelines import reuse
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.module import Module
-from relayc.runtime.profile import Peak
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
@@ -70,7 +70,7 @@ def compile(
 
     Args:
       model: path of an ONNX file, its bytes, an onnx.ModelProto, or an IRModule (which the passes change in place).
-      target: "cpu", or a Target.
+      target: a Target, or its text: "cpu" for this machine, "cpu -num-threads=2"; see Target.
       shapes: shape of each ONNX input with symbolic dimensions.
       opt_level: 0 (no fusion) to 3 (everything; the default, or that of the ambient PassContext).
       dump_ir: a directory for the IR after each pass: numbered files, one folder per stage.
@@ -107,7 +107,7 @@ def compile(
         start = time.perf_counter()
         artifact = slot.load()
         if artifact is not None:
-            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), num_threads)
+            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), target, num_threads)
     from relayc.dialects.mlir import live_contexts
     from relayc.pipelines.build import build
     from relayc.pipelines.footprint import release_memory
@@ -119,16 +119,10 @@ def compile(
     if slot is not None:
         built = slot.keep(built)
     release_memory(contexts)
-    return _module(built, num_threads)
+    return _module(built, target, num_threads)
 
 
-def _module(artifact: Artifact, num_threads: int | None) -> Module:
-    module = Module(artifact, _peak)
+def _module(artifact: Artifact, target: Target, num_threads: int | None) -> Module:
+    module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
     return module
-
-
-def _peak(threads: int) -> Peak:
-    from relayc.pipelines.peak import quick_peak
-
-    return quick_peak(threads)

@@ -26,6 +26,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines import DEFAULT_OPT_LEVEL
+from relayc.pipelines.backend import backend_modules
 from relayc.pipelines.instruments import PassInfo, PassInstrument, flag_of
 
 __all__ = [
@@ -47,7 +48,7 @@ __all__ = [
 
 # Modules that register passes and config options on import; read when a name is not known yet, so that a tool which needs one pass
 # does not pay for importing all of them.
-_PASS_MODULES = ("relayc.pipelines.graph", "relayc.pipelines.lowering", "relayc.pipelines.cpu.schedule.table")
+_PASS_MODULES = ("relayc.pipelines.graph", "relayc.pipelines.lowering", "relayc.pipelines.schedule.table")
 
 
 # ---- configuration --------------------------------------------------------------------------------------------------------------------
@@ -327,8 +328,8 @@ def function_pass(opt_level: int, name: str, required: Sequence[str] = (), stage
 
 
 def load_passes() -> None:
-    """Imports every module of relayc that registers passes and config options."""
-    for module in _PASS_MODULES:
+    """Imports every module of relayc, and of every backend, that registers passes and config options."""
+    for module in (*_PASS_MODULES, *backend_modules()):
         importlib.import_module(module)
 
 

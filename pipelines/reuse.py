@@ -1,15 +1,15 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
-A key covers the model, the input shapes, the target with its features, the precision, the settings of the PassContext, the sources of
+A key covers the model, the input shapes, the target with its attributes, the precision, the settings of the PassContext, the sources of
 relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules, converters,
-schedules, rewrite and fusion rules), which a key cannot tell, nothing is looked up or kept.
+schedules, rewrite and fusion rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
 """
 
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache as memoize
 from importlib.metadata import PackageNotFoundError, version
@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from relayc.pipelines import DEFAULT_OPT_LEVEL
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.cache import Cache, Origin, digest
-from relayc.runtime.objects import can_load
+from relayc.runtime.device import device_kind
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("dialects", "frontend", "pipelines", "runtime")
@@ -86,7 +87,7 @@ def find_slot(
 
     The arguments are those of `relayc.compile`.
     """
-    cache = Cache.default() if wanted is not False and can_load() else None
+    cache = Cache.default() if wanted is not False and device_kind(find_backend(target.kind).device).loads_code else None
     settings = _settings(opt_level)
     if cache is None or settings is None or not _sources_are_loaded():
         return None
@@ -102,7 +103,7 @@ def find_slot(
     facts = {
         "model": content,
         "shapes": extents,
-        "target": [target.kind, target.mcpu, sorted(target.features), target.num_threads, target.l1_bytes, target.l2_bytes, target.emulate],
+        "target": [str(target), target.fingerprint],
         "settings": settings,
         "precision": precision,
         "sources": _source_digest(),
@@ -158,7 +159,9 @@ def _is_plain(value: Any) -> bool:
 
 def _registered() -> Iterator[Any]:
     """The classes and functions in the registries of the modules that are loaded: what is not imported, nobody can have added to."""
-    tables = {
+    tables: dict[str, Callable[[Any], Iterable[Any]]] = {
+        "relayc.pipelines.backend": lambda m: m.registered_backends(),
+        "relayc.runtime.device": lambda m: m.registered_device_kinds(),
         "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
         "relayc.pipelines.te.core": lambda m: m.RULES.values(),
         "relayc.pipelines.schedule.table": lambda m: (entry.schedule for found in m.STRATEGIES.values() for entry in found),

@@ -187,9 +187,9 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of random inputs (default 0)")
     shape_help = "shape of an input with symbolic dimensions; may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
-    target = "CPU to compile for, such as 'cpu -mcpu=x86-64-v3 -mattr=-fma' (default cpu: this one)"
+    target = "what to compile for: a kind and its attributes, such as 'cpu -num-threads=4' (default cpu: this machine)"
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
-    precision = "bf16: round the operands of products and convolutions to it, where the CPU has instructions for that (default f32)"
+    precision = "bf16: round the operands of products and convolutions to it, where the target has instructions for that (default f32)"
     parser.add_argument("--precision", choices=PRECISIONS, default="f32", help=precision)
     parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="optimisation level (default 3)")
     parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")

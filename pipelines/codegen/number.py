@@ -156,7 +156,7 @@ class Number:
         return Number(math.copysign(self.value, other.value))
 
     def at_least(self, low: float) -> "Number":
-        """The larger of this and a constant; NaN stays NaN. One instruction: this is how x86's max treats its second operand."""
+        """The larger of this and a constant; NaN stays NaN. One instruction on CPUs whose max gives its second operand for NaN."""
         bound = self.of(low)
         return select(bound.compare("ogt", self), bound, self)
 

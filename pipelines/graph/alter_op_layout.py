@@ -345,7 +345,7 @@ class _Rewriter:
 def alter_op_layout(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Regions of 2-D convolutions work on channels in blocks, or channels last."""
     target = ctx.get("target") or Target("cpu")
-    # In bf16 a block is what a line of an AMX tile takes.
+    # In bf16 a block is what a row of a matrix tile takes.
     bits = 16 if ctx.get("relay.ToMixedPrecision.precision") == "bf16" else 32
     size = ctx.get("relay.AlterOpLayout.block") or target.lanes(bits)
     for block in graph_blocks(func):

@@ -13,8 +13,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.kernel.graph import Kernel, NotStructured, read_kernel
-from relayc.pipelines.passes import config_option, load_passes
+from relayc.pipelines.passes import config_option
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
@@ -56,35 +57,37 @@ class Entry:
 
 
 STRATEGIES: dict[str, list[Entry]] = {}
-"""By kind of target, in the order in which they are asked; see `register_strategies`."""
+"""Strategies from outside of a backend, by kind of target; see `register_strategies`."""
 
 _OPTION, _KERNELS = "schedule.", "schedule.kernels"
 
 config_option(_KERNELS, dict, {}, "parameters by pattern of kernel names, which go before those for all; also strategy=NAME")
 
 
-def register_strategies(kind: str, *entries: Entry, last: bool = False) -> None:
-    """Adds strategies for a kind of target ("cpu"): the first one given is asked first, and all of them before those registered so far
-    (with `last`, as a target's own table is: after them).
-
-    Raises:
-      ValueError: a name that another strategy of this kind of target has.
-    """
-    found = STRATEGIES.setdefault(kind, [])
-    for name in (e.name for e in entries):
-        if name in (e.name for e in found):
-            raise ValueError(f"strategies of {kind}: there is one of the name {name!r} already")
-    at = len(found) if last else 0
-    found[at:at] = entries
+def declare_options(entries: Sequence[Entry]) -> None:
+    """Makes the tunable numbers of strategies options of a PassContext."""
     for entry in entries:
         for parameter in entry.parameters:
             config_option(f"{_OPTION}{entry.name}.{parameter.name}", int, None, f"{parameter.doc} (default: {parameter.default})")
 
 
+def register_strategies(kind: str, *entries: Entry) -> None:
+    """Adds strategies for a kind of target ("cpu"): the first one given is asked first, and all of them before those registered so far
+    and before those of the backend.
+
+    Raises:
+      ValueError: a name that another strategy of this kind of target has.
+    """
+    for name in (e.name for e in entries):
+        if name in (e.name for e in strategies_of(kind)):
+            raise ValueError(f"strategies of {kind}: there is one of the name {name!r} already")
+    STRATEGIES.setdefault(kind, [])[:0] = entries
+    declare_options(entries)
+
+
 def strategies_of(kind: str) -> Sequence[Entry]:
     """The strategies of a kind of target, in the order in which they are asked."""
-    load_passes()
-    return STRATEGIES.get(kind, [])
+    return [*STRATEGIES.get(kind, ()), *find_backend(kind).strategies()]
 
 
 def tuning_for(kernel: str, config: Mapping[str, Any], kind: str = "cpu") -> Tuning:

@@ -23,8 +23,8 @@ from relayc.pipelines.graph.simplify_expr import RULES as SIMPLIFICATIONS
 from relayc.pipelines.instruments import PassTimingInstrument
 from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategies
 from relayc.pipelines.te.core import RULES as COMPUTE_RULES
-from relayc.runtime import objects
 from relayc.runtime.cache import Cache, Origin, file_digest
+from relayc.runtime.cpu import objects
 from relayc.tools import cli
 
 pytestmark = pytest.mark.skipif(not objects.can_load(), reason="objects are loaded on Linux on x86-64 only")

@@ -12,8 +12,8 @@ from onnx_models import weighted
 import relayc
 from relayc.dialects.mlir import c_library, live_contexts
 from relayc.pipelines import PassContext, footprint, module_pass
-from relayc.pipelines.codegen.engine import Engine
-from relayc.runtime import objects
+from relayc.pipelines.cpu.engine import Engine
+from relayc.runtime.cpu import objects
 
 MODELS = Path(__file__).parent.parent / "models"
 linux = pytest.mark.skipif(not objects.can_load(), reason="code is loaded from objects, and memory given back, on Linux on x86-64 only")

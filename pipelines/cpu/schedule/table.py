@@ -16,7 +16,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters
 from relayc.pipelines.cpu.schedule.loops.strategy import schedule_loops
 from relayc.pipelines.cpu.schedule.windows import channels, columns
-from relayc.pipelines.schedule.table import Entry, Parameter, register_strategies
+from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
 _BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
 _WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
@@ -142,4 +142,4 @@ TABLE = (
 )
 """Asked from the first to the last."""
 
-register_strategies("cpu", *TABLE, last=True)
+declare_options(TABLE)

@@ -11,7 +11,7 @@ from support import program, run_program
 
 import relayc
 from relayc.dialects.relay import build
-from relayc.runtime.objects import read_object
+from relayc.runtime.cpu.objects import read_object
 from relayc.tools.inputs import random_inputs
 from relayc.tools.reference import compare, run_onnxruntime
 

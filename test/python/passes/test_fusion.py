@@ -14,8 +14,8 @@ from relayc.pipelines.graph.fusion import Group, fusion_rule, graph_groups, outs
 from relayc.pipelines.graph.fusion import merge as merging
 from relayc.pipelines.graph.fusion import sweep as sweeping
 from relayc.pipelines.pattern import is_op, wildcard
-from relayc.runtime import objects
 from relayc.runtime.cache import Cache
+from relayc.runtime.cpu import objects
 
 X = np.random.default_rng(0).standard_normal((4, 8), np.float32)
 

@@ -9,7 +9,8 @@ from jitted import call
 
 import relayc
 from relayc.dialects.mlir import func, ir, make_context
-from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.cpu.schedule.attention.exponential import exp_below_zero
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target

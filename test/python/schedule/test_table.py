@@ -14,7 +14,7 @@ from relayc.pipelines.cpu import schedule as package
 from relayc.pipelines.cpu.schedule.table import TABLE
 from relayc.pipelines.driver import compile
 from relayc.pipelines.passes import CONFIG, PassContext
-from relayc.pipelines.schedule.table import STRATEGIES, Entry, Parameter, register_strategies, tuning_for
+from relayc.pipelines.schedule.table import STRATEGIES, Entry, Parameter, register_strategies, strategies_of, tuning_for
 
 
 def schedules(**config) -> dict[str, str]:
@@ -135,7 +135,7 @@ def test_every_strategy_of_the_package_is_in_the_table():
     text = "\n".join(file.read_text() for file in folder.rglob("*.py"))
     written = set(re.findall(r"^def (schedule_\w+)\(kernel: Kernel, target: Target, tuning: Tuning\)", text, re.M))
     assert written == {entry.schedule.__name__ for entry in TABLE}
-    assert STRATEGIES["cpu"] == list(TABLE)
+    assert strategies_of("cpu") == list(TABLE)
 
 
 @pytest.fixture

@@ -1,24 +1,17 @@
-"""tir to llvm and to machine code for CPUs: the pass pipeline, and the JIT."""
+"""tir to llvm for CPUs: the pass pipeline."""
 
-import ctypes
-import json
-from collections.abc import Sequence
-from ctypes.util import find_library
-from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from math import prod
-from pathlib import Path
 
 from relayc.dialects.mlir import ir, memref
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
 from relayc.pipelines.codegen.calls import add_call_bodies
-from relayc.pipelines.codegen.emulate_x86 import emulate_x86
-from relayc.pipelines.codegen.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.codegen.expand_math import expand_math
-from relayc.pipelines.codegen.half import emulated_floats, extend_in_steps, floats_to_bits
-from relayc.pipelines.codegen.legalize import expand_for
-from relayc.pipelines.codegen.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
-from relayc.pipelines.target import Target
+from relayc.pipelines.cpu.emulate_x86 import emulate_x86
+from relayc.pipelines.cpu.engine import CodegenError
+from relayc.pipelines.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
+from relayc.pipelines.cpu.legalize import expand_for
+from relayc.pipelines.cpu.target import CpuTarget
+from relayc.pipelines.cpu.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.upstream import run_upstream
 
 MAX_VECTOR_BYTES = 4096
@@ -49,7 +42,7 @@ _TO_LLVM = (
 )
 
 
-def lower_to_llvm(module: ir.Module, target: Target) -> None:
+def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
     """Lowers a tir module to the LLVM and OpenMP dialects in place.
 
     Functions keep their names; memref arguments, which must be static and of identity layout, become bare pointers. Declarations of packed
@@ -138,42 +131,3 @@ def _refuse_vectors(module: ir.Module) -> None:
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     raise CodegenError(refused)
-
-
-def _set_target(module: ir.Module, target: Target) -> None:
-    """Makes LLVM generate every function for the target; it would for this machine otherwise."""
-    changes = target.changes
-    if changes is None:
-        return
-    with module.context:
-        attributes = {"target_features": ir.Attribute.parse(f"#llvm.target_features<[{', '.join(map(json.dumps, changes))}]>")}
-        if target.mcpu != "native":
-            attributes |= {"target_cpu": ir.StringAttr.get("x86-64"), "tune_cpu": ir.StringAttr.get(target.mcpu)}
-        for op in module.body.operations:
-            if op.operation.name == "llvm.func" and len(op.regions[0].blocks):
-                for name, attribute in attributes.items():
-                    op.attributes[name] = attribute
-
-
-def jit(module: ir.Module, target: Target, libraries: Sequence[str] = ()) -> Engine:
-    """Compiles a module in the LLVM dialect for a target. What this machine cannot run is compiled but not linked.
-
-    `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process. Raises
-    CodegenError where LLVM refuses the module.
-    """
-    _set_target(module, target.machine)
-    return compile_module(module, [*_runtime_libraries(), *libraries], runs_here=target.is_host)
-
-
-@cache
-def _runtime_libraries() -> tuple[str, ...]:
-    """The OpenMP runtime of the intel-openmp wheel. The C library's mathematical functions are made visible to all on the way."""
-    ctypes.CDLL(find_library("m"), ctypes.RTLD_GLOBAL)
-    try:
-        files = distribution("intel-openmp").files or []
-        openmp = next(Path(str(f.locate())).resolve() for f in files if f.name == "libiomp5.so")
-    except (PackageNotFoundError, StopIteration):
-        raise CodegenError(
-            "expected the OpenMP runtime libiomp5.so of the package intel-openmp, found none; install intel-openmp"
-        ) from None
-    return (str(openmp),)

@@ -14,17 +14,17 @@ from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.module import dense_array
 from relayc.dialects.relay.types import numpy_dtype
 from relayc.pipelines.codegen.bufferize import walk
-from relayc.pipelines.target import Target
+from relayc.pipelines.cpu.target import CpuTarget
 
 Bits = Callable[[ir.Type], ir.Type | None]
 
 _DTYPES = {"bf16": "bfloat16", "f16": "float16"}
 
 
-def emulated_floats(module: ir.Module, types: Iterable[ir.Type], target: Target) -> list[ir.Type]:
+def emulated_floats(module: ir.Module, types: Iterable[ir.Type], target: CpuTarget) -> list[ir.Type]:
     """The 16-bit float types in a tir module that the target cannot move or convert; `types` are those of its operations' results."""
     with module.context:
-        wanted = [ir.BF16Type.get(), *([] if target.has_f16c else [ir.F16Type.get()])]
+        wanted = [ir.BF16Type.get(), *([] if target.has_f16_conversion else [ir.F16Type.get()])]
     found = {_element(t) for t in types}
     for function in module.body.operations:
         if "function_type" in function.attributes:

@@ -7,7 +7,8 @@ import bisect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from relayc.runtime.objects import ObjectCode, read_object
+from relayc.runtime.artifact import ObjectCode
+from relayc.runtime.cpu.objects import read_object
 
 
 def disassemble(code: ObjectCode, function: str | None = None) -> str:

@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.codegen.cpu import jit
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.lowering import tir_to_llvm
-from relayc.pipelines.target import Target
 from relayc.runtime.profile import Peak
 from relayc.runtime.threads import Team
 
@@ -34,7 +34,7 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
     Args:
       threads: how many run the kernels.
     """
-    target = Target("cpu", num_threads=threads)
+    target = CpuTarget("cpu", num_threads=threads)
     lanes, fused = target.lanes(32), target.has_fma
     accumulators = target.num_vector_registers * 3 // 4
     # A factor below 1: the accumulators neither grow nor become denormal.
@@ -68,7 +68,7 @@ def compile_kernel(text: str, name: str, arrays: Sequence[np.ndarray]) -> Callab
     """A call of a function of tir text on arrays, one for each of its memref arguments."""
     module = tir_to_llvm(IRModule.parse(text))
     with module.context:
-        engine = jit(module.module, Target())
+        engine = jit(module.module, CpuTarget())
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
     packed = (ctypes.c_void_p * len(arrays))(*map(ctypes.addressof, pointers))
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.raw_lookup(name))

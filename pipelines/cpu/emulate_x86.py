@@ -13,8 +13,6 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import local_buffer
 
-Value = ir.Value
-
 _TILE = re.compile(r"!x86\.amx\.tile<(\d+)x(\d+)x(\w+)>")
 
 
@@ -48,7 +46,7 @@ def _shape(type_: ir.Type) -> tuple[int, int, ir.Type] | None:
     return (int(found[1]), int(found[2]), ir.Type.parse(found[3])) if found else None
 
 
-def _buffer(shape: tuple[int, int, ir.Type]) -> Value:
+def _buffer(shape: tuple[int, int, ir.Type]) -> ir.Value:
     """A buffer for a tile: on the stack of the iteration of the innermost parallel loop, or of the function."""
     block = ir.InsertionPoint.current.block
     while block.owner.operation.name not in ("scf.parallel", "func.func"):
@@ -59,24 +57,24 @@ def _buffer(shape: tuple[int, int, ir.Type]) -> Value:
 
 
 @contextmanager
-def _rows(count: int) -> Iterator[Value]:
+def _rows(count: int) -> Iterator[ir.Value]:
     """A loop over the rows of a tile."""
     row = Var(0, count - 1, name="row")
     with emit.for_loop(0, count, 1, row):
         yield row.value
 
 
-def _row(buffer: Value, row: Value, start: int = 0, count: int | None = None) -> Value:
+def _row(buffer: ir.Value, row: ir.Value, start: int = 0, count: int | None = None) -> ir.Value:
     """A row of a tile, or a part of it."""
     type_ = emit.vector_of(count or buffer.type.shape[1], buffer.type.element_type)
     return emit.create("vector.load", [type_], [buffer, row, emit.index_constant(start)])
 
 
-def _set_row(value: Value, buffer: Value, row: Value) -> None:
+def _set_row(value: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
     emit.create("vector.store", [], [value, buffer, row, emit.index_constant(0)])
 
 
-def _copy(value: Value) -> Value:
+def _copy(value: ir.Value) -> ir.Value:
     """Another buffer with the contents of a tile."""
     copy = _buffer((*value.type.shape, value.type.element_type))
     with _rows(copy.type.shape[0]) as row:
@@ -96,19 +94,19 @@ def _carry_buffers(loop: ir.Operation, alone: Sequence[bool]) -> None:
             result.set_type(buffer.type)
 
 
-def _tile_zero(op: ir.Operation) -> Value:
+def _tile_zero(op: ir.Operation) -> ir.Value:
     buffer = _buffer(_shape(op.results[0].type))  # type: ignore[arg-type]
     with _rows(buffer.type.shape[0]) as row:
         _set_row(emit.zero(emit.vector_of(buffer.type.shape[1], buffer.type.element_type)), buffer, row)
     return buffer
 
 
-def _place(index: Value, row: Value, stride: Value) -> Value:
+def _place(index: ir.Value, row: ir.Value, stride: ir.Value) -> ir.Value:
     """Where a row of a tile is in a flat buffer."""
     return emit.arith("addi", index, emit.arith("muli", row, stride))
 
 
-def _tile_load(op: ir.Operation) -> Value:
+def _tile_load(op: ir.Operation) -> ir.Value:
     source, index, stride = op.operands
     buffer = _buffer(_shape(op.results[0].type))  # type: ignore[arg-type]
     with _rows(buffer.type.shape[0]) as row:
@@ -123,7 +121,7 @@ def _tile_store(op: ir.Operation) -> None:
         emit.create("vector.store", [], [_row(tile, row), target, _place(index, row, stride)])
 
 
-def _tile_mulf(op: ir.Operation, alone: bool) -> Value:
+def _tile_mulf(op: ir.Operation, alone: bool) -> ir.Value:
     """Works on the buffer of the sum where nothing else reads that."""
     a, b, total = op.operands
     total = total if alone else _copy(total)
@@ -138,22 +136,22 @@ def _tile_mulf(op: ir.Operation, alone: bool) -> Value:
     return total
 
 
-def _next(index: Value) -> Value:
+def _next(index: ir.Value) -> ir.Value:
     return emit.arith("addi", index, emit.index_constant(1))
 
 
-def _dot_product(op: ir.Operation) -> Value:
+def _dot_product(op: ir.Operation) -> ir.Value:
     total, a, b = op.operands
     return _dot(_halves(a), _halves(b), total)
 
 
-def _halves(pairs: Value) -> list[Value]:
+def _halves(pairs: ir.Value) -> list[ir.Value]:
     """The first and the second elements of a vector of pairs."""
     count = pairs.type.shape[0]
     return [vectors.shuffle(pairs, pairs, range(first, count, 2)) for first in (0, 1)]
 
 
-def _dot(a: Sequence[Value], b: Sequence[Value], total: Value) -> Value:
+def _dot(a: Sequence[ir.Value], b: Sequence[ir.Value], total: ir.Value) -> ir.Value:
     for x, y in zip(a, b, strict=True):
         wide = [emit.create("arith.extf", [total.type], [v]) for v in (x, y)]
         total = emit.create("vector.fma", [total.type], [*wide, total])
@@ -161,7 +159,7 @@ def _dot(a: Sequence[Value], b: Sequence[Value], total: Value) -> Value:
 
 
 _MULTIPLY = "x86.amx.tile_mulf"
-_EXPANSIONS: dict[str, Callable[[ir.Operation], Value | None]] = {
+_EXPANSIONS: dict[str, Callable[[ir.Operation], ir.Value | None]] = {
     "x86.amx.tile_zero": _tile_zero,
     "x86.amx.tile_load": _tile_load,
     "x86.amx.tile_store": _tile_store,

@@ -14,12 +14,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from relayc.runtime.artifact import ENTRIES_SYMBOL, ObjectCode
 from relayc.runtime.threads import openmp_library
 
 GROUP_SYMBOL = "__relayc_group_entries"
 """Function of the object of a group of kernels: gives the array of their addresses."""
-ENTRIES_SYMBOL = "__relayc_entries"
-"""Function of the root object: gives the array of the addresses of all packed entries."""
 
 _MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
 _RELOCATABLE, _X86_64 = 1, 62
@@ -34,19 +33,6 @@ _MASK = (1 << 64) - 1
 
 class LoadError(ValueError):
     """Object code that cannot be loaded here: another machine's, damaged, or with a symbol that nothing defines."""
-
-
-@dataclass(frozen=True)
-class ObjectCode:
-    """A compiled program as object files.
-
-    Attributes:
-      root: the object of everything but the kernels in `groups`, which it refers to by name.
-      groups: kernel names, in the order of the group's table, and the object that holds them.
-    """
-
-    root: bytes
-    groups: tuple[tuple[tuple[str, ...], bytes], ...]
 
 
 class Program:

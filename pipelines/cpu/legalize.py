@@ -6,7 +6,7 @@ is no F16C.
 
 from relayc.dialects.mlir import arith, ir
 from relayc.pipelines.codegen.number import Bits, Number, constant, element_of, like
-from relayc.pipelines.target import Target
+from relayc.pipelines.cpu.target import CpuTarget
 
 _FMA = ("math.fma", "vector.fma")
 _CONVERSIONS = ("arith.extf", "arith.truncf")
@@ -17,9 +17,9 @@ _SIGN, _INFINITE = 0x8000, 0x7C00
 _INFINITE_F32, _TOO_LARGE_F32, _NORMAL_F32 = 0xFF << 23, (127 + 16) << 23, (127 - 14) << 23
 
 
-def expand_for(module: ir.Module, target: Target) -> None:
+def expand_for(module: ir.Module, target: CpuTarget) -> None:
     """Expands in place what the target lacks instructions for. bf16 and f16 must not be extended to f64 in one step."""
-    lacking = (() if target.has_fma else _FMA) + (() if target.has_f16c else _CONVERSIONS)
+    lacking = (() if target.has_fma else _FMA) + (() if target.has_f16_conversion else _CONVERSIONS)
     if not lacking:
         return
     found: list[ir.Operation] = []

@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from relayc.dialects.mlir import c_api, c_handle, ir
-from relayc.runtime.objects import GROUP_SYMBOL, ObjectCode
+from relayc.runtime.artifact import ObjectCode
+from relayc.runtime.cpu.objects import GROUP_SYMBOL
 from relayc.runtime.threads import usable_cpus
 
 OPT_LEVEL = 3
@@ -57,7 +59,7 @@ _SIGNATURES = {
 }
 
 
-def _call(name: str, *arguments: object) -> object:
+def _call(name: str, *arguments: object) -> Any:
     function = getattr(c_api(), name)
     function.restype, function.argtypes = _SIGNATURES[name]
     return function(*arguments)
@@ -214,7 +216,7 @@ def _group_bytecode(group: Sequence[_Function], symbols: dict[str, ir.Operation]
 def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str], bytes]]]:
     """The module without its kernels, and the kernels in groups: their names, and a module of them."""
     with module.context, ir.Location.unknown():
-        symbols = {_symbol(op.operation): op.operation for op in module.body.operations}
+        symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
         functions = [_read(op) for op in symbols.values() if _is_defined(op)]
         defined = {f.name for f in functions}
         leaves = [f for f in functions if not f.refers & defined and not f.refers & _variables(symbols)]

@@ -22,7 +22,7 @@ class Node:
       splat: one scalar everywhere, the arith.constant operation `op`;
       table: a small matrix of constants, `op` likewise, which is read at constant indices only;
       empty: a destination without contents;
-      generic: a linalg operation with loops (`structured`), its result number `position`;
+      generic: a linalg operation with loops (`operation`), its result number `position`;
       view: `inputs[0]` in row-major order under another shape;
       slice: `inputs[0]` from `offsets` with `strides`;
       pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value` (an arith.constant operation) around;
@@ -35,7 +35,7 @@ class Node:
     inputs: list["Node"] = field(default_factory=list)
     position: int = 0
     op: Any = None
-    structured: "Structured | None" = None
+    operation: "Structured | None" = None
     offsets: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     low: tuple[int, ...] = ()
@@ -45,6 +45,12 @@ class Node:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    @property
+    def structured(self) -> "Structured":
+        """Loops, maps and body of a generic node."""
+        assert self.operation is not None, f"expected a generic node, found {self.kind}"
+        return self.operation
 
     def table_values(self) -> list[float | int]:
         """Elements of a table, row-major."""
@@ -213,8 +219,8 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
     try:
         maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(operation)]
         block = operation.regions[0].blocks[0]
-    except (IndexError, TypeError, ValueError) as e:
-        raise NotStructured(f"{operation.name}: {e}") from None
+    except (IndexError, TypeError, ValueError) as error:
+        raise NotStructured(f"{operation.name}: {error}") from None
     inputs = [
         values[v] if isinstance(v.type, ir.RankedTensorType) else Node("splat", (), v.type, op=_constant(v)) for v in operands[:-outputs]
     ]
@@ -242,7 +248,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
                 captured[v] = values[v]
     structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, tuple(extents), block, captured)
     for position, result in enumerate(operation.results):
-        values[result] = _node("generic", result.type, structured=structured, position=position)
+        values[result] = _node("generic", result.type, operation=structured, position=position)
 
 
 def same_order(node: Node, wanted: Node) -> bool:

@@ -84,7 +84,8 @@ class Index:
 
     def at(self, point: "Mapping[Var, Index]") -> "Index":
         """Its value where its variables are what `point` says; those without an index there are 0."""
-        const, terms = self.const, {}
+        const = self.const
+        terms: dict[Var, int] = {}
         for v, c in self.terms.items():
             if v in point:
                 found = point[v]

@@ -55,7 +55,8 @@ def match(kernel: Kernel) -> TileTransform | None:
     crop = _crop(node, root, whole) if whole is not None else None
     if whole is None or crop is None:
         return None
-    return TileTransform(node, root, matrix, dims[0][0], dims[1][0], *structured.reduction_dims, whole, crop)
+    i, j = structured.reduction_dims
+    return TileTransform(node, root, matrix, dims[0][0], dims[1][0], i, j, whole, crop)
 
 
 def _dims(node: Node) -> list[int]:

@@ -53,7 +53,7 @@ def axis_of(index: Index, low: int, size: int, reduced: set[Var]) -> WindowAxis 
     taps = [v for v in index.terms if v in reduced]
     if len(outputs) > 1 or len(taps) > 1 or any(c < 0 for c in index.terms.values()):
         return None
-    output, tap = (outputs or [None])[0], (taps or [None])[0]
+    output, tap = (next(iter(found), None) for found in (outputs, taps))
     stride, dilation = (index.terms[v] if v is not None else 1 for v in (output, tap))
     return WindowAxis(output, tap, stride, dilation, low - index.const, size)
 

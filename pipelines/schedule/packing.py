@@ -168,7 +168,8 @@ def _pairs(view: np.ndarray, out: np.ndarray, batch: int, outer: int, inner: int
             some = view[at][block * width : (block + 1) * width]
             staged[: len(some), ..., :size] = some.reshape(len(some), *steps, rounds, size)
             staged[len(some) :] = 0
-            out[(*at, block)] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
+            place = (*at, block)
+            out[place] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
 
 
 ARRANGEMENTS: dict[str, Callable[..., None]] = {"columns": _columns, "channels": _channels, "rows": _rows, "pairs": _pairs}
@@ -204,7 +205,8 @@ def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
         for block in range(full + bool(left)):
             some = source[batch][block * width : (block + 1) * width]
             staged[: len(some)] = some
-            out[(*batch, block, ..., slice(len(some)))] = np.moveaxis(staged[: len(some)], 0, -1)
+            place = (*batch, block, ..., slice(len(some)))
+            out[place] = np.moveaxis(staged[: len(some)], 0, -1)
 
 
 def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:

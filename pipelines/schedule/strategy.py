@@ -10,8 +10,6 @@ from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.tir.buffers import flat
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 
 @dataclass
 class Scheduled:
@@ -55,10 +53,10 @@ class Body:
     """
 
     function: func.FuncOp
-    arguments: tuple[Value, ...]
+    arguments: tuple[ir.Value, ...]
     evaluator: Evaluator
-    outputs: tuple[Value, ...]
-    workspace: Value | None
+    outputs: tuple[ir.Value, ...]
+    workspace: ir.Value | None
 
 
 @contextmanager

@@ -8,13 +8,11 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
 
-Value = ir.Value
-
 LINE = 64
 """Bytes of a cache line, and of the widest vector: what memory that kernels make is aligned to."""
 
 
-def flat(buffer: Value) -> Value:
+def flat(buffer: ir.Value) -> ir.Value:
     """A static identity-layout memref as one dimension."""
     type_ = buffer.type
     if type_.rank == 1:
@@ -28,12 +26,12 @@ def flat(buffer: Value) -> Value:
     return emit.create("memref.collapse_shape", [target], [buffer], {"reassociation": together})
 
 
-def view(memory: Value, first_byte: int, count: int, element: ir.Type) -> Value:
+def view(memory: ir.Value, first_byte: int, count: int, element: ir.Type) -> ir.Value:
     """`count` elements of a memref of bytes, as a flat buffer."""
     return emit.create("memref.view", [ir.MemRefType.get([count], element)], [memory, emit.index_constant(first_byte)])
 
 
-def local_buffer(shape: int | Sequence[int], element: ir.Type) -> Value:
+def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
     """A buffer (flat where `shape` is a number) on the stack, at a cache line: in the body of a parallel loop one for each thread."""
     attributes = {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
@@ -43,7 +41,7 @@ def local_buffer(shape: int | Sequence[int], element: ir.Type) -> Value:
     return emit.create("memref.alloca", [ir.MemRefType.get(extents, element)], [], attributes)
 
 
-def prefetch(buffer: Value, index: Index) -> None:
+def prefetch(buffer: ir.Value, index: Index) -> None:
     """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the second-level cache."""
     attributes = {
         "isWrite": ir.BoolAttr.get(False),

@@ -8,8 +8,6 @@ from relayc.dialects import mlir
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.kernel.index import Index, Var
 
-Value = ir.Value
-
 # ---- types
 
 
@@ -17,7 +15,7 @@ def vector_of(width: int, element: ir.Type) -> ir.Type:
     return ir.VectorType.get([width], element)
 
 
-def is_vector(value: Value) -> bool:
+def is_vector(value: ir.Value) -> bool:
     return isinstance(value.type, ir.VectorType)
 
 
@@ -34,30 +32,32 @@ def like(type_: ir.Type, element: ir.Type) -> ir.Type:
 # ---- operations
 
 
-def create(name: str, results: Sequence[ir.Type], operands: Sequence[Value], attributes: dict[str, ir.Attribute] | None = None) -> Value:
+def create(
+    name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Value:
     """Builds an operation at the ambient insertion point and gives its first result (None where it has none)."""
     op = ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes or {})
     return op.results[0] if results else None
 
 
-def arith(name: str, a: Value, b: Value) -> Value:
+def arith(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
     """An operation of the arith dialect on two values of the type of its result."""
     return create(f"arith.{name}", [a.type], [a, b])
 
 
-def compare(predicate: str, a: Value, b: Value) -> Value:
+def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
     """i1 (or a vector of it) of a comparison; `predicate` is what arith.cmpf or arith.cmpi calls it (ogt, slt, ...)."""
     if isinstance(element_of(a.type), ir.FloatType):
         return mlir.arith.cmpf(mlir.arith.CmpFPredicate[predicate.upper()], a, b)
     return mlir.arith.cmpi(mlir.arith.CmpIPredicate[predicate], a, b)
 
 
-def select(condition: Value, a: Value, b: Value) -> Value:
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     """`a` where the condition holds, else `b`."""
     return create("arith.select", [a.type], [condition, a, b])
 
 
-def multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
+def multiply_add(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
     """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
     type_ = accumulator.type
     if not isinstance(element_of(type_), ir.FloatType):
@@ -65,14 +65,14 @@ def multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
     return create("vector.fma" if is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
 
 
-def convert(value: Value, conversions: Sequence[tuple[str, ir.Type]]) -> Value:
+def convert(value: ir.Value, conversions: Sequence[tuple[str, ir.Type]]) -> ir.Value:
     """A scalar or vector after conversions of its elements, (operation, element type) each."""
     for name, element in conversions:
         value = create(name, [like(value.type, element)], [value])
     return value
 
 
-def broadcast(value: Value, width: int) -> Value:
+def broadcast(value: ir.Value, width: int) -> ir.Value:
     """A scalar as a vector of `width` equal lanes (as itself for one lane); vectors as they are."""
     return value if width == 1 or is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
 
@@ -80,22 +80,22 @@ def broadcast(value: Value, width: int) -> Value:
 # ---- constants
 
 
-def constant(attribute: ir.Attribute, type_: ir.Type) -> Value:
+def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
     return create("arith.constant", [type_], [], {"value": attribute})
 
 
-def number(value: float | int, type_: ir.Type) -> Value:
+def number(value: float | int, type_: ir.Type) -> ir.Value:
     """A constant of a scalar type, or splat over a vector type."""
     element = element_of(type_)
     scalar = ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
     return constant(ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar, type_)
 
 
-def index_constant(value: int) -> Value:
+def index_constant(value: int) -> ir.Value:
     return number(value, ir.IndexType.get())
 
 
-def zero(type_: ir.Type) -> Value:
+def zero(type_: ir.Type) -> ir.Value:
     """The zero of a scalar or vector type."""
     return number(0, type_)
 
@@ -103,7 +103,7 @@ def zero(type_: ir.Type) -> Value:
 # ---- indices
 
 
-def materialize(index: Index) -> Value:
+def materialize(index: Index) -> ir.Value:
     """An index expression without lanes as a value of type index, through one affine.apply."""
     if index.is_constant:
         return index_constant(index.const)
@@ -117,12 +117,12 @@ def materialize(index: Index) -> Value:
     return create("affine.apply", [ir.IndexType.get()], [v.value for v in variables], {"map": amap})
 
 
-def smaller(value: Value, limit: int) -> Value:
+def smaller(value: ir.Value, limit: int) -> ir.Value:
     """The smaller of a signed index and a number."""
     return arith("minsi", value, index_constant(limit))
 
 
-def larger(value: Value, limit: int) -> Value:
+def larger(value: ir.Value, limit: int) -> ir.Value:
     """The larger of a signed index and a number."""
     return arith("maxsi", value, index_constant(limit))
 
@@ -135,17 +135,17 @@ def at_most(index: Index, limit: int) -> Index:
     return Index.of(Var(min(low, limit), limit, smaller(materialize(index), limit), name="bound"))
 
 
-def steps_inside(first: Index, end: Index, stride: int, count: int) -> tuple[Value, Value]:
+def steps_inside(first: Index, end: Index, stride: int, count: int) -> tuple[ir.Value, ir.Value]:
     """First and one-past-last of the `count` steps n for which first <= n * stride < end."""
 
-    def steps(limit: Index) -> Value:  # ceil(limit / stride)
+    def steps(limit: Index) -> ir.Value:  # ceil(limit / stride)
         value = materialize(limit)
         return value if stride == 1 else arith("ceildivsi", value, index_constant(stride))
 
     return larger(steps(first), 0), smaller(steps(end), count)
 
 
-def below(index: Index, limit: int) -> Value:
+def below(index: Index, limit: int) -> ir.Value:
     """Whether 0 <= index < limit."""
     return compare("ult", materialize(index), index_constant(limit))
 
@@ -154,7 +154,7 @@ def below(index: Index, limit: int) -> Value:
 
 
 @contextmanager
-def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Sequence[Value] = ()) -> Iterator[Any]:
+def for_loop(low: ir.Value | int, high: ir.Value | int, step: int, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
     With `inits` the body must end in `yield_values`.
@@ -168,7 +168,7 @@ def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Se
             scf.YieldOp([])
 
 
-def yield_values(values: Sequence[Value]) -> None:
+def yield_values(values: Sequence[ir.Value]) -> None:
     scf.YieldOp(list(values))
 
 

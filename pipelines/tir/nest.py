@@ -8,8 +8,6 @@ from relayc.pipelines.kernel.index import Index, Var, ceil_div
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 
 @contextmanager
 def serial(variables: Sequence[Var], evaluator: Evaluator) -> Iterator[None]:
@@ -83,7 +81,7 @@ def box(
             inside()
 
 
-def when(condition: Value, evaluator: Evaluator, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
     """A branch."""
     branch = scf.IfOp(condition, has_else=otherwise is not None)
     for region, code in ((branch.then_block, then), (branch.else_block if otherwise is not None else None, otherwise)):

@@ -20,8 +20,6 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 PARALLEL_GRAIN = 1 << 15
 """Elements written below which the kernel stays on one thread."""
 
@@ -39,7 +37,7 @@ def schedule_tile_transform(kernel: Kernel, target: Target, tuning: Tuning) -> S
 class _Emission:
     """Points are indices by the positions of loops of the transform."""
 
-    def __init__(self, transform: TileTransform, evaluator: Evaluator, output: Value, target: Target) -> None:
+    def __init__(self, transform: TileTransform, evaluator: Evaluator, output: ir.Value, target: Target) -> None:
         self.t, self.evaluator, self.output = transform, evaluator, output
         self.structured = structured = transform.node.structured
         self.lane_dim = transform.dims[-1]
@@ -80,7 +78,7 @@ class _Emission:
                 at = {**point, self.lane_dim: lane + start}
                 self._store(at, self._transform(self._load(at)))
 
-    def _load(self, point: dict[int, Index]) -> list[list[Value]]:
+    def _load(self, point: dict[int, Index]) -> list[list[ir.Value]]:
         data, amap = self.structured.inputs[2], self.structured.maps[2]
         size = len(self.t.matrix[0])
         rows = []
@@ -94,17 +92,17 @@ class _Emission:
             rows.append(row)
         return rows
 
-    def _transform(self, data: list[list[Value]]) -> list[list[Value]]:
+    def _transform(self, data: list[list[ir.Value]]) -> list[list[ir.Value]]:
         """P d P^T."""
         matrix, size = self.t.matrix, len(data)
         half = [[self._combine(row, [data[i][j] for i in range(size)]) for j in range(size)] for row in matrix]
         return [[self._combine(row, line) for row in matrix] for line in half]
 
-    def _combine(self, factors: Sequence[float], values: Sequence[Value]) -> Value:
+    def _combine(self, factors: Sequence[float], values: Sequence[ir.Value]) -> ir.Value:
         """sum(factor * value), positive units first so that the rest are multiply-adds or subtractions."""
         terms = sorted(((f, v) for f, v in zip(factors, values, strict=True) if f), key=lambda t: (abs(t[0]) != 1, t[0] < 0))
         type_ = values[0].type
-        total: Value | None = None
+        total: ir.Value | None = None
         for factor, value in terms:
             if total is None:
                 total = value if factor == 1 else emit.arith("mulf", value, self._constant(factor, type_))
@@ -115,10 +113,10 @@ class _Emission:
         assert total is not None, "a row of zeros"
         return total
 
-    def _constant(self, value: float, type_: ir.Type) -> Value:
+    def _constant(self, value: float, type_: ir.Type) -> ir.Value:
         return emit.broadcast(emit.number(value, emit.element_of(type_)), self.width)
 
-    def _store(self, point: dict[int, Index], values: list[list[Value]]) -> None:
+    def _store(self, point: dict[int, Index], values: list[list[ir.Value]]) -> None:
         rows, columns = self._kept(point, self.t.a), self._kept(point, self.t.b)
         if columns is None:
             raise NotStructured("a crop within the innermost loop over tiles")
@@ -131,7 +129,7 @@ class _Emission:
                 continue
             nest.when(guard, self.evaluator, partial(self._store_row, point, p, line[:columns]))
 
-    def _store_row(self, point: dict[int, Index], p: int, line: Sequence[Value]) -> None:
+    def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value]) -> None:
         for q, value in enumerate(line):
             at = {**point, self.t.a: Index(p), self.t.b: Index(q)}
             indices = self.structured.output_indices(
@@ -152,7 +150,7 @@ class _Emission:
             return size
         return extent - low * size if low == high else None
 
-    def _guard(self, point: dict[int, Index], row: int) -> Value | None:
+    def _guard(self, point: dict[int, Index], row: int) -> ir.Value | None:
         """Whether a row is kept at this tile; None where every tile keeps it."""
         tile, extent = self.t.crop[self.t.a]
         size = self.structured.extents[self.t.a]

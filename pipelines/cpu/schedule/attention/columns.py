@@ -24,8 +24,6 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import local_buffer
 
-Value = ir.Value
-
 PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
 MAX_TILE_BYTES = 64 << 10
@@ -79,7 +77,7 @@ def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target):
         return None
-    parameters = tuning.replace(default_parameters(attention, target), height="height", strips="strips", tiles="tiles")
+    parameters = tuning.replace(default_parameters(attention, target), ("height", "strips", "tiles"))
     return _Columns(kernel, attention, parameters).emit(tuning)
 
 
@@ -99,7 +97,7 @@ class _Turned:
 
     node: Node
     offset: Index
-    buffer: Value | None = None
+    buffer: ir.Value | None = None
 
 
 class _Columns(Emission):
@@ -156,7 +154,7 @@ class _Columns(Emission):
         for turned in self.turned:  # a vector of keys may start before a block, or end after it: see _turn
             turned.buffer = local_buffer((self.block_keys + 2 * self.p.lanes) * self.p.width, turned.node.element)
         first = self._first_tile(block)
-        count: Value | int = self.block_tiles
+        count: ir.Value | int = self.block_tiles
         if self.tiles % self.blocks:
             count = emit.arith("subi", emit.materialize(self._first_tile(block + 1)), emit.materialize(first))
         with self.evaluator.lanes(self.p.lanes) as lane:
@@ -174,7 +172,7 @@ class _Columns(Emission):
             return block * self.block_tiles
         return self.evaluator.divide(block * self.tiles, self.blocks, "quotient")
 
-    def _each_tile(self, row: list[Index], first: Index, count: Value | int, body: Callable[[_Tile], None]) -> None:
+    def _each_tile(self, row: list[Index], first: Index, count: ir.Value | int, body: Callable[[_Tile], None]) -> None:
         number = Var(0, self.block_tiles - 1, name="tile")
         with emit.for_loop(0, count, 1, number), self.evaluator.scope():
             p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
@@ -199,11 +197,11 @@ class _Columns(Emission):
 
     # ---- a tile
 
-    def _vector(self, name: str, row: Index, j: int) -> Value:
+    def _vector(self, name: str, row: Index, j: int) -> ir.Value:
         """Vector `j` of a row of a buffer of the thread."""
         return self._load(name, self._lane_place(row, j))
 
-    def _keep(self, name: str, row: Index, j: int, value: Value) -> None:
+    def _keep(self, name: str, row: Index, j: int, value: ir.Value) -> None:
         self._store(name, self._lane_place(row, j), value)
 
     def _lane_place(self, row: Index, j: int) -> Index:
@@ -265,7 +263,7 @@ class _Columns(Emission):
         largest = before
         offset = Index.of(Var(0, self.block_keys - 1, emit.arith("muli", keys.counts[0], emit.index_constant(size)), name="offset"))
         for kind, first in enumerate((Index(), offset) if self.strips.smaller else (Index(),)):
-            begin: Value | int = 0
+            begin: ir.Value | int = 0
             for counts, node in parts:
                 largest = self._all_scores(tile, keys.base, (begin, counts[kind]), size - kind, first, node, largest)
                 begin = counts[kind]
@@ -276,7 +274,7 @@ class _Columns(Emission):
             with emit.for_loop(start, start + number * size, size, element), self.evaluator.scope():
                 self._add(tile, keys.base, count, Index.of(element), size, growth)
 
-    def _turn(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: Value) -> None:
+    def _turn(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
         """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather
         than ending late, if need be before the block: that is what the buffer's first rows are for."""
         p = self.p
@@ -296,8 +294,15 @@ class _Columns(Emission):
         return offset.at(dict(zip(self.variables, point, strict=True)))
 
     def _all_scores(
-        self, tile: _Tile, base: Index, strips: tuple[Value | int, Value], size: int, first: Index, node: Node, largest: list[Value]
-    ) -> list[Value]:
+        self,
+        tile: _Tile,
+        base: Index,
+        strips: tuple[ir.Value | int, ir.Value],
+        size: int,
+        first: Index,
+        node: Node,
+        largest: list[ir.Value],
+    ) -> list[ir.Value]:
         """Scores of strips of one size, which begin at key `first` of the block; gives the largest so far."""
         strip = Var(0, self.p.strips - 1, name="s")
         with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
@@ -305,7 +310,7 @@ class _Columns(Emission):
             emit.yield_values(self._scores(tile, base, start, size, node, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    def _scores(self, tile: _Tile, base: Index, start: Index, size: int, node: Node, largest: list[Value]) -> list[Value]:
+    def _scores(self, tile: _Tile, base: Index, start: Index, size: int, node: Node, largest: list[ir.Value]) -> list[ir.Value]:
         """Scores of one strip of keys, from `start` of the block on, to the buffer; gives the largest so far."""
         a, p = self.a, self.p
         element = Var(0, self.depth - 1, name="d")
@@ -326,7 +331,7 @@ class _Columns(Emission):
                 largest = [*largest[:j], larger(score, largest[j]), *largest[j + 1 :]]
         return largest
 
-    def _factor(self, name: str, node: Node, tile: _Tile, base: Index, position: Index, element: Index) -> Value:
+    def _factor(self, name: str, node: Node, tile: _Tile, base: Index, position: Index, element: Index) -> ir.Value:
         """An element of key or value, broadcast."""
         extent = self.depth if name == "key" else self.width
         if name in self.buffers:
@@ -335,7 +340,7 @@ class _Columns(Emission):
             value = self._operand(node, 1, [*tile.row, base + position, element])
         return emit.broadcast(value, self.p.lanes)
 
-    def _weights(self, tile: _Tile, count: Value, largest: list[Value], growth: list[Value]) -> None:
+    def _weights(self, tile: _Tile, count: ir.Value, largest: list[ir.Value], growth: list[ir.Value]) -> None:
         """Scores of a block become weights; the totals take them in."""
         totals = []
         for j, factor in enumerate(growth):
@@ -352,7 +357,7 @@ class _Columns(Emission):
         for j, total in enumerate(loop.results):
             self._keep("rows", tile.number * 2 + 1, j, total)
 
-    def _add(self, tile: _Tile, base: Index, count: Value, start: Index, size: int, growth: list[Value]) -> None:
+    def _add(self, tile: _Tile, base: Index, count: ir.Value, start: Index, size: int, growth: list[ir.Value]) -> None:
         """Adds to `size` elements of the context what a block of keys gives."""
         p = self.p
         places = [(tile.number * self.width + start + i, j) for i in range(size) for j in range(p.vectors)]
@@ -375,7 +380,7 @@ class _Columns(Emission):
     def _finish(self, tile: _Tile, j: int) -> None:
         row = self._row(tile, j, Index.of(self.lane))
 
-        def result(element: Index) -> Value:
+        def result(element: Index) -> ir.Value:
             context = self._vector("context", tile.number * self.width + element, j)
             return self._result(row, element, context, self._vector("rows", tile.number * 2 + 1, j))
 
@@ -390,7 +395,7 @@ class _Columns(Emission):
         self._along(self.width, self.p.lanes, block)
 
 
-def _multiply_add(factors: Sequence[Value], vectors: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+def _multiply_add(factors: Sequence[ir.Value], vectors: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
     """Adds the products of every factor with every vector to the sums, which are in that order."""
     pairs = [(f, v) for f in factors for v in vectors]
     return [emit.multiply_add(f, v, s) for (f, v), s in zip(pairs, sums, strict=True)]

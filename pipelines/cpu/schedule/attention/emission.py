@@ -17,8 +17,6 @@ from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a kernel stays on one thread (about 2 us of work)."""
 
@@ -43,8 +41,8 @@ class Emission(ABC):
 
     uses_tiles = False
     evaluator: Evaluator
-    output: Value
-    buffers: dict[str, Value]
+    output: ir.Value
+    buffers: dict[str, ir.Value]
 
     def __init__(self, kernel: Kernel, attention: Attention) -> None:
         self.kernel, self.a = kernel, attention
@@ -90,14 +88,14 @@ class Emission(ABC):
             nest.tasks(variables, self.evaluator, is_parallel, task)
         return Scheduled(body.function, uses_tiles=self.uses_tiles)
 
-    def _load(self, name: str, offset: Index) -> Value:
+    def _load(self, name: str, offset: Index) -> ir.Value:
         """Element(s) of a buffer of the thread."""
         return self.evaluator.load_from(self.buffers[name], self.buffers[name].type.element_type, offset)
 
-    def _store(self, name: str, offset: Index, value: Value) -> None:
+    def _store(self, name: str, offset: Index, value: ir.Value) -> None:
         self.evaluator.store(value, self.buffers[name], offset)
 
-    def _result(self, row: Sequence[Index], element: Index, context: Value, total: Value) -> Value:
+    def _result(self, row: Sequence[Index], element: Index, context: ir.Value, total: ir.Value) -> ir.Value:
         """What the kernel gives for an element of the context and the total of its row."""
         row = [Index() if extent == 1 else index for index, extent in zip(row, self.a.shape, strict=False)]
         point = self.a.context_point(row, element)
@@ -116,17 +114,17 @@ class Emission(ABC):
             source = source.inputs[0]
         return source.kind == "arg" and not self.casts[node is self.a.context]
 
-    def _operand(self, node: Node, position: int, point: Sequence[Index]) -> Value:
+    def _operand(self, node: Node, position: int, point: Sequence[Index]) -> ir.Value:
         """An operand of a product at a point of its loops, as the product takes it."""
         structured = node.structured
         value = self.evaluator.at(structured.inputs[position], self.evaluator.apply(structured.maps[position], point))
         return emit.convert(value, self.casts[node is self.a.context] if position else [])
 
-    def _initial(self, node: Node) -> Value:
+    def _initial(self, node: Node) -> ir.Value:
         """What a reduction starts with."""
         return emit.broadcast(self.evaluator.at(node.structured.inits[0], []), self.evaluator.width)
 
-    def _weight(self, score: Value, largest: Value) -> Value:
+    def _weight(self, score: ir.Value, largest: ir.Value) -> ir.Value:
         return exp_below_zero(emit.arith("subf", score, largest))
 
     def _along(self, extent: int, lanes: int, body: Callable[[Index, int], None]) -> None:
@@ -138,6 +136,6 @@ class Emission(ABC):
             body(emit.at_most(Index.of(step), extent - lanes), lanes)
 
 
-def larger(score: Value, largest: Value) -> Value:
+def larger(score: ir.Value, largest: ir.Value) -> ir.Value:
     """The larger of two scores; the second where the first is NaN, whose weight then becomes NaN too."""
     return emit.select(emit.compare("ogt", score, largest), score, largest)

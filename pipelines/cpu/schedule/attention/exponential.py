@@ -6,8 +6,6 @@ Fewer operations than what ExpandMath makes of math.exp: no bound above, one con
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir import emit
 
-Value = ir.Value
-
 LOG2E, LN2 = 1.4426950408889634, 0.6931471805599453
 LEAST = -88.0
 """Here and below the result is 0."""
@@ -17,7 +15,7 @@ TERMS = (0.4999923149447287, 0.1666711471506030, 0.0418901572126499, 0.008312512
 """Minimax fit of (e**r - 1 - r) / r**2 for |r| <= ln(2) / 2: e**r errs by 1.05e-7 of itself."""
 
 
-def exp_below_zero(x: Value) -> Value:
+def exp_below_zero(x: ir.Value) -> ir.Value:
     """e**x of a vector of f32 with x <= 0 (also -inf, which gives 0; NaN gives NaN), within 2.5e-7 + 5e-9 * |x| of itself.
 
     Scalars, and other types than f32, get math.exp.
@@ -27,7 +25,7 @@ def exp_below_zero(x: Value) -> Value:
         return emit.create("math.exp", [type_], [x])
     bits = emit.like(type_, ir.IntegerType.get_signless(32))
 
-    def number(value: float) -> Value:
+    def number(value: float) -> ir.Value:
         return emit.number(value, type_)
 
     least = number(LEAST)

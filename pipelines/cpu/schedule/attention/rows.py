@@ -19,8 +19,6 @@ from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 
-Value = ir.Value
-
 BLOCK_BYTES = 8 << 10
 """Memory for the scores of a query."""
 
@@ -53,7 +51,7 @@ def schedule_attention_rows(kernel: Kernel, target: Target, tuning: Tuning) -> S
     attention = match(kernel)
     if attention is None or not has_few_rows(attention, target):
         return None
-    parameters = tuning.replace(default_parameters(attention, target), keys="keys", sums="sums")
+    parameters = tuning.replace(default_parameters(attention, target), ("keys", "sums"))
     keys = max(1, parameters.keys // parameters.depth_lanes) * parameters.depth_lanes
     return _Rows(kernel, attention, replace(parameters, keys=keys)).emit(tuning)
 
@@ -128,7 +126,7 @@ class _Rows(Emission):
 
     # ---- a block of keys
 
-    def _scores(self, row: list[Index], base: Index, count: Value) -> None:
+    def _scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
         """Scores of a block of keys, as many at a time as there are lanes, then one by one; what is left of the last vector is -inf."""
         lanes = self.p.depth_lanes
         whole = emit.arith("muli", emit.arith("divui", count, emit.index_constant(lanes)), emit.index_constant(lanes))
@@ -164,7 +162,7 @@ class _Rows(Emission):
             score = emit.broadcast(self.evaluator.at(self.a.scores, point), keys)
             self._store("scores", number * self.block_keys + start + lane, score)
 
-    def _weights(self, number: Index, count: Value) -> None:
+    def _weights(self, number: Index, count: ir.Value) -> None:
         """Scores of a block become weights; the total takes them in."""
         lanes = self.p.depth_lanes
         place = number * self.block_keys
@@ -185,7 +183,7 @@ class _Rows(Emission):
         self._store("rows", number * 3 + 1, emit.arith("addf", emit.arith("mulf", self._load("rows", number * 3 + 1), growth), total))
         self._store("rows", number * 3 + 2, growth)
 
-    def _add_context(self, row: list[Index], base: Index, count: Value) -> None:
+    def _add_context(self, row: list[Index], base: Index, count: ir.Value) -> None:
         """Adds to the context what a block of keys gives: all rows for `width` vectors at a time, so that each value is read once."""
         rows, lanes = self.a.rows, self.p.width_lanes
         width = max(1, min(self.p.sums // rows, self.width // lanes))
@@ -221,5 +219,5 @@ class _Rows(Emission):
         self._along(self.width, self.p.width_lanes, store)
 
 
-def _add(a: Value, b: Value) -> Value:
+def _add(a: ir.Value, b: ir.Value) -> ir.Value:
     return emit.arith("addf", a, b)

@@ -6,8 +6,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_parts
 from relayc.pipelines.tir import emit
 
-Value = ir.Value
-Counts = tuple[Value, Value]
+Counts = tuple[ir.Value, ir.Value]
 """How many strips of the larger and of the smaller size."""
 
 
@@ -63,7 +62,7 @@ class Strips:
             base -= Var(0, self.smaller, before, name="smaller")
         return KeyBlock(base, (larger, emit.arith("subi", every, larger)))
 
-    def keys_of(self, counts: Counts) -> Value:
+    def keys_of(self, counts: Counts) -> ir.Value:
         """Keys of some strips of each size."""
         larger, smaller = counts
         keys = emit.arith("muli", larger, emit.index_constant(self.size))
@@ -71,7 +70,7 @@ class Strips:
 
     def before(self, block: KeyBlock, limit: Index, counts_last: bool) -> Counts:
         """How many strips of a block end at a key or before it; with `counts_last` how many begin before it."""
-        found: list[Value] = []
+        found: list[ir.Value] = []
         value = emit.materialize(limit)
         for size, count in zip((self.size, self.size - 1), block.counts, strict=True):
             if found:
@@ -84,7 +83,7 @@ class Strips:
         return found[0], found[1]
 
 
-def _clamped(index: Index, most: int) -> Value:
+def _clamped(index: Index, most: int) -> ir.Value:
     """An index, but not less than 0 nor more than `most`."""
     low, high = index.bounds()
     value = emit.materialize(index)

@@ -22,8 +22,7 @@ from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 
-Value = ir.Value
-Combine = Callable[[Value, Value], Value]
+Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 MAX_BYTES = 1 << 20
 """Memory of a task, which stays in the second-level cache; attention over more keys is left to the schedule that goes by blocks of them."""
@@ -153,7 +152,7 @@ class _Tiles(Emission):
             step = Var(0, self.depth - MAX_STEP, step=MAX_STEP, name="d")
             with emit.for_loop(0, self.depth, MAX_STEP, step), self.evaluator.scope():
 
-                def read(i: int) -> Value:
+                def read(i: int) -> ir.Value:
                     with self.evaluator.lanes(MAX_STEP) as lane:
                         point = [*row, key(i), Index.of(step) + lane]
                         value = self.evaluator.at(node.inputs[1], self.evaluator.apply(node.maps[1], point))
@@ -225,7 +224,7 @@ class _Tiles(Emission):
         whole = self.keys // self.lanes * self.lanes
         pieces = [(whole + start, lanes) for start, lanes in vectors.pieces(self.keys - whole, self.lanes)]
 
-        def score(start: Index, lanes: int) -> Value:
+        def score(start: Index, lanes: int) -> ir.Value:
             with self.evaluator.along(lanes) as lane:
                 along = start + lane
                 point = [*row, along]
@@ -235,7 +234,7 @@ class _Tiles(Emission):
                     self._store("scores", base + along, found)
                 return found
 
-        def weight(start: Index, lanes: int, largest: Value) -> Value:
+        def weight(start: Index, lanes: int, largest: ir.Value) -> ir.Value:
             with self.evaluator.along(lanes) as lane:
                 along = start + lane
                 found = self._weight(self._load("scores", base + along), emit.broadcast(largest, lanes))
@@ -249,8 +248,8 @@ class _Tiles(Emission):
         self._store("totals", place, total)
 
     def _across(
-        self, whole: int, pieces: Sequence[tuple[int, int]], value: Callable[[Index, int], Value], initial: Value, combine: Combine
-    ) -> Value:
+        self, whole: int, pieces: Sequence[tuple[int, int]], value: Callable[[Index, int], ir.Value], initial: ir.Value, combine: Combine
+    ) -> ir.Value:
         """The values of a row combined: vectors in a loop up to `whole`, then the pieces that are left."""
         found = initial
         if whole:

@@ -11,14 +11,13 @@ from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
 Point = dict[Var, Index]
 
 
 class ColumnsCopy:
     """Emits the copy of B in pairs (see `packing.packed_shape`) into a flat buffer."""
 
-    def __init__(self, contraction: Contraction, layout: PairsLayout, blocks: int, evaluator: Evaluator, buffer: Value) -> None:
+    def __init__(self, contraction: Contraction, layout: PairsLayout, blocks: int, evaluator: Evaluator, buffer: ir.Value) -> None:
         self.c, self.layout, self.blocks, self.evaluator, self.buffer = contraction, layout, blocks, evaluator, buffer
         self.element = contraction.b.node.element
         self.in_columns = contraction.b.offset.coefficient(contraction.column)
@@ -50,7 +49,7 @@ class ColumnsCopy:
 
         nest.box(extents, self.evaluator, body, len(c.batch) + 1 if parallel else 0)
 
-    def _value(self, column: Index, step: Index, point: Point) -> Value:
+    def _value(self, column: Index, step: Index, point: Point) -> ir.Value:
         """Element(s) of B."""
         c = self.c
         offset = c.b.offset.at({**point, **c.column_point(column), self.layout.inner[0]: step})
@@ -75,11 +74,11 @@ class ColumnsCopy:
         """Columns that are neighbours in memory: two rows of B by turns."""
         size = self.layout.size
 
-        def row(step: Index) -> Value:
+        def row(step: Index) -> ir.Value:
             with self.evaluator.lanes(COLUMNS) as lane:
                 return self._value(first + Index.of(lane), step, point)
 
-        def pair(step: Index, a: Value, b: Value) -> None:
+        def pair(step: Index, a: ir.Value, b: ir.Value) -> None:
             vectors.store(vectors.interleave(a, b), self.buffer, target + step * COLUMNS)
 
         if size > 1:
@@ -93,7 +92,7 @@ class ColumnsCopy:
     def _transposed(self, first: Index, start: Index, point: Point, target: Index) -> None:
         """Columns whose reduction steps are neighbours in memory: LANES steps of each, transposed as pairs."""
 
-        def read(column: int) -> Value:
+        def read(column: int) -> ir.Value:
             with self.evaluator.lanes(LANES) as lane:
                 return self._value(first + column, start + Index.of(lane), point)
 
@@ -107,7 +106,7 @@ class ColumnsCopy:
         size = self.layout.size + self.layout.size % 2
         set_zeros(self.buffer, target + size * COLUMNS, (self.layout.pitch - size) * COLUMNS, self.evaluator)
 
-    def _elements(self, first: Index, low: int, count: "int | Value", point: Point, target: Index) -> None:
+    def _elements(self, first: Index, low: int, count: "int | ir.Value", point: Point, target: Index) -> None:
         """Element by element: `count` columns for the steps from `low` (even) on, zeros in the other columns and beside an odd step."""
         size = self.layout.size
         if size // 2 > low // 2:
@@ -121,7 +120,7 @@ class ColumnsCopy:
             self._row(first, count, at, lambda column: self._value(column, Index(size - 1), point))
             self._row(first, 0, at + 1, lambda _: emit.zero(self.element))
 
-    def _row(self, first: Index, count: "int | Value", target: Index, value: Callable[[Index], Value]) -> None:
+    def _row(self, first: Index, count: "int | ir.Value", target: Index, value: Callable[[Index], ir.Value]) -> None:
         """One reduction step of a block: every other element from `target` on."""
         for low, high, make in ((0, count, value), (count, COLUMNS, lambda _: emit.zero(self.element))):
             if low == high:

@@ -17,8 +17,6 @@ from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, vectors
 
-Value = ir.Value
-
 REGISTERS = 32
 MAX_VECTORS = 4
 """Vectors of columns of a tile, at most: panels of more would leave room for few rows."""
@@ -69,18 +67,18 @@ class Dots:
     def begin(self) -> Values:
         return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles)
 
-    def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         right = [vectors.load(b, at, 2 * COLUMNS) for at in columns]
         left = [self._pair(a, at + row * stride) for at in rows for row in range(self.block.rows)]
         pairs = [(x, y) for x in left for y in right]
         return [emit.create("x86.avx512.dot", [self.sum_type], [total, x, y]) for (x, y), total in zip(pairs, sums, strict=True)]
 
-    def _pair(self, buffer: Value, at: Index) -> Value:
+    def _pair(self, buffer: ir.Value, at: Index) -> ir.Value:
         """Two elements of A in all lanes."""
         i32, bf16 = ir.IntegerType.get_signless(32), ir.BF16Type.get()
         bits = vectors.bitcast(vectors.load(buffer, at, 2), i32)
         return vectors.bitcast(emit.create("vector.broadcast", [emit.vector_of(COLUMNS, i32)], [bits]), bf16)
 
-    def end(self, sums: Values, scratch: Value) -> None:
+    def end(self, sums: Values, scratch: ir.Value) -> None:
         for number, total in enumerate(sums):
             vectors.store(total, scratch, Index(number * COLUMNS))

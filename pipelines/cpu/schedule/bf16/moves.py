@@ -7,15 +7,13 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 LANES = 32
 """bf16 elements that are moved at a time: 64 bytes."""
 TASKS = 16
 """Iterations that the parallel loop of a copy should have at least."""
 
 
-def set_zeros(buffer: Value, start: Index, count: int, evaluator: Evaluator) -> None:
+def set_zeros(buffer: ir.Value, start: Index, count: int, evaluator: Evaluator) -> None:
     """Sets `count` elements to 0."""
     element = buffer.type.element_type
     wide = count // LANES
@@ -28,7 +26,7 @@ def set_zeros(buffer: Value, start: Index, count: int, evaluator: Evaluator) -> 
         vectors.store(emit.zero(emit.vector_of(lanes, element)), buffer, start + (wide * LANES + at))
 
 
-def transposed_pairs(columns: Iterable[Value]) -> Iterator[Value]:
+def transposed_pairs(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:
     """The transpose of n vectors of n pairs, which are asked for one by one: vectors of the first pairs, of the second pairs, ..."""
     i32, bf16 = ir.IntegerType.get_signless(32), ir.BF16Type.get()
     for row in vectors.transpose([vectors.bitcast(column, i32) for column in columns]):

@@ -26,9 +26,8 @@ from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import local_buffer, view
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
 Point = dict[Var, Index]
-Values = Sequence[Value]
+Values = Sequence[ir.Value]
 
 GRAIN = 6000
 """Cycles below which a kernel stays on one thread."""
@@ -42,11 +41,11 @@ class BlockKernel(Protocol):
     def begin(self) -> Values:
         """The sums before the first step."""
 
-    def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         """The sums after one more instruction in depth; `rows` are where row tiles begin in `a` (rows apart by `stride`), `columns` where
         blocks of columns do in `b`."""
 
-    def end(self, sums: Values, scratch: Value) -> None:
+    def end(self, sums: Values, scratch: ir.Value) -> None:
         """Stores the sums row by row."""
 
 
@@ -59,10 +58,10 @@ class PairsNest:
     """
 
     evaluator: Evaluator
-    output: Value
-    a: Value
-    b: Value
-    scratch: Value
+    output: ir.Value
+    a: ir.Value
+    b: ir.Value
+    scratch: ir.Value
 
     def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target, tuning: Tuning) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
@@ -244,7 +243,7 @@ class PairsNest:
         else:
             nest.when(emit.below(old, 1), self.evaluator, by_column, by_row)
 
-    def _element(self, tile: Index, point: Point, row: Index, start: int) -> tuple[Value, Index]:
+    def _element(self, tile: Index, point: Point, row: Index, start: int) -> tuple[ir.Value, Index]:
         """Value(s) of the result in a row of a tile at the lanes from column `start` on, and where they go."""
         c, evaluator = self.c, self.evaluator
         along = evaluator.lane_index + start
@@ -256,7 +255,7 @@ class PairsNest:
         evaluator.remember(c.node, indices, self._with_initial(evaluator.load_from(self.scratch, c.node.element, place), indices))
         return evaluator.at(c.root, c.root_point(indices)), linearize(indices, c.node.shape)
 
-    def _with_initial(self, value: Value, indices: Sequence[Index]) -> Value:
+    def _with_initial(self, value: ir.Value, indices: Sequence[Index]) -> ir.Value:
         """The sums began at 0: what they should have begun at is added now."""
         init = self.c.structured.inits[0]
         if init.kind == "splat" and init.op.attributes["value"].value == 0:

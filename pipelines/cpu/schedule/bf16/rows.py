@@ -11,8 +11,6 @@ from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize, strid
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 BLOCK = 16
 """Rows and columns of a block that is transposed in registers."""
 
@@ -20,7 +18,7 @@ BLOCK = 16
 class RowsCopy:
     """Emits the copy of A (see `layout.PairsLayout.copy`) into a flat buffer."""
 
-    def __init__(self, contraction: Contraction, layout: PairsLayout, evaluator: Evaluator, buffer: Value) -> None:
+    def __init__(self, contraction: Contraction, layout: PairsLayout, evaluator: Evaluator, buffer: ir.Value) -> None:
         assert layout.copy is not None
         self.node, self.evaluator, self.buffer = contraction.a.node, evaluator, buffer
         self.axes = layout.copy
@@ -107,7 +105,7 @@ class RowsCopy:
             move(Index(whole * LANES + at), lanes)
         self._zeros(target + count, prod(axis.pitch for axis in rest) - count)
 
-    def _memory(self) -> Value:
+    def _memory(self) -> ir.Value:
         return self.evaluator.memory(self.node)
 
     def _elements(self, point: list[Index]) -> None:
@@ -134,8 +132,9 @@ class RowsCopy:
         self._zeros(target, first * last.pitch)
         inside = end - first
         if inside < BLOCK:
-            with emit.for_loop(first, end, 1, row := Var(first, end - 1)), self.evaluator.scope():
-                self._elements([*point, Index.of(row)])
+            one = Var(first, end - 1)
+            with emit.for_loop(first, end, 1, one), self.evaluator.scope():
+                self._elements([*point, Index.of(one)])
         else:
             with nest.blocks(inside, BLOCK, self.evaluator) as row:
                 self._row_block([*point, row + first])
@@ -146,7 +145,7 @@ class RowsCopy:
         last = self.axes[-1]
         target = self._target(point)
 
-        def read(column: Index) -> Value:
+        def read(column: Index) -> ir.Value:
             with self.evaluator.lanes(BLOCK) as lane:
                 flat = self._flat([*point, column]) + Index.of(lane)
                 return self.evaluator.load_from(self._memory(), self.node.element, flat)

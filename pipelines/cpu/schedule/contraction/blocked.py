@@ -31,8 +31,6 @@ from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import flat, local_buffer, prefetch
 
-Value = ir.Value
-
 
 @dataclass(frozen=True)
 class _Task:
@@ -51,9 +49,9 @@ class BlockedNest(ContractionNest):
     """
 
     micro: Microkernel
-    packed: Value | None
-    panel_scratch: Value
-    sums: Value
+    packed: ir.Value | None
+    panel_scratch: ir.Value
+    sums: ir.Value
 
     def __init__(self, plan: Plan, blocks: Blocks) -> None:
         c, tile = plan.contraction, plan.tile
@@ -81,7 +79,7 @@ class BlockedNest(ContractionNest):
 
     # ---- loops
 
-    def _loops(self, body: Body, packed: Value | None) -> None:
+    def _loops(self, body: Body, packed: ir.Value | None) -> None:
         c, plan = self.c, self.plan
         rows = None
         if plan.a is Source.COPY:

@@ -18,11 +18,10 @@ from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-Accumulators = dict[tuple[int, int], Value]  # by (row, column vector)
+Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
 Point = dict[Var, Index]
 Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
-Steps = Mapping[Var, tuple[Value, Value]]  # bounds of reduction loops that do not run over their whole extent
+Steps = Mapping[Var, tuple[ir.Value, ir.Value]]  # bounds of reduction loops that do not run over their whole extent
 Checks = Sequence[tuple[Index, int]]  # indices that a padding bounds, with their extents
 
 COLUMN = Var(0, 0, name="column")
@@ -39,7 +38,7 @@ class Panel:
       start: where the first step is, or would be.
     """
 
-    buffer: Value
+    buffer: ir.Value
     start: Index
 
 
@@ -66,7 +65,7 @@ class Microkernel:
     `packed_rows` is a buffer that holds A tile by tile, the rows of a tile side by side for each step; None where A is read where it lies.
     """
 
-    def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: Value, packed_rows: Value | None) -> None:
+    def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: ir.Value, packed_rows: ir.Value | None) -> None:
         self.c, self.tile, self.evaluator, self.output, self.packed_rows = contraction, tile, evaluator, output, packed_rows
 
     def tile_code(self, var: Var | None, start: Index, size: int, sweep: Sweep, point: Point, edge: bool = False) -> None:
@@ -165,7 +164,7 @@ class Microkernel:
                     result[i, j] = emit.multiply_add(emit.broadcast(scalar, lanes), right[j], accumulators[i, j])
         return result
 
-    def _load_a(self, points: Sequence[Point], row: int) -> Value:
+    def _load_a(self, points: Sequence[Point], row: int) -> ir.Value:
         """The element of A for a row of a tile, which takes its rows as `points` say."""
         c = self.c
         if self.packed_rows is None:
@@ -173,7 +172,7 @@ class Microkernel:
         offset = tile_offset(c, self.tile, points[0]) + c.step(points[0]) * self.tile.rows + row
         return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)
 
-    def _load_b(self, point: Point, panel: Panel | None, start: int, lanes: int) -> Value:
+    def _load_b(self, point: Point, panel: Panel | None, start: int, lanes: int) -> ir.Value:
         """A vector of B: `lanes` columns from column `start` of the panel."""
         c = self.c
         with self.evaluator.along(lanes) as lane:
@@ -211,12 +210,12 @@ class Microkernel:
         return self.c.output_at({**point, **self.c.column_point(point[COLUMN] + column)})
 
 
-def element(operand: Operand, point: Point, evaluator: Evaluator) -> Value:
+def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
     """The element(s) of an operand, where it lies, at a point; loops without an index there are at 0."""
     return evaluator.at(operand.node, [index.at(point) for index in operand.indices])
 
 
-def _bounds(index: Index, extent: int, var: Var, point: Point) -> tuple[Value, Value]:
+def _bounds(index: Index, extent: int, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:
     """First and one-past-last step of `var` for which 0 <= index < extent."""
     c = index.coefficient(var)
     rest = (index - Index(0, {var: c})).at(point)

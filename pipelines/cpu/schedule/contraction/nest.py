@@ -17,8 +17,6 @@ from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, view
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 
 class ContractionNest(ABC):
     """Emits the kernel of one contraction; `_loops` of the subclasses emits the loops.
@@ -45,17 +43,17 @@ class ContractionNest(ABC):
         return Scheduled(body.function, packings, workspace_bytes)
 
     @abstractmethod
-    def _loops(self, body: Body, packed: Value | None) -> None:
+    def _loops(self, body: Body, packed: ir.Value | None) -> None:
         """Emits the loops; `packed` is B packed in panels, where it is a parameter."""
 
-    def _pad(self, workspace: Value) -> None:
+    def _pad(self, workspace: ir.Value) -> None:
         """Writes a padded A to the beginning of the workspace, from where tiles read it."""
         node = self.c.a.node
         buffer = view(workspace, 0, node.size, node.element)
         fill(node, self.evaluator, LoopParameters(vector_bytes=self.tile.lanes * element_bytes(self.c.node)), buffer)
         self.evaluator.bind(node, buffer)
 
-    def _copies(self, body: Body, type_: ir.Type) -> Value:
+    def _copies(self, body: Body, type_: ir.Type) -> ir.Value:
         """The memory for what the kernel copies."""
         assert body.workspace is not None
         return view(body.workspace, self.plan.padded_bytes, self.copied_bytes * 8 // type_.width, type_)
@@ -100,7 +98,7 @@ class ContractionNest(ABC):
             whole = Index.of(Var(0, full - 1, emit.materialize(panel)))
             nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), left))
 
-    def _pack_columns(self, columns: Columns, point: Point, buffer: Value, at: Index) -> None:
+    def _pack_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
         """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
         c = self.c
         for start, lanes in columns:

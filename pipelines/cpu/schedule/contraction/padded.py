@@ -13,8 +13,6 @@ from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import nest
 from relayc.pipelines.tir.buffers import prefetch
 
-Value = ir.Value
-
 
 class PaddedNest(ContractionNest):
     """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves."""
@@ -23,7 +21,7 @@ class PaddedNest(ContractionNest):
         super().__init__(plan, plan.packed_bytes if plan.b is Source.COPY else 0)
         self.fewest_tasks = fewest_tasks
 
-    def _loops(self, body: Body, packed: Value | None) -> None:
+    def _loops(self, body: Body, packed: ir.Value | None) -> None:
         c, plan = self.c, self.plan
         if plan.b is Source.COPY:
             packed = self._copies(body, c.b.node.element)

@@ -10,10 +10,8 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
 
-
-def pack_rows(plan: Plan, evaluator: Evaluator, point: Point, out: Value) -> None:
+def pack_rows(plan: Plan, evaluator: Evaluator, point: Point, out: ir.Value) -> None:
     """Copies the rows of tile `point[TILE]`; contiguous rows by transposing blocks in registers."""
     c, tile = plan.contraction, plan.tile
     start = emit.at_most(point[TILE] * tile.rows, plan.rows - tile.rows)
@@ -38,11 +36,11 @@ def _split_row(contraction: Contraction, evaluator: Evaluator, point: Point) -> 
     return {**found, loops[0]: rest}
 
 
-def _pack_steps(c: Contraction, evaluator: Evaluator, points: Sequence[Point], last: Var, lanes: int, base: Index, out: Value) -> None:
+def _pack_steps(c: Contraction, evaluator: Evaluator, points: Sequence[Point], last: Var, lanes: int, base: Index, out: ir.Value) -> None:
     """Copies what rows hold along the innermost reduction loop: whole vectors as far as they go, then one by one."""
     whole = last.extent // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
 
-    def read(point: Point, at: Index) -> Value:
+    def read(point: Point, at: Index) -> ir.Value:
         return element(c.a, {**point, last: at}, evaluator)
 
     if whole:

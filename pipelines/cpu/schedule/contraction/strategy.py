@@ -44,7 +44,7 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
     if contraction.column_extent < 2 or contraction.node.element.width < 16:
         return None
     contraction = _long_rows(contraction, kernel, target)
-    tile = tuning.replace(default_tile(contraction, target), rows="rows", vectors="vectors")
+    tile = tuning.replace(default_tile(contraction, target), ("rows", "vectors"))
     b = source_of_b(kernel, contraction, tile, target)
     prefetches = b is Source.PARAMETER and packed_bytes(contraction, tile) > target.l2_bytes
     if contraction.a.checks:
@@ -55,7 +55,7 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
     blocks = default_blocks(contraction, tile, target, packs=b is Source.COPY)
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
-    blocks = tuning.replace(blocks, lambda found: found.fitted(contraction, tile, b is Source.MEMORY), **names)
+    blocks = tuning.replace(blocks, names, lambda found: found.fitted(contraction, tile, b is Source.MEMORY))
     a = source_of_a(kernel, contraction, tile)
     # A panel is read from memory once while all tiles of a block go by, so only the first one would wait for it.
     plan = Plan(kernel, contraction, tile, a, b, _is_parallel(contraction, tuning), prefetches and blocks.tiles > 1)

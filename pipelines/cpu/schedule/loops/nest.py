@@ -13,7 +13,6 @@ from relayc.pipelines.kernel.index import Index, Var, ceil_div
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
 Loops = dict[Var, Index]
 """Indices of loops of the output; of others there is one iteration."""
 
@@ -21,7 +20,7 @@ Loops = dict[Var, Index]
 class Nest:
     """Emits one loop nest that writes one node to a flat buffer."""
 
-    def __init__(self, plan: NestPlan, evaluator: Evaluator, parameters: LoopParameters, buffer: Value) -> None:
+    def __init__(self, plan: NestPlan, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
         self.plan, self.evaluator, self.parameters, self.buffer = plan, evaluator, parameters, buffer
 
     def emit(self) -> None:

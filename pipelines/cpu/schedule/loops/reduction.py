@@ -11,8 +11,7 @@ from relayc.pipelines.kernel.reduction import COMBINERS, combiners
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-Values = list[Value]
+Values = list[ir.Value]
 Steps = Mapping[int, Index]
 """Indices of reduction loops, by their positions among the loops of the operation."""
 
@@ -66,11 +65,11 @@ class Reduction:
         lane, width = self.evaluator.lane, self.evaluator.width
         return sum(1 if offset.coefficient(lane) in (-1, 0, 1, 2) else width for _, offset in analysis.found.offsets)
 
-    def _by_point(self, values: Sequence[Value], count: int) -> list[Values]:
+    def _by_point(self, values: Sequence[ir.Value], count: int) -> list[Values]:
         outputs = len(self.structured.inits)
         return [list(values[i * outputs : (i + 1) * outputs]) for i in range(count)]
 
-    def _step(self, bases: Sequence[list[Index]], index: Steps, accumulators: Sequence[Value]) -> Values:
+    def _step(self, bases: Sequence[list[Index]], index: Steps, accumulators: Sequence[ir.Value]) -> Values:
         result: Values = []
         with self.evaluator.scope():
             for base, values in zip(bases, self._by_point(accumulators, len(bases)), strict=True):
@@ -141,11 +140,11 @@ class Reduction:
                 result += self._step([base], steps, accumulators[block * count : (block + 1) * count])
         return result
 
-    def _neutral(self, name: str, init: Value, width: int) -> Value:
+    def _neutral(self, name: str, init: ir.Value, width: int) -> ir.Value:
         neutral = COMBINERS[name][1]
         return emit.broadcast(init if neutral is None else emit.number(neutral, init.type), width)
 
-    def _join(self, name: str, wide: Values, tail: Value | None, position: int, indices: Sequence[Index]) -> Value:
+    def _join(self, name: str, wide: Values, tail: ir.Value | None, position: int, indices: Sequence[Index]) -> ir.Value:
         """One element of the sums of the lanes, those of what was left over, and the initial value where the sums began without it."""
         kind, neutral = COMBINERS[name]
         combine = lambda a, b: emit.create(name, [a.type], [a, b])  # noqa: E731 (an argument, not a definition)

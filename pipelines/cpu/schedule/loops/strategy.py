@@ -16,20 +16,18 @@ from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 
 def schedule_loops(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
     """Schedules any kernel: parallel, vectorised loops. Raises NotStructured for a few, which are left to the fallback."""
     names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
-    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), **names)
+    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), names)
     with kernel_body(kernel) as body:
         for node, buffer in zip(kernel.results, body.outputs, strict=True):
             fill(node, body.evaluator, parameters, buffer)
     return Scheduled(body.function)
 
 
-def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: Value) -> None:
+def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
     """Emits the computation of one node into a flat buffer."""
     _Pieces(evaluator, parameters, buffer).write(node, lambda point: linearize(point, node.shape))
 
@@ -37,7 +35,7 @@ def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: V
 class _Pieces:
     """Writes nodes to places of one buffer."""
 
-    def __init__(self, evaluator: Evaluator, parameters: LoopParameters, buffer: Value) -> None:
+    def __init__(self, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
         self.evaluator, self.parameters, self.buffer = evaluator, parameters, buffer
 
     def write(self, node: Node, offset: Offset) -> None:

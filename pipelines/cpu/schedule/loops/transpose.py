@@ -57,9 +57,9 @@ def find_turned(loops: Sequence[MergedLoop], accesses: Accesses, store: Index, w
         reads = [(node, offset) for node, offset in across if offset.coefficient(loop.var) == 1]
         if loop.var not in fixed and reads and lanes >= 4 and (best is None or len(reads) > len(best.reads)):
             line = LINE_BYTES // element_bytes
-            counts = [max(1, min(line, n) // lanes) for n in (loop.extent, lane_extent)]
+            over, along = (max(1, min(line, n) // lanes) for n in (loop.extent, lane_extent))
             rows = max(1, CHUNK_BYTES // (loop.extent * element_bytes))
-            best = Turned(position, reads, lanes, *counts, chunk=max(1, rows // (lanes * counts[1])))
+            best = Turned(position, reads, lanes, over, along, max(1, rows // (lanes * along)))
     return best
 
 

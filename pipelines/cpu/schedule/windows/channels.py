@@ -25,8 +25,7 @@ from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import LINE
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-Bounds = tuple["Value | int", "Value | int"]
+Bounds = tuple["ir.Value | int", "ir.Value | int"]
 """First and one-past-last step of a loop."""
 Channels = Sequence[tuple[Index, Index]]
 """Vectors of channels: the number of each, and the index of its channels."""
@@ -74,7 +73,7 @@ def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> 
     vectors = max(1, LINE // target.vector_bytes) if window.channel.extent > lanes else 1
     parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
     names = ("columns", "vectors", "unrolled", "grain", "tasks")
-    return _Emission(kernel, window, tuning.replace(parameters, **{name: name for name in names})).emit()
+    return _Emission(kernel, window, tuning.replace(parameters, names)).emit()
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class _Row:
     index: Index
     top: Index
     taps: Bounds | None
-    whole: Value | None
+    whole: ir.Value | None
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class _Emission:
     """Emits one kernel. A vector of channels is known by its number, and by the index of its channels."""
 
     evaluator: Evaluator
-    output: Value
+    output: ir.Value
 
     def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters) -> None:
         self.kernel, self.w, self.parameters = kernel, window, parameters
@@ -178,7 +177,7 @@ class _Emission:
             with emit.for_loop(end, high, 1, vector), self.evaluator.scope():
                 self._tile(tile, [Index.of(vector)])
 
-    def _whole(self, high: "Value | int") -> "Value | int":
+    def _whole(self, high: "ir.Value | int") -> "ir.Value | int":
         """The end of tiles of several vectors: `high` is either a multiple of their number or the number of all vectors."""
         most = self.vectors // self.parameters.vectors * self.parameters.vectors
         return min(high, most) if isinstance(high, int) else emit.smaller(high, most)
@@ -205,7 +204,7 @@ class _Emission:
                 at = {**tile.row.point, self.w.channel: channels[vector][1]}
                 store_result(self.w, self.evaluator, self.output, at, tile.row.index, tile.column + column, value)
 
-    def _taps(self, tile: _Tile, channels: Channels, sums: list[Value]) -> list[Value]:
+    def _taps(self, tile: _Tile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds all taps that lie inside: unrolled where these are all of them and few, else in a loop over rows of taps."""
         axis, row = self.w.rows, tile.row
         if axis.tap is None:
@@ -221,19 +220,19 @@ class _Emission:
             scf.YieldOp(self._loop_of_taps(tile, row.taps, channels, sums))
         return list(branch.results)
 
-    def _unrolled_taps(self, tile: _Tile, channels: Channels, sums: list[Value]) -> list[Value]:
+    def _unrolled_taps(self, tile: _Tile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         for tap in range(self.w.rows.taps):
             sums = self._row_of_taps(tile, tile.row.top + tap * self.w.rows.dilation, Index(tap), channels, sums)
         return sums
 
-    def _loop_of_taps(self, tile: _Tile, bounds: Bounds, channels: Channels, sums: list[Value]) -> list[Value]:
+    def _loop_of_taps(self, tile: _Tile, bounds: Bounds, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         var = Var(0, self.w.rows.taps - 1, name="k")
         with emit.for_loop(*bounds, 1, var, sums) as loop, self.evaluator.scope():
             at = tile.row.top + Index.of(var) * self.w.rows.dilation
             emit.yield_values(self._row_of_taps(tile, at, Index.of(var), channels, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    def _row_of_taps(self, tile: _Tile, source: Index, tap: Index, channels: Channels, sums: list[Value]) -> list[Value]:
+    def _row_of_taps(self, tile: _Tile, source: Index, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds a row of taps, at input row `source`, by columns of the input so that what is loaded serves all its users."""
         columns, sums = self.w.columns, list(sums)
         for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
@@ -247,7 +246,9 @@ class _Emission:
                     sums[n] = self._add(tile.row.point, (source, at), (tap, Index(column_tap)), channel, sums[n])
         return sums
 
-    def _add(self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple[Index, Index], total: Value) -> Value:
+    def _add(
+        self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple[Index, Index], total: ir.Value
+    ) -> ir.Value:
         """The body of the reduction at an input position and a tap."""
         w = self.w
         vector, index = channel

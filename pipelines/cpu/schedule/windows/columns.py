@@ -6,7 +6,7 @@ Tiles of a few rows by a few vectors of columns then stay in registers over the 
 than a vector have whole rows as vectors, which overlap in a second buffer; the epilogue then runs over it as over one long row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -23,8 +23,8 @@ from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
+Places = Sequence[tuple[int, int]]
+"""Vectors of sums: the output row of the tile, and the column of each."""
 
 MAX_TAPS = 256
 MAX_STRIDE = 4
@@ -49,7 +49,7 @@ def schedule_window_columns(kernel: Kernel, target: Target, tuning: Tuning) -> S
         return None
     parameters = ColumnParameters(lanes, accumulators=target.num_vector_registers // 2)
     names = ("accumulators", "buffer_bytes", "unrolled", "grain")
-    plan = ColumnPlan(window, tuning.replace(parameters, **{name: name for name in names}))
+    plan = ColumnPlan(window, tuning.replace(parameters, names))
     if plan.buffer_bytes > MAX_BUFFER_BYTES:
         return None
     if plan.is_narrow and rows.output is not None and offset.coefficient(rows.output) != columns.outputs:
@@ -61,7 +61,7 @@ class _Emission:
     """Emits one sliding window kernel; `plane` and `sums` stand for the buffers of a thread."""
 
     evaluator: Evaluator
-    output: Value
+    output: ir.Value
 
     def __init__(self, kernel: Kernel, plan: ColumnPlan) -> None:
         self.kernel, self.plan, self.w = kernel, plan, plan.window
@@ -105,7 +105,7 @@ class _Emission:
         self._rows(low, high, lambda row: self._copy_row(point, row, top + row))
         self._rows(high, self.plan.input_rows, lambda row: self._fill(row, 0, self.plan.row_pitch))
 
-    def _rows(self, low: "int | Value", high: "int | Value", body: Callable[[Index], None]) -> None:
+    def _rows(self, low: "int | ir.Value", high: "int | ir.Value", body: Callable[[Index], None]) -> None:
         if isinstance(low, int) and isinstance(high, int):
             if low >= high:
                 return
@@ -206,7 +206,7 @@ class _Emission:
                 else:
                     self._store(point, first + row + i, column + start + Index.of(lane), value)
 
-    def _taps(self, point: Point, row: Index, column: Index, lane: Var, places: list, sums: list[Value]) -> list[Value]:
+    def _taps(self, point: Point, row: Index, column: Index, lane: Var, places: Places, sums: list[ir.Value]) -> list[ir.Value]:
         """The window at each place (output row of the tile, column), by rows of the input so that what is loaded serves all its users."""
         rows, columns = self.w.rows, self.w.columns
         body = len(self.w.structured.block.operations)
@@ -223,13 +223,22 @@ class _Emission:
         with emit.for_loop(0, rows.taps, 1, var, sums) as loop, self.evaluator.scope():
             found = list(loop.inner_iter_args)
             for i in sorted({i for i, _ in places}):
-                users = [(n, Index.of(var)) for n, (j, _) in enumerate(places) if i == j]
+                row_users = [(n, Index.of(var)) for n, (j, _) in enumerate(places) if i == j]
                 at = (row + i) * rows.stride + Index.of(var) * rows.dilation
-                found = self._row_of_taps(point, at, column, lane, places, found, users)
+                found = self._row_of_taps(point, at, column, lane, places, found, row_users)
             emit.yield_values(found)
         return list(loop.results)
 
-    def _row_of_taps(self, point, buffer_row: Index, column: Index, lane: Var, places, sums: list[Value], users) -> list[Value]:
+    def _row_of_taps(
+        self,
+        point: Point,
+        buffer_row: Index,
+        column: Index,
+        lane: Var,
+        places: Places,
+        sums: list[ir.Value],
+        users: Sequence[tuple[int, Index]],
+    ) -> list[ir.Value]:
         """Adds one row of the buffer to the places that use it: `users` are (place, row of taps)."""
         columns, structured = self.w.columns, self.w.structured
         sums = list(sums)
@@ -238,8 +247,8 @@ class _Emission:
             quotient, phase = divmod(tap * columns.dilation, columns.stride)
             start = buffer_row * self.plan.row_pitch + (phase * self.plan.pitch + quotient) + column + Index.of(lane)
             for n, row_tap in users:
-                at = {**point, columns.tap: Index(tap), **({self.w.rows.tap: row_tap} if self.w.rows.tap is not None else {})}
-                loop_point = [at.get(v, Index()) for v in self.w.variables]
+                taps = ((columns.tap, Index(tap)), (self.w.rows.tap, row_tap))
+                loop_point = self.w.loop_point({**point, **{v: index for v, index in taps if v is not None}})
                 values = {arguments[-1]: sums[n], arguments[self.w.position]: self.evaluator.at(self.plane, [start + places[n][1]])}
                 for i, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
                     if i != self.w.position and source.kind != "empty":
@@ -247,19 +256,17 @@ class _Emission:
                 sums[n] = self.evaluator.clone(structured, loop_point, values)[0]
         return sums
 
-    def _factor(self, source: Node, indices: list[Index]) -> Value:
+    def _factor(self, source: Node, indices: list[Index]) -> ir.Value:
         """A scalar in all lanes, once for all that use it."""
-        key = ("factor", id(source), *(i.key for i in indices))
-        for scope in reversed(self.evaluator.scopes):
-            if key in scope:
-                return scope[key]
-        value = emit.broadcast(self.evaluator.at(source, indices if source.shape else []), self.lanes)
-        self.evaluator.scopes[-1][key] = value
-        return value
+
+        def value() -> ir.Value:
+            return emit.broadcast(self.evaluator.at(source, indices if source.shape else []), self.lanes)
+
+        return self.evaluator.once(("factor", id(source), *(i.key for i in indices)), value)
 
     # ---- results
 
-    def _store(self, point: Point, row: Index, column: Index, value: Value) -> None:
+    def _store(self, point: Point, row: Index, column: Index, value: ir.Value) -> None:
         store_result(self.w, self.evaluator, self.output, point, row, column, value)
 
     def _epilogue(self, point: Point, first: Index) -> None:
@@ -290,7 +297,7 @@ class _Emission:
         return len(collapse([w.rows.output, w.columns.output], analysis.found, [w.output_offset()])) == 1
 
 
-def _clamped(index: Index, limit: int) -> "int | Value":
+def _clamped(index: Index, limit: int) -> "int | ir.Value":
     """An index expression kept between 0 and `limit`."""
     if index.is_constant:
         return min(max(index.const, 0), limit)

@@ -7,12 +7,11 @@ from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.kernel.window import Window
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
 Point = dict[Var, Index]
 
 
 def store_result(
-    window: Window, evaluator: Evaluator, output: Value, point: Mapping[Var, Index], row: Index, column: Index, sums: Value
+    window: Window, evaluator: Evaluator, output: ir.Value, point: Mapping[Var, Index], row: Index, column: Index, sums: ir.Value
 ) -> None:
     """Evaluates the epilogue on the sums at an output row and column and stores the result."""
     at = dict(point)

@@ -12,8 +12,6 @@ from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-
 
 @dataclass(frozen=True)
 class Weights:
@@ -43,7 +41,7 @@ class Weights:
         shape = (*(v.extent for v in self.planes), self.vectors, *(v.extent for v in self.taps), self.lanes)
         return Packing.reading("channels", self.node.shape, self.indices, loops, shape, batch=len(self.planes))
 
-    def load(self, evaluator: Evaluator, at: Mapping[Var, Index], vector: Index) -> Value:
+    def load(self, evaluator: Evaluator, at: Mapping[Var, Index], vector: Index) -> ir.Value:
         """The weights of a vector of channels at one tap, in the evaluator's lanes."""
         loops = [(at.get(v, Index()), v.extent) for v in self.planes] + [(vector, self.vectors)] + [(at[v], v.extent) for v in self.taps]
         offset = linearize([index for index, _ in loops], [extent for _, extent in loops])

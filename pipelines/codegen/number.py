@@ -179,6 +179,7 @@ class Number:
 def select(flag: ir.Value, a: Operand, b: Operand) -> Number:
     """`a` where the flag is set, else `b`; one of the two must be a Number."""
     number = a if isinstance(a, Number) else b
+    assert isinstance(number, Number), "one of the two is a Number"
     return Number(arith.select(flag, number.of(a).value, number.of(b).value))
 
 

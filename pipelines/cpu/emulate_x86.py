@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.pipelines.tir import emit
+from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir.buffers import local_buffer
 
 _TILE = re.compile(r"!x86\.amx\.tile<(\d+)x(\d+)x(\w+)>")
 
@@ -50,13 +51,9 @@ def _buffer(shape: tuple[int, int, ir.Type]) -> ir.Value:
     block = ir.InsertionPoint.current.block
     while block.owner.operation.name not in ("scf.parallel", "func.func"):
         block = block.owner.operation.block
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-        "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64),
-    }
     *extents, element = shape
     with ir.InsertionPoint.at_block_begin(block):
-        return emit.create("memref.alloca", [ir.MemRefType.get(extents, element)], [], attributes)
+        return local_buffer(extents, element)
 
 
 @contextmanager
@@ -106,7 +103,7 @@ def _tile_zero(op: ir.Operation) -> ir.Value:
 
 def _place(index: ir.Value, row: ir.Value, stride: ir.Value) -> ir.Value:
     """Where a row of a tile is in a flat buffer."""
-    return emit.create("arith.addi", [index.type], [index, emit.create("arith.muli", [index.type], [row, stride])])
+    return emit.arith("addi", index, emit.arith("muli", row, stride))
 
 
 def _tile_load(op: ir.Operation) -> ir.Value:
@@ -140,7 +137,7 @@ def _tile_mulf(op: ir.Operation, alone: bool) -> ir.Value:
 
 
 def _next(index: ir.Value) -> ir.Value:
-    return emit.create("arith.addi", [index.type], [index, emit.index_constant(1)])
+    return emit.arith("addi", index, emit.index_constant(1))
 
 
 def _dot_product(op: ir.Operation) -> ir.Value:
@@ -151,9 +148,7 @@ def _dot_product(op: ir.Operation) -> ir.Value:
 def _halves(pairs: ir.Value) -> list[ir.Value]:
     """The first and the second elements of a vector of pairs."""
     count = pairs.type.shape[0]
-    type_ = emit.vector_of(count // 2, pairs.type.element_type)
-    masks = [{"mask": ir.DenseI64ArrayAttr.get(list(range(first, count, 2)))} for first in (0, 1)]
-    return [emit.create("vector.shuffle", [type_], [pairs, pairs], mask) for mask in masks]
+    return [vectors.shuffle(pairs, pairs, range(first, count, 2)) for first in (0, 1)]
 
 
 def _dot(a: Sequence[ir.Value], b: Sequence[ir.Value], total: ir.Value) -> ir.Value:

@@ -3,6 +3,7 @@ of loops are chosen by."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured
@@ -38,7 +39,7 @@ class Analysis:
     def __init__(self, bound: Sequence[Node] = ()) -> None:
         self.bound = set(map(id, bound))
         self.found = Accesses()
-        self.seen: set[tuple] = set()
+        self.seen: set[tuple[object, ...]] = set()
         self.reduction_vars: dict[int, list[Var]] = {}
 
     def visit(self, node: Node, indices: Sequence[Index]) -> None:
@@ -85,10 +86,7 @@ class Analysis:
 
     def _generic(self, node: Node, indices: Sequence[Index]) -> None:
         structured = node.structured
-        point: list[Index] = [Index()] * len(structured.extents)
-        for index, loop in zip(indices, structured.output_dims(node.position), strict=True):
-            if loop is not None:
-                point[loop] = index
+        point = structured.loop_point(node.position, indices)
         if node.is_reduction:
             variables = self.reduction_vars.setdefault(
                 id(structured), [Var(0, structured.extents[d] - 1, name=f"r{d}") for d in structured.reduction_dims]
@@ -110,25 +108,36 @@ class Analysis:
             self.found.reductions.append((node, list(indices)))
 
 
-def collapse(
-    variables: Sequence[Var], extents: Sequence[int], accesses: Accesses, more: Sequence[Index] = ()
-) -> list[tuple[list[Var], int]]:
-    """Adjacent loops that every access walks as if they were one, as groups (variables, extent of the group).
+class MergedLoop(NamedTuple):
+    """Loops one within the other that are walked as one, outermost first, and how many iterations they have together."""
 
-    In a group the last variable stands for the whole; the others are 0. `more` are further offsets (of stores) to respect.
-    """
+    members: list[Var]
+    extent: int
+
+    @property
+    def var(self) -> Var:
+        """The innermost loop, which stands for all: the others stay at 0."""
+        return self.members[-1]
+
+    def at(self, index: Index) -> dict[Var, Index]:
+        """Indices of the members at an iteration."""
+        return {**{v: Index() for v in self.members[:-1]}, self.var: index}
+
+
+def collapse(variables: Sequence[Var], accesses: Accesses, more: Sequence[Index] = ()) -> list[MergedLoop]:
+    """Merges adjacent loops that every access walks as if they were one; `more` are further offsets (of stores) to respect."""
     offsets = [offset for _, offset in accesses.offsets] + list(more)
     checked = accesses.irregular | {v for index, _ in accesses.bounds for v in index.terms}
-    groups: list[tuple[list[Var], int]] = []
-    for var, extent in zip(variables, extents, strict=True):
-        if groups:
-            outer, size = groups[-1]
-            regular = var not in checked and outer[-1] not in checked
-            if regular and all(o.coefficient(outer[-1]) == o.coefficient(var) * extent for o in offsets):
-                groups[-1] = ([*outer, var], size * extent)
+    merged: list[MergedLoop] = []
+    for var in variables:
+        if merged:
+            outer = merged[-1]
+            regular = var not in checked and outer.var not in checked
+            if regular and all(o.coefficient(outer.var) == o.coefficient(var) * var.extent for o in offsets):
+                merged[-1] = MergedLoop([*outer.members, var], outer.extent * var.extent)
                 continue
-        groups.append(([var], extent))
-    return groups
+        merged.append(MergedLoop([var], var.extent))
+    return merged
 
 
 def split_exactly(index: Index, divisor: int) -> tuple[Index, Index]:

@@ -9,7 +9,6 @@ from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structure
 from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
 from relayc.pipelines.kernel.reduction import combiners, multiply_add_casts
 
-Value = ir.Value
 Point = list[Index]
 
 BATCH, HEAD, GROUP, QUERY, KEY, ELEMENT = range(6)

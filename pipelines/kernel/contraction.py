@@ -13,13 +13,13 @@ from itertools import pairwise
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.access import Accesses, Analysis, collapse, split_exactly
+from relayc.pipelines.kernel.access import Accesses, Analysis, MergedLoop, collapse, split_exactly
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.kernel.reduction import multiply_add_casts
 
 
-@dataclass
+@dataclass(frozen=True)
 class Operand:
     """How an operand is read at a loop point.
 
@@ -44,7 +44,7 @@ class Operand:
         return {v for i in self.indices for v in i.terms} | {v for i, _ in self.checks for v in i.terms}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Contraction:
     """A kernel whose result is a contraction, or an elementwise function of one (the epilogue).
 
@@ -52,8 +52,8 @@ class Contraction:
       node, root: the contraction, and the result in the same element order.
       a, b: the operands: A along rows, B along columns.
       variables: loop variable of each loop of the contraction.
-      batch, rows, columns: parallel loops, outermost first; each of rows and columns groups loops that collapse to one (the last variable
-        of a group stands for it). There is one group of columns, or two where the output is blocked by channels: blocks, and within one.
+      batch, rows, columns: parallel loops, outermost first; those of rows and of columns merged as far as they can be. There is one loop of
+        columns, or two where the output is blocked by channels: blocks, and within one.
       reduction: reduction loops; those in `checked` first, as paddings bound them.
       epilogue: what the epilogue reads.
       merged: for each dimension of the result the dimension of the contraction whose index it takes, None for 0; None where the indices
@@ -66,8 +66,8 @@ class Contraction:
     b: Operand
     variables: list[Var]
     batch: list[Var]
-    rows: list[tuple[list[Var], int]]
-    columns: list[tuple[list[Var], int]]
+    rows: list[MergedLoop]
+    columns: list[MergedLoop]
     reduction: list[Var]
     checked: set[Var]
     epilogue: Accesses = field(default_factory=Accesses)
@@ -76,16 +76,16 @@ class Contraction:
     def with_one_row_loop(self) -> "Contraction | None":
         """This contraction with all rows in one loop, which A does not walk as one; None where the result or the epilogue does not
         either. Only a packed A can be read so: see `row_loops`."""
-        members = [v for group, _ in self.rows for v in group]
-        rows = collapse(members, [v.high + 1 for v in members], self.epilogue, [self.output_offset()])
+        members = [v for row in self.rows for v in row.members]
+        rows = collapse(members, self.epilogue, [self.output_offset()])
         return replace(self, rows=rows) if len(rows) == 1 else None
 
     @property
     def row_loops(self) -> list[Var]:
-        """Loops of the innermost group of rows that A walks by themselves: the whole row is split among them to read A."""
-        members, _ = self.rows[-1]
+        """Members of the innermost row loop that A walks by themselves: the whole row is split among them to read A."""
+        members = self.rows[-1].members
         offset = self.a.offset
-        as_one = all(offset.coefficient(o) == offset.coefficient(i) * (i.high + 1) for o, i in pairwise(members))
+        as_one = all(offset.coefficient(o) == offset.coefficient(i) * (i.extent) for o, i in pairwise(members))
         return [] if as_one else members
 
     @property
@@ -94,37 +94,50 @@ class Contraction:
 
     @property
     def column_extent(self) -> int:
-        return prod(extent for _, extent in self.columns)
+        return prod(c.extent for c in self.columns)
 
     @property
     def column(self) -> Var:
         """The variable that lanes run along."""
-        return self.columns[-1][0][-1]
+        return self.columns[-1].var
 
     def column_point(self, column: Index) -> dict[Var, Index]:
         """Indices of the column loops at a column. Raises NotStructured where a vector would span two blocks."""
         if len(self.columns) == 1:
             return {self.column: column}
-        outer, inner = split_exactly(column, self.columns[-1][1])
-        return {self.columns[0][0][-1]: outer, self.column: inner}
+        outer, inner = split_exactly(column, self.columns[-1].extent)
+        return {self.columns[0].var: outer, self.column: inner}
 
     @property
     def depth(self) -> int:
-        return prod(v.high + 1 for v in self.reduction)
+        return prod(v.extent for v in self.reduction)
+
+    @property
+    def batches(self) -> int:
+        return prod(v.extent for v in self.batch)
+
+    def batch_at(self, point: Mapping[Var, Index]) -> Index:
+        """The number of a point's batch in the order of `batch`."""
+        return linearize([point.get(v, Index()) for v in self.batch], [v.extent for v in self.batch])
 
     def step(self, point: Mapping[Var, Index]) -> Index:
         """The number of a reduction step in the order of `reduction`."""
-        return linearize([point.get(v, Index()) for v in self.reduction], [v.high + 1 for v in self.reduction])
+        return linearize([point.get(v, Index()) for v in self.reduction], [v.extent for v in self.reduction])
 
     def store_stride(self, var: Var) -> int:
         """Elements between outputs that are neighbours along `var`."""
         return self.output_offset().coefficient(var)
 
     def output_point(self) -> list[Index]:
-        dims = self.structured.output_dims(self.node.position)
-        return [Index() if d is None else Index.of(self.variables[d]) for d in dims]
+        """Indices of the result of the contraction as functions of its loops."""
+        return self.structured.output_indices(self.node.position, [Index.of(v) for v in self.variables])
+
+    def output_at(self, point: Mapping[Var, Index]) -> list[Index]:
+        """Indices of the result of the contraction at a point; loops without an index there are at 0."""
+        return self.structured.output_indices(self.node.position, [point.get(v, Index()) for v in self.variables])
 
     def output_offset(self) -> Index:
+        """Where the result lies, as a function of the loops."""
         return linearize(self.output_point(), self.node.shape)
 
     def root_point(self, point: Sequence[Index]) -> list[Index]:
@@ -223,22 +236,18 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     columns = [v for v in parallel if v in in_b and v not in in_a]
     if not columns or not reduction:
         return None
-    accesses = Accesses(offsets=[(a.node, a.offset), (b.node, b.offset)], bounds=list(a.checks))
-    result = Contraction(node, root, a, b, variables, batch, [], [], reduction, set())
-    store = result.output_offset()
-    result.merged = _merged_dims(node, root)
+    merged = _merged_dims(node, root)
+    found = Contraction(node, root, a, b, variables, batch, [], [], reduction, checked, merged=merged)
+    store = found.output_offset()
     epilogue = Analysis([node])
-    epilogue.visit(root, result.root_point(result.output_point()))
-    accesses.offsets += epilogue.found.offsets
-    accesses.irregular |= epilogue.found.irregular
-    result.epilogue = epilogue.found
-    result.rows = collapse(rows, [v.high + 1 for v in rows], accesses, [store])
-    result.columns = collapse(columns, [v.high + 1 for v in columns], accesses, [store])
-    if not _is_one_axis(result.columns, b.offset):
+    epilogue.visit(root, found.root_point(found.output_point()))
+    offsets = [(a.node, a.offset), (b.node, b.offset), *epilogue.found.offsets]
+    accesses = Accesses(offsets, set(epilogue.found.irregular), list(a.checks))
+    axes = collapse(columns, accesses, [store])
+    if not _is_one_axis(axes, b.offset):
         return None
-    result.checked = checked
-    result.reduction = [v for v in reduction if v in checked] + [v for v in reduction if v not in checked]
-    return result
+    ordered = [v for v in reduction if v in checked] + [v for v in reduction if v not in checked]
+    return replace(found, rows=collapse(rows, accesses, [store]), columns=axes, reduction=ordered, epilogue=epilogue.found)
 
 
 def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
@@ -259,16 +268,25 @@ def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
             d += 1
         if size != extent:
             return None
-        if members and len(collapse([variables[m] for m in members], [root.shape[m] for m in members], analysis.found, [store])) != 1:
+        if members and len(collapse([variables[m] for m in members], analysis.found, [store])) != 1:
             return None
         if members:
             result[members[-1]] = position
     return result if d == len(root.shape) else None
 
 
-def _is_one_axis(columns: list[tuple[list[Var], int]], offset: Index) -> bool:
-    """Whether the columns are one axis of B: one group of loops, or blocks of it and the place within a block."""
+def _is_one_axis(columns: list[MergedLoop], offset: Index) -> bool:
+    """Whether the columns are one axis of B: one loop, or blocks of it and the place within a block."""
     if len(columns) == 2:
-        (outer, _), (inner, extent) = columns
-        return offset.coefficient(outer[-1]) == offset.coefficient(inner[-1]) * extent
+        outer, inner = columns
+        return offset.coefficient(outer.var) == offset.coefficient(inner.var) * inner.extent
     return len(columns) == 1
+
+
+def is_bf16(contraction: Contraction) -> bool:
+    """Whether a contraction multiplies bf16 and adds in f32."""
+    bf16, f32 = ir.BF16Type.get(), ir.F32Type.get()
+    operands = (contraction.a, contraction.b)
+    if contraction.node.element != f32 or any(o.node.element != bf16 for o in operands):
+        return False
+    return all([type_ for _, type_ in o.casts] == [f32] for o in operands)

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from relayc.dialects.mlir import ir, linalg
+from relayc.pipelines.kernel.index import Index
 
 
 class NotStructured(Exception):
@@ -21,7 +22,7 @@ class Node:
       splat: one scalar everywhere, the arith.constant operation `op`;
       table: a small matrix of constants, `op` likewise, which is read at constant indices only;
       empty: a destination without contents;
-      generic: a linalg operation with loops (`structured`), its result number `position`;
+      generic: a linalg operation with loops (`operation`), its result number `position`;
       view: `inputs[0]` in row-major order under another shape;
       slice: `inputs[0]` from `offsets` with `strides`;
       pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value` (an arith.constant operation) around;
@@ -34,7 +35,7 @@ class Node:
     inputs: list["Node"] = field(default_factory=list)
     position: int = 0
     op: Any = None
-    structured: "Structured | None" = None
+    operation: "Structured | None" = None
     offsets: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     low: tuple[int, ...] = ()
@@ -44,6 +45,12 @@ class Node:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    @property
+    def structured(self) -> "Structured":
+        """Loops, maps and body of a generic node."""
+        assert self.operation is not None, f"expected a generic node, found {self.kind}"
+        return self.operation
 
     def table_values(self) -> list[float | int]:
         """Elements of a table, row-major."""
@@ -74,6 +81,18 @@ class Structured:
     def output_dims(self, position: int = 0) -> list[int | None]:
         """Loop of each dimension of an output (None for a constant)."""
         return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in self.output_maps[position].results]
+
+    def output_indices(self, position: int, loops: Sequence[Index]) -> list[Index]:
+        """Indices of an output at a point of the loops."""
+        return [Index() if d is None else loops[d] for d in self.output_dims(position)]
+
+    def loop_point(self, position: int, indices: Sequence[Index]) -> list[Index]:
+        """The point of the loops that writes an output at `indices`; loops that its indices do not tell are at 0."""
+        point = [Index()] * len(self.extents)
+        for index, loop in zip(indices, self.output_dims(position), strict=True):
+            if loop is not None:
+                point[loop] = index
+        return point
 
     @property
     def reduction_dims(self) -> list[int]:
@@ -200,8 +219,8 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
     try:
         maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(operation)]
         block = operation.regions[0].blocks[0]
-    except (IndexError, TypeError, ValueError) as e:
-        raise NotStructured(f"{operation.name}: {e}") from None
+    except (IndexError, TypeError, ValueError) as error:
+        raise NotStructured(f"{operation.name}: {error}") from None
     inputs = [
         values[v] if isinstance(v.type, ir.RankedTensorType) else Node("splat", (), v.type, op=_constant(v)) for v in operands[:-outputs]
     ]
@@ -229,7 +248,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
                 captured[v] = values[v]
     structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, tuple(extents), block, captured)
     for position, result in enumerate(operation.results):
-        values[result] = _node("generic", result.type, structured=structured, position=position)
+        values[result] = _node("generic", result.type, operation=structured, position=position)
 
 
 def same_order(node: Node, wanted: Node) -> bool:
@@ -252,3 +271,9 @@ def same_order(node: Node, wanted: Node) -> bool:
 
 def _reaches(node: Node, wanted: Node) -> bool:
     return node is wanted or any(_reaches(s, wanted) for s in sources(node))
+
+
+def memory_of(node: Node) -> Node | None:
+    """The kernel argument in whose memory a tensor lies in row-major order, None for one that is computed."""
+    source = node.inputs[0] if node.kind == "view" else node
+    return source if source.kind == "arg" else None

@@ -28,6 +28,11 @@ class Var:
     is_vector: bool = False
     name: str = "i"
 
+    @property
+    def extent(self) -> int:
+        """Iterations of a loop variable that starts at 0."""
+        return self.high + 1
+
 
 class Index:
     """const + sum(coefficient * variable)."""
@@ -79,7 +84,8 @@ class Index:
 
     def at(self, point: "Mapping[Var, Index]") -> "Index":
         """Its value where its variables are what `point` says; those without an index there are 0."""
-        const, terms = self.const, {}
+        const = self.const
+        terms: dict[Var, int] = {}
         for v, c in self.terms.items():
             if v in point:
                 found = point[v]
@@ -110,6 +116,11 @@ class Index:
         return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
 
 
+def ceil_div(a: int, b: int) -> int:
+    """The quotient of two integers, rounded up."""
+    return -(-a // b)
+
+
 def even_parts(extent: int, most: int) -> list[int]:
     """`extent` as the fewest parts of at most `most`, of sizes that differ by one at most, the larger ones first."""
     return [size for size, count in even_runs(extent, most) for _ in range(count)]
@@ -117,7 +128,7 @@ def even_parts(extent: int, most: int) -> list[int]:
 
 def even_runs(extent: int, most: int) -> list[tuple[int, int]]:
     """Those parts as sizes and how many there are of each."""
-    count = -(-extent // most)
+    count = ceil_div(extent, most)
     base, larger = divmod(extent, count) if count else (0, 0)
     return [(size, n) for size, n in ((base + 1, larger), (base, count - larger)) if n]
 

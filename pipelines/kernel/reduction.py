@@ -3,8 +3,6 @@
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Structured
 
-Value = ir.Value
-
 # Combiner -> (kind of vector.reduction, neutral element or None where the initial value itself may be repeated).
 COMBINERS = {
     "arith.addf": ("add", 0),
@@ -55,7 +53,7 @@ def multiply_add_casts(structured: Structured) -> list[list[tuple[str, ir.Type]]
         return None
     casts: dict[int, list[tuple[str, ir.Type]]] = {}
     for factor in product.operation.operands:
-        chain = []
+        chain: list[tuple[str, ir.Type]] = []
         while isinstance(factor.owner, (ir.OpView, ir.Operation)) and factor.owner.operation.name in (
             "arith.extf",
             "arith.extsi",
@@ -94,7 +92,7 @@ def _is_linear(structured: Structured, position: int) -> bool:
     )
 
 
-def _comes_from(value: Value, element: Value) -> bool:
+def _comes_from(value: ir.Value, element: ir.Value) -> bool:
     """Whether a value is the element, or a wider type of it."""
     while isinstance(value.owner, (ir.OpView, ir.Operation)) and value.owner.operation.name in ("arith.extf", "arith.extsi", "arith.extui"):
         value = value.owner.operation.operands[0]

@@ -1,14 +1,16 @@
 """Reductions over windows, and the axes that windows slide along, read off index expressions."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import split_exactly
-from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, same_order
-from relayc.pipelines.kernel.index import Index, Var, affine_index
+from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
+from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 
 
-@dataclass
-class Axis:
+@dataclass(frozen=True)
+class WindowAxis:
     """An axis that the window slides along: input position = output * stride + tap * dilation - low.
 
     Attributes:
@@ -25,11 +27,11 @@ class Axis:
 
     @property
     def outputs(self) -> int:
-        return self.output.high + 1 if self.output is not None else 1
+        return self.output.extent if self.output is not None else 1
 
     @property
     def taps(self) -> int:
-        return self.tap.high + 1 if self.tap is not None else 1
+        return self.tap.extent if self.tap is not None else 1
 
     @property
     def reach(self) -> int:
@@ -41,18 +43,85 @@ class Axis:
         return self.low > 0 or (self.outputs - 1) * self.stride + self.reach - self.low >= self.size
 
 
-def axis_of(index: Index, low: int, size: int, reduced: set[Var]) -> Axis | None:
+NO_AXIS = WindowAxis(None, None, 1, 1, 0, 1)
+"""Of windows that slide along one axis only."""
+
+
+def axis_of(index: Index, low: int, size: int, reduced: set[Var]) -> WindowAxis | None:
     """The axis of an index of at most one output and one tap; None for another form."""
     outputs = [v for v in index.terms if v not in reduced]
     taps = [v for v in index.terms if v in reduced]
     if len(outputs) > 1 or len(taps) > 1 or any(c < 0 for c in index.terms.values()):
         return None
-    output, tap = (outputs or [None])[0], (taps or [None])[0]
+    output, tap = (next(iter(found), None) for found in (outputs, taps))
     stride, dilation = (index.terms[v] if v is not None else 1 for v in (output, tap))
-    return Axis(output, tap, stride, dilation, low - index.const, size)
+    return WindowAxis(output, tap, stride, dilation, low - index.const, size)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Window:
+    """A kernel whose result is a windowed reduction, or an elementwise function of one.
+
+    Attributes:
+      node, root: the reduction, and the kernel's result in the same element order.
+      position: which input of the reduction the window slides over.
+      data, indices: that input without its padding, and its indices as functions of the loops (those of rows and columns unused).
+      pad_value: constant operation of what surrounds it, None for nothing.
+      rows, columns: the axes.
+      row_dimension, column_dimension: the dimensions of `data` that they are in; None where there are no rows.
+      planes: the other parallel loops.
+      variables: every loop of the reduction.
+    """
+
+    node: Node
+    root: Node
+    position: int
+    data: Node
+    indices: list[Index]
+    pad_value: ir.Operation | None
+    rows: WindowAxis
+    columns: WindowAxis
+    row_dimension: int | None
+    column_dimension: int
+    planes: list[Var]
+    variables: list[Var]
+
+    @property
+    def structured(self) -> Structured:
+        return self.node.structured
+
+    @property
+    def element_bits(self) -> int | None:
+        """Width of the widest elements of reduction, input and result; None where one of them has less than a byte."""
+        types = (self.node.element, self.data.element, self.root.element)
+        return None if any(isinstance(t, ir.IndexType) or t.width < 8 for t in types) else max(t.width for t in types)
+
+    def output_offset(self) -> Index:
+        """Where the result of the reduction lies, as a function of its loops."""
+        return linearize(self.output_at({v: Index.of(v) for v in self.variables}), self.node.shape)
+
+    def output_at(self, point: Mapping[Var, Index]) -> list[Index]:
+        """Indices of the result of the reduction at a point; loops without an index there are at 0."""
+        return self.structured.output_indices(self.node.position, self.loop_point(point))
+
+    def loop_point(self, point: Mapping[Var, Index]) -> list[Index]:
+        """The loops of the reduction at a point; those without an index there are at 0."""
+        return [point.get(v, Index()) for v in self.variables]
+
+    def root_at(self, indices: Sequence[Index]) -> list[Index]:
+        """Indices of the kernel's result for those of the reduction."""
+        return reshape(indices, self.node.shape, self.root.shape, split_exactly)
+
+    def data_at(self, point: Mapping[Var, Index], row: Index, column: Index) -> list[Index]:
+        """Indices of the data at an input row and column."""
+        result = [index.at(point) for index in self.indices]
+        result[self.column_dimension] = column
+        if self.row_dimension is not None:
+            result[self.row_dimension] = row
+        return result
+
+
+@dataclass(frozen=True)
 class WindowedReduction:
     """The one reduction of a kernel, whose result is an elementwise function of it.
 

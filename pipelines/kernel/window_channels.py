@@ -2,47 +2,21 @@
 
 from dataclasses import dataclass
 
-from relayc.pipelines.kernel.graph import Kernel, Node, Structured
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.reduction import is_neutral
-from relayc.pipelines.kernel.window import Axis, WindowedReduction, axis_of, windowed_reduction
-
-Point = dict[Var, Index]
+from relayc.pipelines.kernel.window import NO_AXIS, Window, WindowedReduction, axis_of, windowed_reduction
 
 
-@dataclass
-class ChannelWindow:
-    """A kernel whose result is a windowed reduction, or an elementwise function of one, with channels innermost.
+@dataclass(frozen=True)
+class ChannelWindow(Window):
+    """A window with channels innermost, whose padding may be left out.
 
     Attributes:
-      node, root: the reduction, and the kernel's result in the same element order.
-      position: which input of the reduction the window slides over.
-      data, indices: that input without its padding, and its indices as functions of the loops.
-      rows, columns: the axes, in the dimensions of `data` before the last; `has_rows` is False where rows are of no dimension.
       channel: loop over the innermost dimension.
-      planes: the other parallel loops.
-      variables: every loop of the reduction.
     """
 
-    node: Node
-    root: Node
-    position: int
-    data: Node
-    indices: list[Index]
-    rows: Axis
-    columns: Axis
-    has_rows: bool
     channel: Var
-    planes: list[Var]
-    variables: list[Var]
-
-    @property
-    def structured(self) -> Structured:
-        return self.node.structured
-
-    def output_point(self, at: Point) -> list[Index]:
-        dims = self.structured.output_dims(self.node.position)
-        return [Index() if d is None else at.get(self.variables[d], Index()) for d in dims]
 
 
 def match(kernel: Kernel) -> ChannelWindow | None:
@@ -89,7 +63,7 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
         has_rows = rows is not None and (rows.tap is not None or rows.is_padded)
     if not any(axis is not None and axis.output is not None and axis.tap is not None for axis in (rows, columns)):
         return None
-    rows = rows if rows is not None and has_rows else Axis(None, None, 1, 1, 0, 1)
+    rows = rows if rows is not None and has_rows else NO_AXIS
     end = len(axes) - 1 - has_rows
     own = {v for v in (rows.output, rows.tap, columns.output, columns.tap, channel) if v is not None}
     padded = node.structured.inputs[position].shape[:end] != data.shape[:end]
@@ -100,4 +74,7 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     planes = [v for v in variables if v.high > 0 and v not in own]
     if any(v not in {v for index in indices for v in index.terms} for v in planes):  # what several planes read is a contraction's
         return None
-    return ChannelWindow(node, root, position, data, list(indices), rows, columns, has_rows, channel, planes, variables)
+    row_dimension = end if has_rows else None
+    return ChannelWindow(
+        node, root, position, data, list(indices), None, rows, columns, row_dimension, len(axes) - 1, planes, variables, channel
+    )

@@ -1,47 +1,11 @@
 """Windows that slide over one channel at a time, along contiguous columns: depthwise convolutions and poolings in NCHW."""
 
-from dataclasses import dataclass
-
-from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.pipelines.kernel.window import Axis, WindowedReduction, axis_of, windowed_reduction
-
-Point = dict[Var, Index]
+from relayc.pipelines.kernel.window import NO_AXIS, Window, WindowAxis, WindowedReduction, axis_of, windowed_reduction
 
 
-@dataclass
-class ColumnWindow:
-    """A kernel whose result is a windowed reduction, or an elementwise function of one.
-
-    Attributes:
-      node, root: the reduction, and the kernel's result in the same element order.
-      position: which input of the reduction the window slides over.
-      data, indices: that input without its padding, and its indices as functions of the loops (those of rows and columns unused).
-      pad_value: constant operation of what surrounds it, None for nothing.
-      rows, columns: the axes; the dimension of `data` that rows are in, None where there are none.
-      planes: loops that select a channel's plane.
-      variables: every loop of the reduction.
-    """
-
-    node: Node
-    root: Node
-    position: int
-    data: Node
-    indices: list[Index]
-    pad_value: ir.Operation | None
-    rows: Axis
-    columns: Axis
-    row_dimension: int | None
-    planes: list[Var]
-    variables: list[Var]
-
-    def output_point(self, at: Point) -> list[Index]:
-        dims = self.node.structured.output_dims(self.node.position)
-        return [Index() if d is None else at.get(self.variables[d], Index()) for d in dims]
-
-
-def match(kernel: Kernel) -> ColumnWindow | None:
+def match(kernel: Kernel) -> Window | None:
     """The sliding window of a kernel; None where it is none, or one whose windows do not overlap."""
     found = windowed_reduction(kernel)
     if found is None:
@@ -59,7 +23,7 @@ def match(kernel: Kernel) -> ColumnWindow | None:
     return None
 
 
-def _over(found: WindowedReduction, position: int, indices: list[Index], others: set[Var]) -> ColumnWindow | None:
+def _over(found: WindowedReduction, position: int, indices: list[Index], others: set[Var]) -> Window | None:
     """The window over the input at `position`, read at `indices`; `others` are the loops that further inputs depend on."""
     root, node, variables, reduced = found.root, found.node, found.variables, found.reduced
     data, pad_value, low = node.structured.inputs[position], None, (0,) * len(indices)
@@ -69,7 +33,8 @@ def _over(found: WindowedReduction, position: int, indices: list[Index], others:
     columns = axes[-1] if axes else None
     if columns is None or columns.output is None or columns.tap is None or columns.output in others:
         return None
-    rows, row_dimension = Axis(None, None, 1, 1, 0, 1), None
+    rows: WindowAxis = NO_AXIS
+    row_dimension: int | None = None
     if len(axes) > 1 and axes[-2] is not None and axes[-2].output not in others:
         rows, row_dimension = axes[-2], len(axes) - 2
     own = {v for v in (rows.output, rows.tap, columns.output, columns.tap) if v is not None}
@@ -82,4 +47,4 @@ def _over(found: WindowedReduction, position: int, indices: list[Index], others:
     if rows.output is columns.output or rows.tap is columns.tap:
         return None
     planes = [v for v in variables if v.high > 0 and v not in own]
-    return ColumnWindow(node, root, position, data, list(indices), pad_value, rows, columns, row_dimension, planes, variables)
+    return Window(node, root, position, data, list(indices), pad_value, rows, columns, row_dimension, len(axes) - 1, planes, variables)

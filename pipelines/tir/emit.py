@@ -4,57 +4,106 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from relayc.dialects import mlir
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.kernel.index import Index, Var
 
-Value = ir.Value
+# ---- types
 
 
 def vector_of(width: int, element: ir.Type) -> ir.Type:
     return ir.VectorType.get([width], element)
 
 
-def is_vector(value: Value) -> bool:
+def is_vector(value: ir.Value) -> bool:
     return isinstance(value.type, ir.VectorType)
 
 
-def create(name: str, results: Sequence[ir.Type], operands: Sequence[Value], attributes: dict[str, ir.Attribute] | None = None) -> Value:
+def element_of(type_: ir.Type) -> ir.Type:
+    """The element type of a vector type; any other type as it is."""
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def like(type_: ir.Type, element: ir.Type) -> ir.Type:
+    """`element`, or a vector of it, with the shape of `type_`."""
+    return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
+
+
+# ---- operations
+
+
+def create(
+    name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Value:
     """Builds an operation at the ambient insertion point and gives its first result (None where it has none)."""
     op = ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes or {})
     return op.results[0] if results else None
 
 
-def index_constant(value: int) -> Value:
-    type_ = ir.IndexType.get()
-    return create("arith.constant", [type_], [], {"value": ir.IntegerAttr.get(type_, value)})
+def arith(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """An operation of the arith dialect on two values of the type of its result."""
+    return create(f"arith.{name}", [a.type], [a, b])
 
 
-def constant(attribute: ir.Attribute, type_: ir.Type) -> Value:
-    return create("arith.constant", [type_], [], {"value": attribute})
+def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """i1 (or a vector of it) of a comparison; `predicate` is what arith.cmpf or arith.cmpi calls it (ogt, slt, ...)."""
+    if isinstance(element_of(a.type), ir.FloatType):
+        return mlir.arith.cmpf(mlir.arith.CmpFPredicate[predicate.upper()], a, b)
+    return mlir.arith.cmpi(mlir.arith.CmpIPredicate[predicate], a, b)
 
 
-def zero(type_: ir.Type) -> Value:
-    """The zero of a scalar or vector type."""
-    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
-    scalar = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return constant(ir.DenseElementsAttr.get_splat(type_, scalar) if isinstance(type_, ir.VectorType) else scalar, type_)
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+    """`a` where the condition holds, else `b`."""
+    return create("arith.select", [a.type], [condition, a, b])
 
 
-def broadcast(value: Value, width: int) -> Value:
+def multiply_add(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
+    """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
+    type_ = accumulator.type
+    if not isinstance(element_of(type_), ir.FloatType):
+        return create("arith.addi", [type_], [create("arith.muli", [type_], [a, b]), accumulator])
+    return create("vector.fma" if is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
+
+
+def convert(value: ir.Value, conversions: Sequence[tuple[str, ir.Type]]) -> ir.Value:
+    """A scalar or vector after conversions of its elements, (operation, element type) each."""
+    for name, element in conversions:
+        value = create(name, [like(value.type, element)], [value])
+    return value
+
+
+def broadcast(value: ir.Value, width: int) -> ir.Value:
     """A scalar as a vector of `width` equal lanes (as itself for one lane); vectors as they are."""
     return value if width == 1 or is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
 
 
-def local_buffer(size: int, element: ir.Type) -> Value:
-    """A flat buffer on the stack, aligned to cache lines: in the body of a parallel loop one for each thread."""
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-        "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64),
-    }
-    return create("memref.alloca", [ir.MemRefType.get([size], element)], [], attributes)
+# ---- constants
 
 
-def materialize(index: Index) -> Value:
+def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
+    return create("arith.constant", [type_], [], {"value": attribute})
+
+
+def number(value: float | int, type_: ir.Type) -> ir.Value:
+    """A constant of a scalar type, or splat over a vector type."""
+    element = element_of(type_)
+    scalar = ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
+    return constant(ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar, type_)
+
+
+def index_constant(value: int) -> ir.Value:
+    return number(value, ir.IndexType.get())
+
+
+def zero(type_: ir.Type) -> ir.Value:
+    """The zero of a scalar or vector type."""
+    return number(0, type_)
+
+
+# ---- indices
+
+
+def materialize(index: Index) -> ir.Value:
     """An index expression without lanes as a value of type index, through one affine.apply."""
     if index.is_constant:
         return index_constant(index.const)
@@ -68,21 +117,14 @@ def materialize(index: Index) -> Value:
     return create("affine.apply", [ir.IndexType.get()], [v.value for v in variables], {"map": amap})
 
 
-def transpose(rows: Sequence[Value]) -> list[Value]:
-    """The transpose of n vectors of n lanes (n a power of two), by interleaving blocks of 1, 2, 4, ... lanes."""
-    rows, n = list(rows), len(rows)
-    type_ = rows[0].type
-    block = 1
-    while block < n:
-        low = [lane if not lane & block else n + lane - block for lane in range(n)]
-        high = [lane + block if not lane & block else n + lane for lane in range(n)]
-        result = list(rows)
-        for i in range(n):
-            if not i & block:
-                for at, mask in ((i, low), (i + block, high)):
-                    result[at] = create("vector.shuffle", [type_], [rows[i], rows[i + block]], {"mask": ir.DenseI64ArrayAttr.get(mask)})
-        rows, block = result, block * 2
-    return rows
+def smaller(value: ir.Value, limit: int) -> ir.Value:
+    """The smaller of a signed index and a number."""
+    return arith("minsi", value, index_constant(limit))
+
+
+def larger(value: ir.Value, limit: int) -> ir.Value:
+    """The larger of a signed index and a number."""
+    return arith("maxsi", value, index_constant(limit))
 
 
 def at_most(index: Index, limit: int) -> Index:
@@ -90,47 +132,29 @@ def at_most(index: Index, limit: int) -> Index:
     low, high = index.bounds()
     if high <= limit:
         return index
-    value = create("arith.minsi", [ir.IndexType.get()], [materialize(index), index_constant(limit)])
-    return Index.of(Var(min(low, limit), limit, value, name="bound"))
+    return Index.of(Var(min(low, limit), limit, smaller(materialize(index), limit), name="bound"))
 
 
-def prefetch(buffer: Value, index: Index) -> None:
-    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the second-level cache."""
-    attributes = {
-        "isWrite": ir.BoolAttr.get(False),
-        "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
-        "isDataCache": ir.BoolAttr.get(True),
-    }
-    create("memref.prefetch", [], [buffer, materialize(at_most(index, buffer.type.shape[0] - 1))], attributes)
+def steps_inside(first: Index, end: Index, stride: int, count: int) -> tuple[ir.Value, ir.Value]:
+    """First and one-past-last of the `count` steps n for which first <= n * stride < end."""
+
+    def steps(limit: Index) -> ir.Value:  # ceil(limit / stride)
+        value = materialize(limit)
+        return value if stride == 1 else arith("ceildivsi", value, index_constant(stride))
+
+    return larger(steps(first), 0), smaller(steps(end), count)
 
 
-def multiply_add(a: Value, b: Value, accumulator: Value) -> Value:
-    """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
-    type_ = accumulator.type
-    element = type_.element_type if is_vector(accumulator) else type_
-    if not isinstance(element, ir.FloatType):
-        return create("arith.addi", [type_], [create("arith.muli", [type_], [a, b]), accumulator])
-    return create("vector.fma" if is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
-
-
-def below(index: Index, limit: int) -> Value:
+def below(index: Index, limit: int) -> ir.Value:
     """Whether 0 <= index < limit."""
-    predicate = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 6)}  # ult
-    return create("arith.cmpi", [ir.IntegerType.get_signless(1)], [materialize(index), index_constant(limit)], predicate)
+    return compare("ult", materialize(index), index_constant(limit))
 
 
-def when(condition: Value, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-    """Emits a branch."""
-    branch = scf.IfOp(condition, has_else=otherwise is not None)
-    for region, code in ((branch.then_block, then), (branch.else_block if otherwise is not None else None, otherwise)):
-        if region is not None and code is not None:
-            with ir.InsertionPoint(region):
-                code()
-                scf.YieldOp([])
+# ---- control flow
 
 
 @contextmanager
-def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Sequence[Value] = ()) -> Iterator[Any]:
+def for_loop(low: ir.Value | int, high: ir.Value | int, step: int, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
     With `inits` the body must end in `yield_values`.
@@ -144,15 +168,15 @@ def for_loop(low: Value | int, high: Value | int, step: int, var: Var, inits: Se
             scf.YieldOp([])
 
 
-def yield_values(values: Sequence[Value]) -> None:
+def yield_values(values: Sequence[ir.Value]) -> None:
     scf.YieldOp(list(values))
 
 
-def parallel_loop(extents: Sequence[int], variables: Sequence[Var], body: Callable[[], None]) -> None:
-    """An scf.parallel over the box of `extents`; sets the values of `variables` and emits `body` inside."""
-    index, count = ir.IndexType.get(), len(extents)
+def parallel_loop(variables: Sequence[Var], body: Callable[[], None]) -> None:
+    """An scf.parallel in which each variable goes from 0 to its upper bound; sets their values and emits `body` inside."""
+    index, count = ir.IndexType.get(), len(variables)
     low, step = index_constant(0), index_constant(1)
-    bounds = [low] * count + [index_constant(e) for e in extents] + [step] * count
+    bounds = [low] * count + [index_constant(v.extent) for v in variables] + [step] * count
     segments = ir.DenseI32ArrayAttr.get([count, count, count, 0])
     op = ir.Operation.create("scf.parallel", results=[], operands=bounds, attributes={"operandSegmentSizes": segments}, regions=1)
     block = op.regions[0].blocks.append(*[index] * count)

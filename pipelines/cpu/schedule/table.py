@@ -3,7 +3,7 @@
 Defaults are those of the strategies themselves, mostly of a model of the core and its caches.
 """
 
-from relayc.pipelines.cpu.schedule import loops, tile_transform
+from relayc.pipelines.cpu.schedule import tile_transform
 from relayc.pipelines.cpu.schedule.attention import columns as attention_columns
 from relayc.pipelines.cpu.schedule.attention import rows as attention_rows
 from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
@@ -11,12 +11,15 @@ from relayc.pipelines.cpu.schedule.attention.emission import PARALLEL_GRAIN
 from relayc.pipelines.cpu.schedule.bf16 import amx, dot
 from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
 from relayc.pipelines.cpu.schedule.contraction import strategy as contraction
-from relayc.pipelines.cpu.schedule.contraction import tile
+from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_GRAIN as CONTRACTION_GRAIN
+from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
+from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters
+from relayc.pipelines.cpu.schedule.loops.strategy import schedule_loops
 from relayc.pipelines.cpu.schedule.windows import channels, columns
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
 _BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
-_WINDOW, _CHANNELS, _LOOPS = columns.WindowParameters(0), channels.ChannelWindowParameters(0), loops.LoopParameters()
+_WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
 
 _ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
 
@@ -38,7 +41,7 @@ TABLE = (
         "f16, bf16, f32, f64",
         (
             Parameter("height", "the registers", "keys, or elements of a head, whose sums stay in registers", 32),
-            Parameter("groups", "half the first-level cache", "groups of `height` keys of a block", 64),
+            Parameter("strips", "half the first-level cache", "strips of `height` keys of a block", 64),
             Parameter("tiles", f"{attention_columns.MAX_TILE_BYTES >> 10} KiB", "tiles of queries of a task", 16),
             _ATTENTION_GRAIN,
         ),
@@ -85,8 +88,8 @@ TABLE = (
             Parameter("block_tiles", "the caches", "row tiles of a task, where nothing is padded"),
             Parameter("block_panels", "the caches", "panels of columns of a task, each as wide as a tile"),
             Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
-            Parameter("grain", tile.PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel"),
-            Parameter("tasks", tile.PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have"),
+            Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
+            Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have"),
         ),
     ),
     Entry(
@@ -126,7 +129,7 @@ TABLE = (
     ),
     Entry(
         "loops",
-        loops.schedule_loops,
+        schedule_loops,
         "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
         "any",
         "any",

@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from relayc.dialects.mlir import ir, scf
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, arith, compare, has_few_rows, larger
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
+from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Strips
 from relayc.pipelines.kernel.access import Analysis
 from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, even_parts
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_parts
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
-
-Value = ir.Value
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import local_buffer
 
 PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
@@ -37,14 +37,14 @@ class AttentionParameters:
     Attributes:
       lanes, vectors: of a tile of queries.
       height: keys (in the first product) or elements of a head (in the second) whose sums stay in registers, at most.
-      groups: of keys that a block has, each of up to `height`.
+      strips: of keys that a block has, each of up to `height`.
       tiles: of queries in a task, at most; a block of keys is used for all of them.
     """
 
     lanes: int
     vectors: int
     height: int
-    groups: int
+    strips: int
     tiles: int
 
     @property
@@ -61,13 +61,15 @@ def default_parameters(attention: Attention, target: Target) -> AttentionParamet
     lanes = target.vector_bytes // element_bytes
     while lanes > rows:
         lanes //= 2
-    vectors = min(2, -(-rows // lanes))
+    vectors = min(2, ceil_div(rows, lanes))
     height = min((target.num_vector_registers - 1 - vectors) // vectors, attention.shape[KEY])
     width = lanes * vectors
-    groups = -(-attention.shape[KEY] // height)
+    strips = ceil_div(attention.shape[KEY], height)
     most = max(1, target.l1_bytes // 2 // (width * element_bytes * height))
     tile_bytes = (attention.depth + attention.width) * width * element_bytes
-    return AttentionParameters(lanes, vectors, height, -(-groups // -(-groups // most)), max(2, min(4, MAX_TILE_BYTES // tile_bytes)))
+    return AttentionParameters(
+        lanes, vectors, height, ceil_div(strips, ceil_div(strips, most)), max(2, min(4, MAX_TILE_BYTES // tile_bytes))
+    )
 
 
 def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -75,7 +77,7 @@ def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target):
         return None
-    parameters = tuning.replace(default_parameters(attention, target), height="height", groups="groups", tiles="tiles")
+    parameters = tuning.replace(default_parameters(attention, target), ("height", "strips", "tiles"))
     return _Columns(kernel, attention, parameters).emit(tuning)
 
 
@@ -89,22 +91,13 @@ class _Tile:
 
 
 @dataclass
-class _Block:
-    """A block of keys: the first one, how many groups of the larger and of the smaller size it has."""
-
-    base: Index
-    larger: Value
-    smaller: Value
-
-
-@dataclass
 class _Turned:
     """A tensor that the scores read across its rows (a mask): `offset` as a function of the loops, and the buffer in which a block of it
     is transposed."""
 
     node: Node
     offset: Index
-    buffer: Value | None = None
+    buffer: ir.Value | None = None
 
 
 class _Columns(Emission):
@@ -113,22 +106,18 @@ class _Columns(Emission):
     def __init__(self, kernel: Kernel, attention: Attention, parameters: AttentionParameters) -> None:
         super().__init__(kernel, attention)
         self.p = parameters
-        self.tiles = -(-attention.rows // parameters.width)
-        # Groups of two sizes that differ by one: none has so few keys that their sums wait for each other.
-        sizes = even_parts(self.keys, parameters.height)
-        self.size = sizes[0]
-        self.larger, self.smaller = sizes.count(self.size), len(sizes) - sizes.count(self.size)
-        self.key_blocks = -(-len(sizes) // parameters.groups)
-        self.block_keys = min(self.keys, parameters.groups * self.size)
+        self.tiles = ceil_div(attention.rows, parameters.width)
+        self.strips = Strips.of(self.keys, parameters.height, parameters.strips)
+        self.block_keys = self.strips.block_keys
         self.variables = [Var(0, e - 1, name="r") for e in attention.shape]
         self.turned = self._find_turned()
 
     @property
     def blocks(self) -> int:
         """Tasks that the tiles of a head make. The last two tiles, which may overlap, are in one task."""
-        wanted = -(-self.tiles // self.p.tiles)
+        wanted = ceil_div(self.tiles, self.p.tiles)
         outer = prod(self.a.shape[i] for i in self.outer)
-        return max(1, min(max(wanted, -(-PARALLEL_TASKS // outer)), self.tiles // 2))
+        return max(1, min(max(wanted, ceil_div(PARALLEL_TASKS, outer)), self.tiles // 2))
 
     def _find_turned(self) -> list[_Turned]:
         """What the scores read with a stride along the queries and without along the keys."""
@@ -143,7 +132,7 @@ class _Columns(Emission):
     @property
     def block_tiles(self) -> int:
         """Tiles of a task, at most."""
-        return -(-self.tiles // self.blocks)
+        return ceil_div(self.tiles, self.blocks)
 
     # ---- a task
 
@@ -163,17 +152,17 @@ class _Columns(Emission):
     def _task(self, row: list[Index], block: Index) -> None:
         """Some tiles of queries of one head."""
         for turned in self.turned:  # a vector of keys may start before a block, or end after it: see _turn
-            turned.buffer = emit.local_buffer((self.block_keys + 2 * self.p.lanes) * self.p.width, turned.node.element)
+            turned.buffer = local_buffer((self.block_keys + 2 * self.p.lanes) * self.p.width, turned.node.element)
         first = self._first_tile(block)
-        count: Value | int = self.block_tiles
+        count: ir.Value | int = self.block_tiles
         if self.tiles % self.blocks:
-            count = arith("subi", emit.materialize(self._first_tile(block + 1)), emit.materialize(first))
+            count = emit.arith("subi", emit.materialize(self._first_tile(block + 1)), emit.materialize(first))
         with self.evaluator.lanes(self.p.lanes) as lane:
             self.lane = lane
             self._each_tile(row, first, count, self._start_tile)
-            number = Var(0, self.key_blocks - 1, name="keys")
-            with emit.for_loop(0, self.key_blocks, 1, number), self.evaluator.scope():
-                keys = self._block(Index.of(number) if self.key_blocks > 1 else Index())
+            number = Var(0, self.strips.blocks - 1, name="keys")
+            with nest.serial([number], self.evaluator):
+                keys = self.strips.block(Index.of(number) if number.high else Index())
                 self._convert(row, keys)
                 self._each_tile(row, first, count, lambda tile: self._tile(tile, keys))
             self._each_tile(row, first, count, self._finish_tile)
@@ -183,35 +172,24 @@ class _Columns(Emission):
             return block * self.block_tiles
         return self.evaluator.divide(block * self.tiles, self.blocks, "quotient")
 
-    def _each_tile(self, row: list[Index], first: Index, count: Value | int, body: Callable[[_Tile], None]) -> None:
+    def _each_tile(self, row: list[Index], first: Index, count: ir.Value | int, body: Callable[[_Tile], None]) -> None:
         number = Var(0, self.block_tiles - 1, name="tile")
         with emit.for_loop(0, count, 1, number), self.evaluator.scope():
             p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
             starts = [emit.at_most((first + place) * p.width + j * p.lanes, self.a.rows - p.lanes) for j in range(p.vectors)]
             body(_Tile(place, row, starts))
 
-    def _block(self, number: Index) -> _Block:
-        """A block of keys: all groups of the larger size come before those of the smaller."""
-        groups = number * self.p.groups
-        larger = _clamped(groups * -1 + self.larger, self.p.groups)
-        every = _clamped(groups * -1 + (self.larger + self.smaller), self.p.groups)
-        base = groups * self.size
-        if (self.key_blocks - 1) * self.p.groups > self.larger:
-            before = arith("maxsi", emit.materialize(groups - self.larger), emit.index_constant(0))
-            base -= Var(0, self.smaller, before, name="smaller")
-        return _Block(base, larger, arith("subi", every, larger))
-
-    def _convert(self, row: list[Index], keys: _Block) -> None:
+    def _convert(self, row: list[Index], keys: KeyBlock) -> None:
         """Computes a block of key and value where their elements are not in memory as they are multiplied."""
         for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.context, self.width)):
             if name not in self.buffers:
                 continue
             key = Var(0, self.block_keys - 1, name="k")
-            with emit.for_loop(0, self._keys(keys.larger, keys.smaller), 1, key), self.evaluator.scope():
+            with emit.for_loop(0, self.strips.keys_of(keys.counts), 1, key), self.evaluator.scope():
 
                 def copy(start: Index, lanes: int, name: str = name, node: Node = node, extent: int = extent, key: Var = key) -> None:
-                    with self.evaluator.lanes(lanes) as lane:
-                        along = start + lane if lanes > 1 else start
+                    with self.evaluator.along(lanes) as lane:
+                        along = start + lane
                         value = self._operand(node, 1, [*row, keys.base + key, along])
                         self._store(name, Index.of(key) * extent + along, value)
 
@@ -219,11 +197,11 @@ class _Columns(Emission):
 
     # ---- a tile
 
-    def _vector(self, name: str, row: Index, j: int) -> Value:
+    def _vector(self, name: str, row: Index, j: int) -> ir.Value:
         """Vector `j` of a row of a buffer of the thread."""
         return self._load(name, self._lane_place(row, j))
 
-    def _keep(self, name: str, row: Index, j: int, value: Value) -> None:
+    def _keep(self, name: str, row: Index, j: int, value: ir.Value) -> None:
         self._store(name, self._lane_place(row, j), value)
 
     def _lane_place(self, row: Index, j: int) -> Index:
@@ -253,7 +231,7 @@ class _Columns(Emission):
             else:
                 with self.evaluator.lanes(lanes) as lane:
                     points = [[*self._row(tile, j, i), Index(), start + lane] for i in range(lanes)]
-                    columns = emit.transpose([self._operand(self.a.product, 0, point) for point in points])
+                    columns = vectors.transpose([self._operand(self.a.product, 0, point) for point in points])
             for i, column in enumerate(columns):
                 self._keep("query", tile.number * self.depth + start + i, j, column)
 
@@ -261,109 +239,79 @@ class _Columns(Emission):
 
     # ---- a tile and a block of keys
 
-    def _keys(self, larger: Value, smaller: Value) -> Value:
-        """Keys of some groups of each size."""
-        keys = arith("muli", larger, emit.index_constant(self.size))
-        return arith("addi", keys, arith("muli", smaller, emit.index_constant(self.size - 1))) if self.smaller else keys
-
-    def _tile(self, tile: _Tile, keys: _Block) -> None:
+    def _tile(self, tile: _Tile, keys: KeyBlock) -> None:
         if self.a.causal is None:
-            self._scores_and_context(tile, keys, [(keys.larger, keys.smaller, self.a.scores)])
+            self._scores_and_context(tile, keys, [(keys.counts, self.a.scores)])
             return
         # Up to `free` keys are seen by every query of the tile, from `seen` on none.
         first, last = self._row(tile, 0, 0)[QUERY], self._row(tile, -1, self.p.lanes - 1 if self.a.row_loop == QUERY else 0)[QUERY]
         free, seen = (q + (self.a.causal + 1) - keys.base for q in (first, last))
-        unmasked = self._groups(keys, free, ceil=False)
-        masked = self._groups(keys, seen, ceil=True)
-        any_seen = compare("sgt", arith("addi", *masked), emit.index_constant(0))
-        branch = scf.IfOp(any_seen)
-        with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
-            self._scores_and_context(tile, keys, [(*unmasked, self.a.plain), (*masked, self.a.scores)])
-            scf.YieldOp([])
+        unmasked = self.strips.before(keys, free, counts_last=False)
+        masked = self.strips.before(keys, seen, counts_last=True)
+        parts = [(unmasked, self.a.plain), (masked, self.a.scores)]
+        any_seen = emit.compare("sgt", emit.arith("addi", *masked), emit.index_constant(0))
+        nest.when(any_seen, self.evaluator, lambda: self._scores_and_context(tile, keys, parts))
 
-    def _groups(self, keys: _Block, limit: Index, ceil: bool) -> tuple[Value, Value]:
-        """How many groups of each size of a block lie below a limit (with `ceil`, begin below it)."""
-        found = []
-        value = emit.materialize(limit)
-        for size, count in ((self.size, keys.larger), (self.size - 1, keys.smaller)):
-            if found:
-                value = arith("subi", value, arith("muli", keys.larger, emit.index_constant(self.size)))
-            if not size:
-                found.append(count)
-                continue
-            groups = arith("ceildivsi" if ceil else "floordivsi", value, emit.index_constant(size))
-            found.append(arith("minsi", arith("maxsi", groups, emit.index_constant(0)), count))
-        return found[0], found[1]
-
-    def _scores_and_context(self, tile: _Tile, keys: _Block, parts: list[tuple[Value, Value, Node]]) -> None:
-        """What a block of keys adds to a tile. Each part reaches up to a number of groups of each size, and says what the scores are from
+    def _scores_and_context(self, tile: _Tile, keys: KeyBlock, parts: list[tuple[Counts, Node]]) -> None:
+        """What a block of keys adds to a tile. Each part reaches up to a number of strips of each size, and says what the scores are from
         where the one before ended."""
-        p = self.p
-        count = self._keys(*parts[-1][:2])
+        p, size = self.p, self.strips.size
+        count = self.strips.keys_of(parts[-1][0])
         for turned in self.turned:
             self._turn(turned, tile, keys, count)
         before = [self._vector("rows", tile.number * 2, j) for j in range(p.vectors)]
         largest = before
-        offset = arith("muli", keys.larger, emit.index_constant(self.size))
-        for kind, (size, start) in enumerate(((self.size, None), (self.size - 1, offset))):
-            if kind == 1 and not self.smaller:
-                continue
-            begin: Value | int = 0
-            for part in parts:
-                largest = self._all_scores(tile, keys, (begin, part[kind]), size, start, part[2], largest)
-                begin = part[kind]
+        offset = Index.of(Var(0, self.block_keys - 1, emit.arith("muli", keys.counts[0], emit.index_constant(size)), name="offset"))
+        for kind, first in enumerate((Index(), offset) if self.strips.smaller else (Index(),)):
+            begin: ir.Value | int = 0
+            for counts, node in parts:
+                largest = self._all_scores(tile, keys.base, (begin, counts[kind]), size - kind, first, node, largest)
+                begin = counts[kind]
         growth = [self._weight(b, m) for b, m in zip(before, largest, strict=True)]
         self._weights(tile, count, largest, growth)
-        start = 0
-        sizes = even_parts(self.width, p.height)
-        for size in dict.fromkeys(sizes):
-            number = sizes.count(size)
+        for start, size, number in nest.tile_runs(even_parts(self.width, p.height), lambda start, size: True):
             element = Var(start, start + (number - 1) * size, step=size if start % size == 0 else 1, name="e")
             with emit.for_loop(start, start + number * size, size, element), self.evaluator.scope():
                 self._add(tile, keys.base, count, Index.of(element), size, growth)
-            start += number * size
 
-    def _turn(self, turned: _Turned, tile: _Tile, keys: _Block, count: Value) -> None:
+    def _turn(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
         """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather
         than ending late, if need be before the block: that is what the buffer's first rows are for."""
         p = self.p
         step = Var(0, self.block_keys - 1, name="v")
         with emit.for_loop(0, count, p.lanes, step), self.evaluator.scope():
             last = emit.materialize(keys.base * -1 + (self.keys - p.lanes))
-            start = Index.of(Var(-p.lanes, self.block_keys - 1, arith("minsi", emit.materialize(Index.of(step)), last), name="start"))
+            start = Index.of(Var(-p.lanes, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start"))
             for j in range(p.vectors):
                 with self.evaluator.lanes(p.lanes) as lane:
                     points = [[*self._row(tile, j, i), keys.base + start + lane] for i in range(p.lanes)]
                     rows = [self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points]
-                for i, column in enumerate(emit.transpose(rows)):
+                for i, column in enumerate(vectors.transpose(rows)):
                     self.evaluator.store(column, turned.buffer, self._lane_place(start + p.lanes + i, j))
 
     def _at(self, offset: Index, point: Sequence[Index]) -> Index:
         """An offset, a function of the loops BATCH to KEY, at a point."""
-        place = dict(zip(self.variables, point, strict=True))
-        return offset.at(place)
+        return offset.at(dict(zip(self.variables, point, strict=True)))
 
     def _all_scores(
         self,
         tile: _Tile,
-        keys: _Block,
-        groups: tuple[Value | int, Value],
+        base: Index,
+        strips: tuple[ir.Value | int, ir.Value],
         size: int,
-        offset: Value | None,
+        first: Index,
         node: Node,
-        largest: list[Value],
-    ) -> list[Value]:
-        """Scores of groups of one size; gives the largest so far."""
-        group = Var(0, self.p.groups - 1, name="g")
-        with emit.for_loop(*groups, 1, group, largest) as loop, self.evaluator.scope():
-            start = Index(0, {group: size})
-            if offset is not None:
-                start += Var(0, self.block_keys - 1, offset, name="offset")
-            emit.yield_values(self._scores(tile, keys.base, start, size, node, list(loop.inner_iter_args)))
+        largest: list[ir.Value],
+    ) -> list[ir.Value]:
+        """Scores of strips of one size, which begin at key `first` of the block; gives the largest so far."""
+        strip = Var(0, self.p.strips - 1, name="s")
+        with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
+            start = Index(0, {strip: size}) + first
+            emit.yield_values(self._scores(tile, base, start, size, node, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    def _scores(self, tile: _Tile, base: Index, start: Index, size: int, node: Node, largest: list[Value]) -> list[Value]:
-        """Scores of one group of keys, from `start` of the block on, to the buffer; gives the largest so far."""
+    def _scores(self, tile: _Tile, base: Index, start: Index, size: int, node: Node, largest: list[ir.Value]) -> list[ir.Value]:
+        """Scores of one strip of keys, from `start` of the block on, to the buffer; gives the largest so far."""
         a, p = self.a, self.p
         element = Var(0, self.depth - 1, name="d")
         with emit.for_loop(0, self.depth, 1, element, [self._initial(a.product)] * (size * p.vectors)) as loop, self.evaluator.scope():
@@ -383,7 +331,7 @@ class _Columns(Emission):
                 largest = [*largest[:j], larger(score, largest[j]), *largest[j + 1 :]]
         return largest
 
-    def _factor(self, name: str, node: Node, tile: _Tile, base: Index, position: Index, element: Index) -> Value:
+    def _factor(self, name: str, node: Node, tile: _Tile, base: Index, position: Index, element: Index) -> ir.Value:
         """An element of key or value, broadcast."""
         extent = self.depth if name == "key" else self.width
         if name in self.buffers:
@@ -392,28 +340,28 @@ class _Columns(Emission):
             value = self._operand(node, 1, [*tile.row, base + position, element])
         return emit.broadcast(value, self.p.lanes)
 
-    def _weights(self, tile: _Tile, count: Value, largest: list[Value], growth: list[Value]) -> None:
+    def _weights(self, tile: _Tile, count: ir.Value, largest: list[ir.Value], growth: list[ir.Value]) -> None:
         """Scores of a block become weights; the totals take them in."""
         totals = []
         for j, factor in enumerate(growth):
             self._keep("rows", tile.number * 2, j, largest[j])
-            totals.append(emit.create("arith.mulf", [factor.type], [self._vector("rows", tile.number * 2 + 1, j), factor]))
+            totals.append(emit.arith("mulf", self._vector("rows", tile.number * 2 + 1, j), factor))
         key = Var(0, self.block_keys - 1, name="k")
         with emit.for_loop(0, count, 1, key, totals) as loop, self.evaluator.scope():
             sums = []
             for j, total in enumerate(loop.inner_iter_args):
                 weight = self._weight(self._vector("scores", Index.of(key), j), largest[j])
                 self._keep("scores", Index.of(key), j, weight)
-                sums.append(emit.create("arith.addf", [total.type], [total, weight]))
+                sums.append(emit.arith("addf", total, weight))
             emit.yield_values(sums)
         for j, total in enumerate(loop.results):
             self._keep("rows", tile.number * 2 + 1, j, total)
 
-    def _add(self, tile: _Tile, base: Index, count: Value, start: Index, size: int, growth: list[Value]) -> None:
+    def _add(self, tile: _Tile, base: Index, count: ir.Value, start: Index, size: int, growth: list[ir.Value]) -> None:
         """Adds to `size` elements of the context what a block of keys gives."""
         p = self.p
         places = [(tile.number * self.width + start + i, j) for i in range(size) for j in range(p.vectors)]
-        sums = [emit.create("arith.mulf", [growth[j].type], [self._vector("context", row, j), growth[j]]) for row, j in places]
+        sums = [emit.arith("mulf", self._vector("context", row, j), growth[j]) for row, j in places]
         key = Var(0, self.block_keys - 1, name="k")
         with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
             weights = [self._vector("scores", Index.of(key), j) for j in range(p.vectors)]
@@ -432,7 +380,7 @@ class _Columns(Emission):
     def _finish(self, tile: _Tile, j: int) -> None:
         row = self._row(tile, j, Index.of(self.lane))
 
-        def result(element: Index) -> Value:
+        def result(element: Index) -> ir.Value:
             context = self._vector("context", tile.number * self.width + element, j)
             return self._result(row, element, context, self._vector("rows", tile.number * 2 + 1, j))
 
@@ -440,23 +388,14 @@ class _Columns(Emission):
             if lanes == 1:
                 self.evaluator.store(result(start), self.output, self._place(row, start))
                 return
-            for i, column in enumerate(emit.transpose([result(start + i) for i in range(lanes)])):
+            for i, column in enumerate(vectors.transpose([result(start + i) for i in range(lanes)])):
                 with self.evaluator.lanes(lanes) as lane:
                     self.evaluator.store(column, self.output, self._place(self._row(tile, j, i), start + lane))
 
         self._along(self.width, self.p.lanes, block)
 
 
-def _clamped(index: Index, most: int) -> Value:
-    """An index, but not less than 0 nor more than `most`."""
-    low, high = index.bounds()
-    value = emit.materialize(index)
-    if high > most:
-        value = arith("minsi", value, emit.index_constant(most))
-    return arith("maxsi", value, emit.index_constant(0)) if low < 0 else value
-
-
-def _multiply_add(factors: Sequence[Value], vectors: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+def _multiply_add(factors: Sequence[ir.Value], vectors: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
     """Adds the products of every factor with every vector to the sums, which are in that order."""
     pairs = [(f, v) for f in factors for v in vectors]
     return [emit.multiply_add(f, v, s) for (f, v), s in zip(pairs, sums, strict=True)]

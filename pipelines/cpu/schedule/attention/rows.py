@@ -5,20 +5,19 @@ summed up across lanes by a transpose, and kept in a buffer of the thread for a 
 largest score has grown, as in `columns`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, arith, has_few_rows, larger
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
 from relayc.pipelines.kernel.attention import QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var, ceil_div
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
-
-Value = ir.Value
+from relayc.pipelines.tir import emit, nest, vectors
 
 BLOCK_BYTES = 8 << 10
 """Memory for the scores of a query."""
@@ -52,7 +51,7 @@ def schedule_attention_rows(kernel: Kernel, target: Target, tuning: Tuning) -> S
     attention = match(kernel)
     if attention is None or not has_few_rows(attention, target):
         return None
-    parameters = tuning.replace(default_parameters(attention, target), keys="keys", sums="sums")
+    parameters = tuning.replace(default_parameters(attention, target), ("keys", "sums"))
     keys = max(1, parameters.keys // parameters.depth_lanes) * parameters.depth_lanes
     return _Rows(kernel, attention, replace(parameters, keys=keys)).emit(tuning)
 
@@ -68,8 +67,8 @@ class _Rows(Emission):
         # Keys beyond the last that any query sees are left out.
         last = attention.shape[QUERY] - 1 + attention.causal if attention.causal is not None else self.keys - 1
         self.seen = max(0, min(self.keys, last + 1))
-        self.block_keys = min(self.p.keys, -(-max(1, self.seen) // self.p.depth_lanes) * self.p.depth_lanes)
-        self.key_blocks = -(-self.seen // self.block_keys)
+        self.block_keys = min(self.p.keys, ceil_div(max(1, self.seen), self.p.depth_lanes) * self.p.depth_lanes)
+        self.key_blocks = ceil_div(self.seen, self.block_keys)
 
     def _buffers(self) -> dict[str, int]:
         rows = self.a.rows
@@ -83,42 +82,41 @@ class _Rows(Emission):
     def _row(self, row: list[Index], place: Index | int) -> list[Index]:
         return [Index.of(place) if i == self.a.row_loop else index for i, index in enumerate(row)]
 
-    def _each_row(self):
+    @contextmanager
+    def _each_row(self) -> Iterator[Index]:
         """A loop over the rows."""
         row = Var(0, self.a.rows - 1, name="row")
-        return row, emit.for_loop(0, self.a.rows, 1, row)
+        with nest.serial([row], self.evaluator):
+            yield Index.of(row)
 
     def _task(self, row: list[Index], block: Index) -> None:
         """A head."""
-        number, loop = self._each_row()
-        with loop, self.evaluator.scope():
-            self._start(row, Index.of(number))
+        with self._each_row() as number:
+            self._start(row, number)
         keys = Var(0, self.key_blocks - 1, name="keys")
-        with emit.for_loop(0, self.key_blocks, 1, keys), self.evaluator.scope():
+        with nest.serial([keys], self.evaluator):
             base = Index(0, {keys: self.block_keys}) if self.key_blocks > 1 else Index()
-            count = arith("minsi", emit.materialize(base * -1 + self.seen), emit.index_constant(self.block_keys))
+            count = emit.smaller(emit.materialize(base * -1 + self.seen), self.block_keys)
             self._scores(row, base, count)
-            number, loop = self._each_row()
-            with loop, self.evaluator.scope():
-                self._weights(Index.of(number), count)
-            self._add(row, base, count)
-        number, loop = self._each_row()
-        with loop, self.evaluator.scope():
-            self._finish(row, Index.of(number))
+            with self._each_row() as number:
+                self._weights(number, count)
+            self._add_context(row, base, count)
+        with self._each_row() as number:
+            self._finish(row, number)
 
     def _start(self, row: list[Index], number: Index) -> None:
         """The query as the product takes it; the largest score, the total and the context of no key."""
 
         def query(start: Index, lanes: int) -> None:
-            with self.evaluator.lanes(lanes) as lane:
-                along = start + lane if lanes > 1 else start
+            with self.evaluator.along(lanes) as lane:
+                along = start + lane
                 self._store(
                     "query", number * self.depth + along, self._operand(self.a.product, 0, [*self._row(row, number), Index(), along])
                 )
 
         def context(start: Index, lanes: int) -> None:
-            with self.evaluator.lanes(lanes) as lane:
-                along = start + lane if lanes > 1 else start
+            with self.evaluator.along(lanes) as lane:
+                along = start + lane
                 self._store("context", number * self.width + along, self._initial(self.a.context))
 
         self._along(self.depth, self.p.depth_lanes, query)
@@ -128,84 +126,77 @@ class _Rows(Emission):
 
     # ---- a block of keys
 
-    def _scores(self, row: list[Index], base: Index, count: Value) -> None:
-        """Scores of a block of keys, groups of as many as there are lanes, then one by one; what is left of the last vector is -inf."""
+    def _scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
+        """Scores of a block of keys, as many at a time as there are lanes, then one by one; what is left of the last vector is -inf."""
         lanes = self.p.depth_lanes
-        whole = arith("muli", arith("divui", count, emit.index_constant(lanes)), emit.index_constant(lanes))
-        group = Var(0, self.block_keys - lanes, step=lanes, name="k")
-        with emit.for_loop(0, whole, lanes, group), self.evaluator.scope():
-            number, loop = self._each_row()
-            with loop, self.evaluator.scope():
-                self._group(row, Index.of(number), base, Index.of(group), lanes)
+        whole = emit.arith("muli", emit.arith("divui", count, emit.index_constant(lanes)), emit.index_constant(lanes))
+        several = Var(0, self.block_keys - lanes, step=lanes, name="k")
+        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope(), self._each_row() as number:
+            self._some_scores(row, number, base, Index.of(several), lanes)
         if lanes == 1:
             return
         key = Var(0, self.block_keys - 1, name="k")
-        with emit.for_loop(whole, count, 1, key), self.evaluator.scope():
-            number, loop = self._each_row()
-            with loop, self.evaluator.scope():
-                self._group(row, Index.of(number), base, Index.of(key), 1)
-        end = arith("muli", arith("ceildivsi", count, emit.index_constant(lanes)), emit.index_constant(lanes))
-        with emit.for_loop(count, end, 1, key), self.evaluator.scope():
-            number, loop = self._each_row()
-            with loop, self.evaluator.scope():
-                never = emit.constant(ir.FloatAttr.get(self.wide, float("-inf")), self.wide)
-                self._store("scores", Index.of(number) * self.block_keys + key, never)
+        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as number:
+            self._some_scores(row, number, base, Index.of(key), 1)
+        end = emit.arith("muli", emit.arith("ceildivsi", count, emit.index_constant(lanes)), emit.index_constant(lanes))
+        with emit.for_loop(count, end, 1, key), self.evaluator.scope(), self._each_row() as number:
+            never = emit.number(float("-inf"), self.wide)
+            self._store("scores", number * self.block_keys + key, never)
 
-    def _group(self, row: list[Index], number: Index, base: Index, start: Index, keys: int) -> None:
+    def _some_scores(self, row: list[Index], number: Index, base: Index, start: Index, keys: int) -> None:
         """Scores of a query and one key, or as many keys as there are lanes."""
         lanes = self.p.depth_lanes
         step = Var(0, self.depth - lanes, step=lanes, name="d")
-        with self.evaluator.lanes(lanes) as lane:
+        with self.evaluator.along(lanes) as lane:
             zero = self._initial(self.a.product)
             with emit.for_loop(0, self.depth, lanes, step, [zero] * keys) as loop, self.evaluator.scope():
-                along = Index.of(step) + (Index.of(lane) if lanes > 1 else Index())
+                along = Index.of(step) + lane
                 query = self._load("query", number * self.depth + along)
                 found = [self._operand(self.a.product, 1, [*row, base + start + i, along]) for i in range(keys)]
                 emit.yield_values([emit.multiply_add(k, query, s) for k, s in zip(found, loop.inner_iter_args, strict=True)])
             sums = list(loop.results)
-            product = _sum_of(emit.transpose(sums)) if keys > 1 else _sum_across(sums[0])
-        with self.evaluator.lanes(keys) as lane:
-            along = Index.of(lane) if keys > 1 else Index()
-            point = [*self._row(row, number), base + start + along]
+            product = vectors.pairwise(vectors.transpose(sums), _add) if keys > 1 else vectors.across_lanes(sums[0], _add)
+        with self.evaluator.along(keys) as lane:
+            point = [*self._row(row, number), base + start + lane]
             self.evaluator.remember(self.a.product, point, product)
             score = emit.broadcast(self.evaluator.at(self.a.scores, point), keys)
-            self._store("scores", number * self.block_keys + start + along, score)
+            self._store("scores", number * self.block_keys + start + lane, score)
 
-    def _weights(self, number: Index, count: Value) -> None:
+    def _weights(self, number: Index, count: ir.Value) -> None:
         """Scores of a block become weights; the total takes them in."""
         lanes = self.p.depth_lanes
         place = number * self.block_keys
         before = self._load("rows", number * 3)
         key = Var(0, self.block_keys - lanes, step=lanes, name="k")
-        with self.evaluator.lanes(lanes) as lane:
-            along = Index.of(key) + (Index.of(lane) if lanes > 1 else Index())
+        with self.evaluator.along(lanes) as lane:
+            along = Index.of(key) + lane
             with emit.for_loop(0, count, lanes, key, [emit.broadcast(before, lanes)]) as loop, self.evaluator.scope():
                 emit.yield_values([larger(self._load("scores", place + along), loop.inner_iter_args[0])])
-            largest = _combined_across(loop.results[0], larger)
+            largest = vectors.across_lanes(loop.results[0], larger)
             growth = self._weight(before, largest)
             with emit.for_loop(0, count, lanes, key, [emit.broadcast(emit.zero(self.wide), lanes)]) as loop, self.evaluator.scope():
                 weight = self._weight(self._load("scores", place + along), emit.broadcast(largest, lanes))
                 self._store("scores", place + along, weight)
-                emit.yield_values([arith("addf", loop.inner_iter_args[0], weight)])
-            total = _sum_across(loop.results[0])
+                emit.yield_values([_add(loop.inner_iter_args[0], weight)])
+            total = vectors.across_lanes(loop.results[0], _add)
         self._store("rows", number * 3, largest)
-        self._store("rows", number * 3 + 1, arith("addf", arith("mulf", self._load("rows", number * 3 + 1), growth), total))
+        self._store("rows", number * 3 + 1, emit.arith("addf", emit.arith("mulf", self._load("rows", number * 3 + 1), growth), total))
         self._store("rows", number * 3 + 2, growth)
 
-    def _add(self, row: list[Index], base: Index, count: Value) -> None:
-        """Adds to the context what a block of keys gives: all rows for some elements at a time, so that each value is read once."""
+    def _add_context(self, row: list[Index], base: Index, count: ir.Value) -> None:
+        """Adds to the context what a block of keys gives: all rows for `width` vectors at a time, so that each value is read once."""
         rows, lanes = self.a.rows, self.p.width_lanes
-        vectors = max(1, min(self.p.sums // rows, self.width // lanes))
-        while self.width // lanes % vectors:
-            vectors -= 1
-        first = Var(0, self.width - vectors * lanes, step=vectors * lanes, name="e")
-        with emit.for_loop(0, self.width, vectors * lanes, first), self.evaluator.lanes(lanes) as lane:
-            starts = [Index.of(first) + (Index.of(lane) if lanes > 1 else Index()) + j * lanes for j in range(vectors)]
+        width = max(1, min(self.p.sums // rows, self.width // lanes))
+        while self.width // lanes % width:
+            width -= 1
+        first = Var(0, self.width - width * lanes, step=width * lanes, name="e")
+        with emit.for_loop(0, self.width, width * lanes, first), self.evaluator.along(lanes) as lane:
+            starts = [Index.of(first) + lane + j * lanes for j in range(width)]
             places = [(Index(r), s) for r in range(rows) for s in starts]
             sums = []
             for r, s in places:
                 growth = emit.broadcast(self._load("rows", r * 3 + 2), lanes)
-                sums.append(arith("mulf", self._load("context", r * self.width + s), growth))
+                sums.append(emit.arith("mulf", self._load("context", r * self.width + s), growth))
             key = Var(0, self.block_keys - 1, name="k")
             with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
                 values = [self._operand(self.a.context, 1, [*row, base + key, s]) for s in starts]
@@ -220,34 +211,13 @@ class _Rows(Emission):
         at = self._row(row, number)
 
         def store(start: Index, lanes: int) -> None:
-            with self.evaluator.lanes(lanes) as lane:
-                along = start + lane if lanes > 1 else start
+            with self.evaluator.along(lanes) as lane:
+                along = start + lane
                 total, context = self._load("rows", number * 3 + 1), self._load("context", number * self.width + along)
                 self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
 
         self._along(self.width, self.p.width_lanes, store)
 
 
-def _sum_of(values: Sequence[Value]) -> Value:
-    """Pairwise sum."""
-    values = list(values)
-    while len(values) > 1:
-        values = [arith("addf", a, b) for a, b in zip(values[::2], values[1::2], strict=True)]
-    return values[0]
-
-
-def _combined_across(vector: Value, combine) -> Value:
-    """The lanes of a vector combined into one element."""
-    if not emit.is_vector(vector):
-        return vector
-    lanes = [
-        emit.create("vector.extract", [vector.type.element_type], [vector], {"static_position": ir.DenseI64ArrayAttr.get([i])})
-        for i in range(vector.type.shape[0])
-    ]
-    while len(lanes) > 1:
-        lanes = [combine(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
-    return lanes[0]
-
-
-def _sum_across(vector: Value) -> Value:
-    return _combined_across(vector, lambda a, b: arith("addf", a, b))
+def _add(a: ir.Value, b: ir.Value) -> ir.Value:
+    return emit.arith("addf", a, b)

@@ -12,13 +12,11 @@ from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
 from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.kernel.index import Index, ceil_div
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
-
-Value = ir.Value
 
 MAX_ROWS = 16
 """Rows of a tile register."""
@@ -32,7 +30,7 @@ CYCLES = 16
 
 def _block(rows: int, outer: int, columns: int) -> Block:
     height = tile_rows(rows, MAX_ROWS)
-    tiles, wide = -(-rows // height) * outer, column_tiles(columns)
+    tiles, wide = ceil_div(rows, height) * outer, column_tiles(columns)
     if wide == 1:
         return Block(height, min(SUMS, tiles), 1)
     if tiles == 1:
@@ -67,7 +65,7 @@ class Tiles:
     def begin(self) -> Values:
         return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
 
-    def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         # Each tile of the longer side is loaded where it is multiplied: there are registers for the other side and one tile of this.
         found = list(sums)
         if len(rows) > len(columns):
@@ -85,14 +83,14 @@ class Tiles:
                 found[number] = self._multiply(x, y, sums[number])
         return found
 
-    def _multiply(self, a: Value, b: Value, total: Value) -> Value:
+    def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
         return emit.create("x86.amx.tile_mulf", [self.sum_type], [a, b, total])
 
-    def _load(self, type_: ir.Type, buffer: Value, at: Index, stride: int) -> Value:
+    def _load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: int) -> ir.Value:
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}
         return emit.create("x86.amx.tile_load", [type_], [buffer, emit.materialize(at), emit.index_constant(stride)], segments)
 
-    def end(self, sums: Values, scratch: Value, start: Index | None = None, pitch: int = 0) -> None:
+    def end(self, sums: Values, scratch: ir.Value, start: Index | None = None, pitch: int = 0) -> None:
         """Stores the sums from element `start` of a buffer on, rows apart by `pitch`; by default as they are needed by `nest`."""
         block, start, pitch = self.block, start or Index(), pitch or self.block.width
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1])}

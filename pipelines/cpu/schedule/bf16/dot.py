@@ -11,13 +11,11 @@ from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
 from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.kernel.index import Index, ceil_div
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
-
-Value = ir.Value
+from relayc.pipelines.tir import emit, vectors
 
 REGISTERS = 32
 MAX_VECTORS = 4
@@ -38,7 +36,7 @@ def _block(rows: int, outer: int, columns: int) -> Block:
 
     def cost(block: Block) -> tuple[float, float]:
         """Cycles of a step, and loads."""
-        count = -(-rows // block.rows) * -(-wide // block.column_tiles)
+        count = ceil_div(rows, block.rows) * ceil_div(wide, block.column_tiles)
         return count * _cycles(block), count * (block.rows + block.column_tiles)
 
     return min((Block(tile_rows(rows, (REGISTERS - 1 - v) // v), 1, v) for v in range(1, min(wide, MAX_VECTORS) + 1)), key=cost)
@@ -65,25 +63,22 @@ class Dots:
     def __init__(self, block: Block) -> None:
         self.block = block
         self.sum_type = emit.vector_of(COLUMNS, ir.F32Type.get())
-        self.pairs_type = emit.vector_of(2 * COLUMNS, ir.BF16Type.get())
 
     def begin(self) -> Values:
         return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles)
 
-    def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
-        right = [emit.create("vector.load", [self.pairs_type], [b, emit.materialize(at)]) for at in columns]
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+        right = [vectors.load(b, at, 2 * COLUMNS) for at in columns]
         left = [self._pair(a, at + row * stride) for at in rows for row in range(self.block.rows)]
         pairs = [(x, y) for x in left for y in right]
         return [emit.create("x86.avx512.dot", [self.sum_type], [total, x, y]) for (x, y), total in zip(pairs, sums, strict=True)]
 
-    def _pair(self, buffer: Value, at: Index) -> Value:
+    def _pair(self, buffer: ir.Value, at: Index) -> ir.Value:
         """Two elements of A in all lanes."""
-        i32 = ir.IntegerType.get_signless(32)
-        pair = emit.create("vector.load", [emit.vector_of(2, ir.BF16Type.get())], [buffer, emit.materialize(at)])
-        bits = emit.create("vector.bitcast", [emit.vector_of(1, i32)], [pair])
-        wide = emit.create("vector.broadcast", [emit.vector_of(COLUMNS, i32)], [bits])
-        return emit.create("vector.bitcast", [self.pairs_type], [wide])
+        i32, bf16 = ir.IntegerType.get_signless(32), ir.BF16Type.get()
+        bits = vectors.bitcast(vectors.load(buffer, at, 2), i32)
+        return vectors.bitcast(emit.create("vector.broadcast", [emit.vector_of(COLUMNS, i32)], [bits]), bf16)
 
-    def end(self, sums: Values, scratch: Value) -> None:
+    def end(self, sums: Values, scratch: ir.Value) -> None:
         for number, total in enumerate(sums):
-            emit.create("vector.store", [], [total, scratch, emit.index_constant(number * COLUMNS)])
+            vectors.store(total, scratch, Index(number * COLUMNS))

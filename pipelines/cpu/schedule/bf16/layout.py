@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.access import Accesses, collapse
+from relayc.pipelines.kernel.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.kernel.contraction import Contraction, Operand
-from relayc.pipelines.kernel.graph import Node
-from relayc.pipelines.kernel.index import Index, Var, linearize, strides_of
-from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.kernel.graph import memory_of
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, strides_of
 
 COLUMNS = 16
 """Columns of a block of B: f32 sums in 64 bytes, a row of a tile."""
@@ -42,26 +40,11 @@ class Block:
 
 def tile_rows(extent: int, most: int) -> int:
     """Rows of a tile: the fewest tiles of at most `most` rows, as low as they can be."""
-    return -(-extent // -(-extent // most))
-
-
-def is_bf16(contraction: Contraction) -> bool:
-    """Whether a contraction multiplies bf16 and adds in f32."""
-    bf16, f32 = ir.BF16Type.get(), ir.F32Type.get()
-    operands = (contraction.a, contraction.b)
-    if contraction.node.element != f32 or any(o.node.element != bf16 for o in operands):
-        return False
-    return all([type_ for _, type_ in o.casts] == [f32] for o in operands)
-
-
-def memory_of(node: Node) -> Node | None:
-    """The kernel argument in whose memory a tensor lies in row-major order, None for one that is computed."""
-    source = node.inputs[0] if node.kind == "view" else node
-    return source if source.kind == "arg" else None
+    return ceil_div(extent, ceil_div(extent, most))
 
 
 @dataclass(frozen=True)
-class Axis:
+class CopiedAxis:
     """A dimension of A as the loops reach it.
 
     Attributes:
@@ -86,7 +69,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PairsLayout:
     """How the reduction is walked, and where A is read.
 
     Attributes:
@@ -105,44 +88,44 @@ class Layout:
     outer: tuple[Var, ...]
     step: int
     offset: Index
-    copy: tuple[Axis, ...] | None
+    copy: tuple[CopiedAxis, ...] | None
 
     @property
     def size(self) -> int:
         """Elements of `inner`."""
-        return prod(v.high + 1 for v in self.inner)
+        return prod(v.extent for v in self.inner)
 
     @property
     def run(self) -> int:
         """Elements that are contiguous in A, zeros included."""
-        return self.pitch * prod(v.high + 1 for v in self.merged)
+        return self.pitch * prod(v.extent for v in self.merged)
 
     @property
     def steps(self) -> int:
         """Instructions in depth."""
-        return self.run // self.step * prod(v.high + 1 for v in self.outer)
+        return self.run // self.step * prod(v.extent for v in self.outer)
 
     @property
     def depth(self) -> int:
         """Reduction steps, zeros included."""
-        return self.run * prod(v.high + 1 for v in self.outer)
+        return self.run * prod(v.extent for v in self.outer)
 
     @property
     def copied(self) -> int:
         """Elements of the copy of A."""
         return prod(axis.pitch for axis in self.copy) if self.copy is not None else 0
 
-    def row_groups(self, contraction: Contraction) -> list[tuple[list[Var], int]]:
-        """The contraction's row loops, grouped as they are evenly spaced in A or in its copy."""
+    def row_loops(self, contraction: Contraction) -> list[MergedLoop]:
+        """The contraction's row loops, merged where they are evenly spaced in A or in its copy."""
         c = contraction
         if self.copy is None:
             return c.rows
-        rows = [v for members, _ in c.rows for v in members]
+        rows = [v for row in c.rows for v in row.members]
         reads = [(c.a.node, self.offset), (c.b.node, c.b.offset), *c.epilogue.offsets]
-        return collapse(rows, [v.high + 1 for v in rows], Accesses(reads, c.epilogue.irregular), [c.output_offset()])
+        return collapse(rows, Accesses(reads, c.epilogue.irregular), [c.output_offset()])
 
 
-def layouts(contraction: Contraction, max_step: int) -> list[Layout]:
+def layouts(contraction: Contraction, max_step: int) -> list[PairsLayout]:
     """The ways to lay out a contraction for instructions of at most `max_step` reduction steps."""
     found = []
     if memory_of(contraction.a.node) is not None and not contraction.a.checks:
@@ -169,22 +152,24 @@ def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:
     found: list[Var] = []
     while (var := next((v for v in loops if v not in found and offset.coefficient(v) == length), None)) is not None:
         found.insert(0, var)
-        length *= var.high + 1
+        length *= var.extent
     return found
 
 
-def _layouts(contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[Axis, ...] | None, max_step: int) -> list[Layout]:
-    size = prod(v.high + 1 for v in inner)
+def _layouts(
+    contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[CopiedAxis, ...] | None, max_step: int
+) -> list[PairsLayout]:
+    size = prod(v.extent for v in inner)
     pitch = copy[-1].pitch if copy is not None and copy[-1].extent == size else size
     rest = [v for v in _reduction(contraction) if v not in inner]
     merged = _run(offset, rest, pitch)
     found = []
     for count in range(len(merged) + 1):
         some = merged[len(merged) - count :]
-        step = _even_part(pitch * prod(v.high + 1 for v in some), max_step)
+        step = _even_part(pitch * prod(v.extent for v in some), max_step)
         if inner and step:
             outer = tuple(v for v in rest if v not in some)
-            found.append(Layout(tuple(inner), pitch, tuple(some), outer, step, offset, copy))
+            found.append(PairsLayout(tuple(inner), pitch, tuple(some), outer, step, offset, copy))
     return found
 
 
@@ -193,7 +178,7 @@ def _even_part(count: int, most: int) -> int:
     return max((n for n in range(2, most + 1, 2) if count % n == 0), default=0)
 
 
-def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Layout]:
+def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[PairsLayout]:
     """Layouts in which A is copied so that a dimension with reduction loops is innermost."""
     a = contraction.a
     axes = [_axis(a, d) for d in range(len(a.indices))]
@@ -203,15 +188,15 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Lay
     if not inner:
         return []
     axis = axes[innermost]
-    size = prod(v.high + 1 for v in inner)
+    size = prod(v.extent for v in inner)
     alone = set(index.terms) <= set(inner)
     # With other loops in the same dimension nothing can be put between their rounds.
-    pitches = sorted({-(-size // n) * n for n in (2, 4, 8, 16, 32)}) if alone else [size]
+    pitches = sorted({ceil_div(size, n) * n for n in (2, 4, 8, 16, 32)}) if alone else [size]
     # A dimension that is contiguous in memory goes next to the innermost, so that the copy is a transposition of blocks.
     rest = [axes[d] for d in range(len(axes)) if d != innermost]
     found = []
     for pitch in pitches:
-        last = Axis(axis.dimension, axis.low, axis.stride, axis.extent, axis.size, pitch if alone else axis.extent)
+        last = CopiedAxis(axis.dimension, axis.low, axis.stride, axis.extent, axis.size, pitch if alone else axis.extent)
         copy = (*rest, last)
         offset = Index()
         for part, stride in zip(copy, strides_of(tuple(p.pitch for p in copy)), strict=True):
@@ -221,32 +206,9 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Lay
     return found
 
 
-def _axis(a: Operand, dimension: int) -> Axis:
+def _axis(a: Operand, dimension: int) -> CopiedAxis:
     index = _moving(a.indices[dimension])
     low, high = index.bounds()
     stride = gcd(*index.terms.values()) if index.terms else 1
     extent = (high - low) // stride + 1
-    return Axis(dimension, low, stride, extent, a.node.shape[dimension], extent)
-
-
-# ---- B of a parameter
-
-
-def packed_shape(contraction: Contraction, layout: Layout, blocks: int) -> tuple[int, ...]:
-    """Shape of B: [batch..., block, outer reduction..., pairs, COLUMNS, 2]."""
-    outer = (v.high + 1 for v in layout.outer)
-    return (*(v.high + 1 for v in contraction.batch), blocks, *outer, layout.run // 2, COLUMNS, 2)
-
-
-def pairs_packing(contraction: Contraction, layout: Layout, blocks: int) -> Packing:
-    """How B of a parameter is packed (see `packed_shape`): zeros follow the last column and each round of the inner loops."""
-    c = contraction
-    loops = [(v, v.high + 1) for v in (*c.batch, c.column, *layout.outer, *layout.merged, *layout.inner)]
-    loops[len(c.batch)] = (c.column, c.column_extent)
-    numbers = {"batch": len(c.batch), "outer": len(layout.outer), "inner": len(layout.inner), "pitch": layout.pitch}
-    return Packing.reading("pairs", c.b.node.shape, c.b.indices, loops, packed_shape(c, layout, blocks), **numbers)
-
-
-def step_offset(layout: Layout, point: dict[Var, Index]) -> Index:
-    """The number of a round of the outer loops."""
-    return linearize([point.get(v, Index()) for v in layout.outer], [v.high + 1 for v in layout.outer])
+    return CopiedAxis(dimension, low, stride, extent, a.node.shape[dimension], extent)

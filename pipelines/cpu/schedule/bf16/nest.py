@@ -5,32 +5,32 @@ small buffer of the thread, on which the epilogue is evaluated. All tiles have t
 late, and only rows that are new are stored.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Protocol
 
-from relayc.dialects.mlir import func, ir
-from relayc.pipelines.cpu.schedule.bf16.copies import TASKS, ColumnsCopy, RowsCopy, leading, packed_offset
-from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, packed_shape, pairs_packing
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS
+from relayc.pipelines.cpu.schedule.bf16.moves import TASKS
+from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
 from relayc.pipelines.cpu.schedule.bf16.plan import Plan
-from relayc.pipelines.cpu.schedule.contraction.microkernel import column_vectors, store_across
-from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, linearize
-from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat, is_param
+from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
+from relayc.pipelines.memory import align
+from relayc.pipelines.schedule.strategy import Scheduled, is_param, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import local_buffer, view
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
 Point = dict[Var, Index]
-Values = Sequence[Value]
+Values = Sequence[ir.Value]
 
 GRAIN = 6000
 """Cycles below which a kernel stays on one thread."""
-LINE = 64
-"""Bytes that copies of operands are aligned to."""
 
 
 class BlockKernel(Protocol):
@@ -41,30 +41,38 @@ class BlockKernel(Protocol):
     def begin(self) -> Values:
         """The sums before the first step."""
 
-    def step(self, a: Value, rows: Sequence[Index], stride: int, b: Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         """The sums after one more instruction in depth; `rows` are where row tiles begin in `a` (rows apart by `stride`), `columns` where
         blocks of columns do in `b`."""
 
-    def end(self, sums: Values, scratch: Value) -> None:
+    def end(self, sums: Values, scratch: ir.Value) -> None:
         """Stores the sums row by row."""
 
 
 class PairsNest:
-    """Emits one contraction kernel."""
+    """Emits one contraction kernel.
+
+    Attributes:
+      a, b: where the operands are read.
+      scratch: buffer of a thread for the sums of a block.
+    """
+
+    evaluator: Evaluator
+    output: ir.Value
+    a: ir.Value
+    b: ir.Value
+    scratch: ir.Value
 
     def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target, tuning: Tuning) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
         self.kernel, self.c, self.layout, self.block, self.instructions = kernel, contraction, layout, block, instructions
-        self.parallel = plan.cycles >= tuning.number("grain", GRAIN)
+        self.is_parallel = plan.cycles >= tuning.number("grain", GRAIN)
         self.lanes = target.lanes(32)
-        self.rows = layout.row_groups(contraction)
-        self.blocks = -(-contraction.column_extent // block.width) * block.column_tiles
-        b = contraction.b.node
-        self.packs_param = b.kind == "arg" and is_param(kernel, b.position)
-        self.row = self.rows[-1][0][-1] if self.rows else None
-        extent = self.rows[-1][1] if self.rows else 1
-        self.row_extent = extent
-        self.tiles = -(-extent // block.rows)
+        self.rows = layout.row_loops(contraction)
+        self.blocks = ceil_div(contraction.column_extent, block.width) * block.column_tiles
+        self.row = self.rows[-1].var if self.rows else None
+        self.row_extent = self.rows[-1].extent if self.rows else 1
+        self.tiles = ceil_div(self.row_extent, block.rows)
         # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
         self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2
         self.tile = Var(0, 0, name="tile")
@@ -72,34 +80,25 @@ class PairsNest:
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
-        c, layout = self.c, self.layout
-        packings: dict[int, Packing] = {}
-        sizes = [layout.copied, 0]
-        if self.packs_param:
-            packings[c.b.node.position] = pairs_packing(c, layout, self.blocks)
-        else:
-            sizes[1] = prod(packed_shape(c, layout, self.blocks))
-        starts = [0, -(-sizes[0] * 2 // LINE) * LINE]
-        workspace = starts[1] + sizes[1] * 2
-        function, arguments = begin_function(self.kernel, packings, workspace)
-        with ir.InsertionPoint(function.entry_block):
-            count = len(self.kernel.args)
-            self.evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(self.kernel.args, arguments[:count], strict=True)})
-            self.output = flat(arguments[count])
+        c, layout, bf16 = self.c, self.layout, ir.BF16Type.get()
+        packed = is_param(self.kernel, c.b.node)
+        packings = {c.b.node.position: pairs_packing(c, layout, self.blocks)} if packed else {}
+        # Elements that the kernel copies of A, then of B.
+        sizes = layout.copied, 0 if packed else prod(packed_shape(c, layout, self.blocks))
+        starts = 0, align(sizes[0] * 2)
+        workspace_bytes = starts[1] + sizes[1] * 2
+        with kernel_body(self.kernel, packings, workspace_bytes) as body:
+            self.evaluator, self.output = body.evaluator, body.outputs[0]
             self.a, self.b = (
-                self._buffer(operand.node) if size == 0 else _view(arguments[-1], start, size)
+                view(body.workspace, start, size, bf16) if body.workspace is not None and size else self.evaluator.memory(operand.node)
                 for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
             )
             if sizes[0]:
-                RowsCopy(c, layout, self.evaluator, self.a).emit(self.parallel)
+                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel)
             if sizes[1]:
-                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.parallel)
+                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel)
             self._nest()
-            func.ReturnOp([])
-        return Scheduled(function, packings, workspace, self.instructions.uses_tiles)
-
-    def _buffer(self, node: Node) -> Value:
-        return self.evaluator.buffers[node if node in self.evaluator.buffers else node.inputs[0]]
+        return Scheduled(body.function, packings, workspace_bytes, self.instructions.uses_tiles)
 
     # ---- outer loops
 
@@ -107,44 +106,26 @@ class PairsNest:
         """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""
         block = self.block
         columns = [(self.column_block, self.blocks // block.column_tiles)]
-        outer = [(members[-1], extent) for members, extent in self.rows[:-1]]
+        outer = [(row.var, row.extent) for row in self.rows[:-1]]
         tiles = self.tiles
         if self.along_rows:
-            tiles = -(-tiles // block.row_tiles)
+            tiles = ceil_div(tiles, block.row_tiles)
         else:
-            outer[-1] = (outer[-1][0], -(-outer[-1][1] // block.row_tiles))
+            outer[-1] = (outer[-1][0], ceil_div(outer[-1][1], block.row_tiles))
         rows = [*outer, (self.tile, tiles)]
-        height = self.row_extent * prod(extent for _, extent in self.rows[:-1])
-        loops = [(v, v.high + 1) for v in self.c.batch]
+        height = prod(row.extent for row in self.rows)
+        loops = [(v, v.extent) for v in self.c.batch]
         loops += [*columns, *rows] if self.c.column_extent >= height else [*rows, *columns]
-        count = leading([extent for _, extent in loops], TASKS) if self.parallel else 0
-        fixed = {m: Index() for members, _ in self.rows for m in members} | {v: Index() for v, _ in loops}
-        parallel = [(v, e) for v, e in loops[:count] if e > 1]
-        serial = [(v, e) for v, e in loops[count:] if e > 1]
+        extents = [extent for _, extent in loops]
+        fixed = {m: Index() for row in self.rows for m in row.members}
 
-        def inside(point: Point) -> None:
-            self.scratch = emit.local_buffer(self.block.size, ir.F32Type.get())
-            self._serial(serial, point, self._block)
+        def body(indices: list[Index]) -> None:
+            self._block({**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}})
 
-        if not parallel:
-            inside(fixed)
-            return
-        variables = [Var(0, extent - 1, name="p") for _, extent in parallel]
+        nest.box(extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate)
 
-        def body() -> None:
-            with self.evaluator.scope():
-                inside(fixed | {v: Index.of(p) for (v, _), p in zip(parallel, variables, strict=True)})
-
-        emit.parallel_loop([extent for _, extent in parallel], variables, body)
-
-    def _serial(self, loops: Sequence[tuple[Var, int]], point: Point, body: Callable[[Point], None]) -> None:
-        if not loops:
-            body(point)
-            return
-        (key, extent), *rest = loops
-        var = Var(0, extent - 1, name="s")
-        with emit.for_loop(0, extent, 1, var), self.evaluator.scope():
-            self._serial(rest, {**point, key: Index.of(var)}, body)
+    def _allocate(self) -> None:
+        self.scratch = local_buffer(self.block.size, ir.F32Type.get())
 
     # ---- a block of sums
 
@@ -157,15 +138,15 @@ class PairsNest:
             wanted = (point[self.tile] * self.block.row_tiles + number) * size
             start = emit.at_most(wanted, self.row_extent - size)
             return {**point, self.row: start}, wanted - start if start is not wanted else Index()
-        members, extent = self.rows[-2]
-        wanted = point[members[-1]] * self.block.row_tiles + number
-        outer = emit.at_most(wanted, extent - 1)
+        around = self.rows[-2]
+        wanted = point[around.var] * self.block.row_tiles + number
+        outer = emit.at_most(wanted, around.extent - 1)
         first = point[self.tile] * size
         start = emit.at_most(first, self.row_extent - size)
         old = first - start if start is not first else Index()
         if outer is not wanted:
             old += (wanted - outer) * size
-        return {**point, members[-1]: outer, self.row: start}, old
+        return {**point, around.var: outer, self.row: start}, old
 
     def _block(self, point: Point) -> None:
         points = [self._tile_point(point, Index(i))[0] for i in range(self.block.row_tiles)]
@@ -182,7 +163,7 @@ class PairsNest:
         if loops:
             var, *rest = loops
             loop = Var(0, var.high, name=var.name)
-            with emit.for_loop(0, var.high + 1, 1, loop, sums) as op, self.evaluator.scope():
+            with emit.for_loop(0, var.extent, 1, loop, sums) as op, self.evaluator.scope():
                 inner = [{**p, var: Index.of(loop)} for p in points]
                 emit.yield_values(self._reduce(rest, inner, list(op.inner_iter_args)))
             return list(op.results)
@@ -218,19 +199,19 @@ class PairsNest:
             code(at, left or width)
         else:
             whole = Index.of(Var(0, full - 1, emit.materialize(at), name="columns"))
-            emit.when(emit.below(at, full), lambda: code(whole, width), lambda: code(Index(full), left))
+            nest.when(emit.below(at, full), self.evaluator, lambda: code(whole, width), lambda: code(Index(full), left))
 
     def _vectors(self, count: int) -> list[tuple[int, int]]:
         """(start, lanes) of vectors that cover `count` columns, none of which spans two blocks of the result."""
         lanes = self.lanes
         if len(self.c.columns) > 1:
-            while self.c.columns[-1][1] % lanes:
+            while self.c.columns[-1].extent % lanes:
                 lanes //= 2
-        return column_vectors(count, lanes)
+        return vectors.pieces(count, lanes)
 
     def _rows(self, tile: Index, point: Point, old: Index, count: int) -> None:
         """The epilogue of `count` columns of a row tile, without its first `old` rows."""
-        vectors, rows = self._vectors(count), self.block.rows
+        pieces, rows = self._vectors(count), self.block.rows
         row_stride = self.c.store_stride(self.row) if self.row is not None else 0
         transposed = self.c.store_stride(self.c.column) != 1 and row_stride == 1 and rows > 1
 
@@ -238,55 +219,47 @@ class PairsNest:
             row = Var(0, rows - 1, name="r")
             first = emit.materialize(old) if not old.is_constant else old.const
             with emit.for_loop(first, rows, 1, row), self.evaluator.scope():
-                for start, lanes in vectors:
+                for start, lanes in pieces:
                     with self.evaluator.lanes(lanes):
                         value, offset = self._element(tile, point, Index.of(row), start)
                         self.evaluator.store(value, self.output, offset)
 
         def by_column() -> None:
-            for start, lanes in vectors:
+            for start, lanes in pieces:
                 with self.evaluator.lanes(lanes) as lane:
                     found = [self._element(tile, point, Index(r), start) for r in range(rows)]
                     if lanes == 1:
                         for value, offset in found:
                             self.evaluator.store(value, self.output, offset)
                         continue
-                    base = found[0][1] - Index(0, {lane: found[0][1].coefficient(lane)})
-                    store_across([value for value, _ in found], self.output, base, found[0][1].coefficient(lane), lanes)
+                    first = found[0][1]
+                    stride = first.coefficient(lane)
+                    vectors.store_across([value for value, _ in found], self.output, first - Index(0, {lane: stride}), stride, lanes)
 
         if not transposed:
             by_row()
         elif old.is_constant:
             by_column()
         else:
-            emit.when(emit.below(old, 1), lambda: self._scoped(by_column), lambda: self._scoped(by_row))
+            nest.when(emit.below(old, 1), self.evaluator, by_column, by_row)
 
-    def _scoped(self, code: Callable[[], None]) -> None:
-        with self.evaluator.scope():
-            code()
-
-    def _element(self, tile: Index, point: Point, row: Index, start: int) -> tuple[Value, Index]:
+    def _element(self, tile: Index, point: Point, row: Index, start: int) -> tuple[ir.Value, Index]:
         """Value(s) of the result in a row of a tile at the lanes from column `start` on, and where they go."""
         c, evaluator = self.c, self.evaluator
-        along = Index.of(evaluator.lane) if evaluator.width > 1 else Index()
-        at = {**point, **c.column_point(point[self.column_block] * self.block.width + start + along)}
+        along = evaluator.lane_index + start
+        at = {**point, **c.column_point(point[self.column_block] * self.block.width + along)}
         if self.row is not None:
             at[self.row] = at[self.row] + row
-        dims = c.structured.output_dims(c.node.position)
-        indices = [Index() if d is None else at.get(c.variables[d], Index()) for d in dims]
-        place = (tile * self.block.rows + row) * self.block.width + start + along
+        indices = c.output_at(at)
+        place = (tile * self.block.rows + row) * self.block.width + along
         evaluator.remember(c.node, indices, self._with_initial(evaluator.load_from(self.scratch, c.node.element, place), indices))
         return evaluator.at(c.root, c.root_point(indices)), linearize(indices, c.node.shape)
 
-    def _with_initial(self, value: Value, indices: Sequence[Index]) -> Value:
+    def _with_initial(self, value: ir.Value, indices: Sequence[Index]) -> ir.Value:
         """The sums began at 0: what they should have begun at is added now."""
         init = self.c.structured.inits[0]
         if init.kind == "splat" and init.op.attributes["value"].value == 0:
             return value
         first = self.evaluator.at(init, indices if init.shape else [])
         first = emit.broadcast(first, self.evaluator.width)
-        return emit.create("arith.addf", [value.type], [value, first])
-
-
-def _view(workspace: Value, start: int, size: int) -> Value:
-    return emit.create("memref.view", [ir.MemRefType.get([size], ir.BF16Type.get())], [workspace, emit.index_constant(start)])
+        return emit.arith("addf", value, first)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.pipelines.kernel.contraction import Contraction
+from relayc.pipelines.kernel.index import ceil_div
 from relayc.pipelines.target import Target
 
 PARALLEL_GRAIN = 1 << 17
@@ -48,13 +49,13 @@ class Blocks:
     def fitted(self, contraction: Contraction, tile: Tile, in_place: bool) -> "Blocks":
         """The possible blocks nearest to these: no more than there is, with room for panels and sums on the stack; without chunks where B
         is read in place."""
-        outer = contraction.reduction[0].high + 1
-        extent = contraction.rows[-1][1] if contraction.rows else 1
+        outer = contraction.reduction[0].extent
+        extent = contraction.rows[-1].extent if contraction.rows else 1
         step_bytes = contraction.depth // outer * tile.width * contraction.b.node.element.width // 8
         chunk = outer if in_place else max(1, min(self.chunk, outer, MOST_SCRATCH // step_bytes))
-        panels = min(self.panels, -(-contraction.column_extent // tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
+        panels = min(self.panels, ceil_div(contraction.column_extent, tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
         most_tiles = max(1, MOST_SCRATCH // (panels * tile.width * tile.rows * contraction.node.element.width // 8))
-        return Blocks(min(self.tiles, -(-extent // tile.rows), most_tiles), panels, chunk)
+        return Blocks(min(self.tiles, ceil_div(extent, tile.rows), most_tiles), panels, chunk)
 
 
 REMAINDER = 1.03
@@ -72,14 +73,14 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     """
     lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
     registers = target.num_vector_registers
-    extent = contraction.rows[-1][1] if contraction.rows else 1
-    vectors_needed = -(-contraction.column_extent // lanes)
+    extent = contraction.rows[-1].extent if contraction.rows else 1
+    vectors_needed = ceil_div(contraction.column_extent, lanes)
 
     def cycles(rows: int, vectors: int) -> float:
         return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
 
     def cost(rows: int, vectors: int) -> float:
-        count = -(-extent // rows)
+        count = ceil_div(extent, rows)
         base, larger = divmod(extent if contraction.a.checks else count * rows, count)
         blocks, left = divmod(vectors_needed, vectors)
         total = sum(
@@ -117,22 +118,22 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     is packed anew for each block of rows, so there chunks are half as deep and blocks twice as high.
     """
     item = contraction.b.node.element.width // 8
-    extent = contraction.rows[-1][1] if contraction.rows else 1
-    tiles = -(-extent // tile.rows)
-    panels = -(-contraction.column_extent // tile.width)
-    outer = contraction.reduction[0].high + 1
+    extent = contraction.rows[-1].extent if contraction.rows else 1
+    tiles = ceil_div(extent, tile.rows)
+    panels = ceil_div(contraction.column_extent, tile.width)
+    outer = contraction.reduction[0].extent
     inner = contraction.depth // outer
     chunk = outer
     if (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target):
         steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
-        chunk = -(-outer // -(-outer // steps))
+        chunk = ceil_div(outer, ceil_div(outer, steps))
     chunked = chunk < outer
     # Columns go by in front of a block of rows, or, where chunks add up in memory, a group of columns that a block's sums have room for.
     most_rows = max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
     most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
-    others = prod(v.high + 1 for v in contraction.batch) * prod(e for _, e in contraction.rows[:-1])
+    others = contraction.batches * prod(row.extent for row in contraction.rows[:-1])
     rows, group = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
     return Blocks(rows, group, chunk)
 
@@ -146,7 +147,7 @@ def _balanced(tiles: int, most_rows: int, panels: int, most_panels: int, others:
 
     def busiest(size: tuple[int, int]) -> int:
         rows, group = size
-        return -(-others * -(-tiles // rows) * -(-panels // group) // threads) * rows * group
+        return ceil_div(others * ceil_div(tiles, rows) * ceil_div(panels, group), threads) * rows * group
 
     sizes = [(r, g) for r in _even_parts(tiles, most_rows) for g in _even_parts(panels, most_panels)]
     least = min(map(busiest, sizes))
@@ -155,5 +156,5 @@ def _balanced(tiles: int, most_rows: int, panels: int, most_panels: int, others:
 
 def _even_parts(count: int, most: int) -> list[int]:
     """Sizes of at most `most` that cut `count` in parts of about the same size, at most 64 of them."""
-    fewest = -(-count // most)
-    return sorted({-(-count // parts) for parts in range(fewest, min(count, fewest + 64) + 1)})
+    fewest = ceil_div(count, most)
+    return sorted({ceil_div(count, parts) for parts in range(fewest, min(count, fewest + 64) + 1)})

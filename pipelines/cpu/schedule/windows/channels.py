@@ -8,31 +8,31 @@ Paddings cost nothing: rows of taps get bounds that depend on the output row, an
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from relayc.dialects.mlir import func, ir, scf
-from relayc.pipelines.kernel.access import split_exactly
-from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
-from relayc.pipelines.kernel.index import Index, Var, affine_index, even_parts, linearize, reshape
+from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
+from relayc.pipelines.cpu.schedule.windows.weights import find_weights
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_parts
 from relayc.pipelines.kernel.window_channels import ChannelWindow, match
-from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat, is_param
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
+from relayc.pipelines.tir import emit, nest
+from relayc.pipelines.tir.buffers import LINE
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-Point = dict[Var, Index]
-Bounds = tuple["Value | int", "Value | int"]
+Bounds = tuple["ir.Value | int", "ir.Value | int"]
 """First and one-past-last step of a loop."""
+Channels = Sequence[tuple[Index, Index]]
+"""Vectors of channels: the number of each, and the index of its channels."""
 
 
 @dataclass(frozen=True)
-class ChannelWindowParameters:
+class ChannelParameters:
     """Tunable numbers.
 
     Attributes:
@@ -52,8 +52,6 @@ class ChannelWindowParameters:
     unrolled: int = 256
 
 
-CACHE_LINE = 64
-"""Bytes; a tile takes whole lines of a pixel's channels."""
 MAX_ROW_OF_TAPS = 32
 """Windows with more columns are left to other schedules: a row of taps is unrolled."""
 
@@ -63,36 +61,19 @@ def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> 
     window = match(kernel)
     if window is None:
         return None
-    elements = [window.node.element, window.data.element, window.root.element]
-    if any(isinstance(e, ir.IndexType) or e.width < 8 for e in elements):
+    bits = window.element_bits
+    if bits is None:
         return None
-    lanes = target.vector_bytes * 8 // max(e.width for e in elements)
-    while lanes > window.channel.high + 1:
+    lanes = target.lanes(bits)
+    while lanes > window.channel.extent:
         lanes //= 2
-    offset = linearize(window.output_point({v: Index.of(v) for v in window.variables}), window.node.shape)
-    if lanes < 2 or offset.coefficient(window.channel) != 1 or window.columns.taps > MAX_ROW_OF_TAPS:
+    if lanes < 2 or window.output_offset().coefficient(window.channel) != 1 or window.columns.taps > MAX_ROW_OF_TAPS:
         return None
     accumulators = target.num_vector_registers // 2
-    vectors = max(1, CACHE_LINE // target.vector_bytes) if window.channel.high + 1 > lanes else 1
-    parameters = ChannelWindowParameters(lanes, columns=accumulators // vectors, vectors=vectors)
+    vectors = max(1, LINE // target.vector_bytes) if window.channel.extent > lanes else 1
+    parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
     names = ("columns", "vectors", "unrolled", "grain", "tasks")
-    return _Emission(kernel, window, tuning.replace(parameters, **{name: name for name in names})).emit()
-
-
-@dataclass
-class _Weights:
-    """A parameter that the kernel takes packed, as [planes..., vector of channels, taps..., lanes].
-
-    Attributes:
-      node: the argument.
-      indices: its indices as functions of the loops.
-      planes, taps: the loops that it depends on beside the channel.
-    """
-
-    node: Node
-    indices: list[Index]
-    planes: list[Var]
-    taps: list[Var]
+    return _Emission(kernel, window, tuning.replace(parameters, names)).emit()
 
 
 @dataclass(frozen=True)
@@ -106,7 +87,7 @@ class _Row:
     index: Index
     top: Index
     taps: Bounds | None
-    whole: Value | None
+    whole: ir.Value | None
 
 
 @dataclass(frozen=True)
@@ -119,102 +100,48 @@ class _Tile:
 
 
 class _Emission:
-    """Emits one kernel."""
+    """Emits one kernel. A vector of channels is known by its number, and by the index of its channels."""
 
-    def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelWindowParameters) -> None:
+    evaluator: Evaluator
+    output: ir.Value
+
+    def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters) -> None:
         self.kernel, self.w, self.parameters = kernel, window, parameters
-        self.lanes, self.channels = parameters.lanes, window.channel.high + 1
-        self.vectors = -(-self.channels // self.lanes)
-        self.weights = {i: found for i in range(len(window.structured.inputs)) if (found := self._weights(i)) is not None}
+        self.lanes, self.channels = parameters.lanes, window.channel.extent
+        self.vectors = ceil_div(self.channels, self.lanes)
+        found = {i: find_weights(kernel, window, i, self.lanes) for i in range(len(window.structured.inputs))}
+        self.weights = {i: weights for i, weights in found.items() if weights is not None}
 
     def emit(self) -> Scheduled:
-        packings = {weights.node.position: self._packing(weights) for weights in self.weights.values()}
-        function, arguments = begin_function(self.kernel, packings)
-        with ir.InsertionPoint(function.entry_block):
-            count = len(self.kernel.args)
-            self.evaluator = Evaluator({node: flat(b) for node, b in zip(self.kernel.args, arguments[:count], strict=True)})
-            self.output = flat(arguments[count])
+        """The kernel in tir, at the ambient insertion point."""
+        packings = {weights.node.position: weights.packing() for weights in self.weights.values()}
+        with kernel_body(self.kernel, packings) as body:
+            self.evaluator, self.output = body.evaluator, body.outputs[0]
             self._nest()
-            func.ReturnOp([])
-        return Scheduled(function, packings)
-
-    # ---- weights
-
-    def _weights(self, position: int) -> _Weights | None:
-        """An input that is a parameter with other values for other channels; None where it is read as it is."""
-        w = self.w
-        source, amap = w.structured.inputs[position], w.structured.maps[position]
-        if position == w.position or source.kind not in ("arg", "view"):
-            return None
-        try:
-            indices = [affine_index(e, [Index() if v.high == 0 else Index.of(v) for v in w.variables], split_exactly) for e in amap.results]
-            while source.kind == "view":
-                indices, source = reshape(indices, source.shape, source.inputs[0].shape, split_exactly), source.inputs[0]
-        except NotStructured:
-            return None
-        variables = {v for index in indices for v in index.terms}
-        if source.kind != "arg" or not is_param(self.kernel, source.position) or w.channel not in variables:
-            return None
-        planes = [v for v in w.planes if v in variables]
-        taps = [v for v in (w.rows.tap, w.columns.tap) if v in variables]
-        return _Weights(source, indices, planes, taps) if variables == {*planes, *taps, w.channel} else None  # type: ignore[arg-type]
-
-    def _packing(self, weights: _Weights) -> Packing:
-        order = [*weights.planes, self.w.channel, *weights.taps]
-        loops = [(v, v.high + 1) for v in order]
-        planes = len(weights.planes)
-        extents = [e for _, e in loops]
-        shape = (*extents[:planes], self.vectors, *extents[planes + 1 :], self.lanes)
-        return Packing.reading("channels", weights.node.shape, weights.indices, loops, shape, batch=planes)
-
-    def _weight(self, weights: _Weights, at: Point, vector: Index, lane: Var) -> Value:
-        """The weights of a vector of channels at one tap."""
-        offset = Index()
-        for v in weights.planes:
-            offset = offset * (v.high + 1) + at.get(v, Index())
-        offset = offset * self.vectors + vector
-        for v in weights.taps:
-            offset = offset * (v.high + 1) + at[v]
-        return self.evaluator.load(weights.node, offset * self.lanes + lane)
+        return Scheduled(body.function, packings)
 
     # ---- outer loops
 
     def _nest(self) -> None:
         """A parallel loop over planes, runs of rows and, where these are few, runs of vectors; then rows, columns and vectors."""
         w, p = self.w, self.parameters
-        tasks = prod(v.high + 1 for v in w.planes)
+        tasks = prod(v.extent for v in w.planes)
         height = _run(w.rows.outputs, p.tasks // tasks)
-        run = Var(0, -(-w.rows.outputs // height) - 1, name="run")
+        run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
         # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
-        count = (
-            _run(self.vectors // p.vectors, p.tasks // (tasks * (run.high + 1))) * p.vectors if self.vectors > p.vectors else self.vectors
-        )
-        share = Var(0, -(-self.vectors // count) - 1, name="share")
+        count = _run(self.vectors // p.vectors, p.tasks // (tasks * run.extent)) * p.vectors if self.vectors > p.vectors else self.vectors
+        share = Var(0, ceil_div(self.vectors, count) - 1, name="share")
         live = [v for v in (*w.planes, share, run) if v.high > 0]
         variables = [Var(0, v.high, name=v.name) for v in live]
         point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
 
         def task() -> None:
             vectors = _bounds(point.get(share, Index()), count, self.vectors)
-            with _loop(_bounds(point.get(run, Index()), height, w.rows.outputs), w.rows.outputs, "y") as row, self.evaluator.scope():
-                self._row(point, row, vectors)
+            row = Var(0, w.rows.outputs - 1, name="y")
+            with emit.for_loop(*_bounds(point.get(run, Index()), height, w.rows.outputs), 1, row), self.evaluator.scope():
+                self._row(point, Index.of(row), vectors)
 
-        if prod(w.structured.extents) >= p.grain and live:
-
-            def inside() -> None:
-                with self.evaluator.scope():
-                    task()
-
-            emit.parallel_loop([v.high + 1 for v in variables], variables, inside)
-        else:
-            self._serial(variables, task)
-
-    def _serial(self, variables: Sequence[Var], body: Callable[[], None]) -> None:
-        if not variables:
-            body()
-            return
-        with emit.for_loop(0, variables[0].high + 1, 1, variables[0]), self.evaluator.scope():
-            self._serial(variables[1:], body)
+        nest.tasks(variables, self.evaluator, prod(w.structured.extents) >= p.grain, task)
 
     def _row(self, point: Point, row: Index, vectors: Bounds) -> None:
         """An output row: where a padding may touch it, whether all rows of taps lie inside is found once."""
@@ -223,22 +150,15 @@ class _Emission:
         low, high = top.bounds()
         taps, whole = None, None
         if low < 0 or high + axis.reach >= axis.size:
-            taps = self._taps_inside(top)
-            count = emit.create("arith.subi", [ir.IndexType.get()], [taps[1], taps[0]])
-            equal = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)}
-            whole = emit.create("arith.cmpi", [ir.IntegerType.get_signless(1)], [count, emit.index_constant(axis.taps)], equal)
+            taps = emit.steps_inside(top * -1, top * -1 + axis.size, axis.dilation, axis.taps)
+            whole = emit.compare("eq", emit.arith("subi", taps[1], taps[0]), emit.index_constant(axis.taps))
         self._columns(_Row(point, row, top, taps, whole), vectors)
 
     def _columns(self, row: _Row, vectors: Bounds) -> None:
         """The tiles of an output row: equal ones in loops, those that a padding touches one by one."""
-        for start, size, count in self._tiles():
-            if count > 1:
-                column = Var(start, start + (count - 1) * size, step=size if start % size == 0 else 1, name="x")
-                with emit.for_loop(start, start + count * size, size, column), self.evaluator.scope():
-                    self._vectors(_Tile(row, Index.of(column), size), vectors)
-            else:
-                with self.evaluator.scope():
-                    self._vectors(_Tile(row, Index(start), size), vectors)
+        for first, size, count in nest.tile_runs(even_parts(self.w.columns.outputs, self.parameters.columns), self._is_inside):
+            with nest.run_of_tiles(first, size, count, self.evaluator) as column:
+                self._vectors(_Tile(row, column, size), vectors)
 
     def _vectors(self, tile: _Tile, bounds: Bounds) -> None:
         """A tile for each few vectors, then for each that is left."""
@@ -257,12 +177,10 @@ class _Emission:
             with emit.for_loop(end, high, 1, vector), self.evaluator.scope():
                 self._tile(tile, [Index.of(vector)])
 
-    def _whole(self, high: "Value | int") -> "Value | int":
-        """The end of whole groups of vectors: `high` is either a multiple of their size or the number of vectors."""
+    def _whole(self, high: "ir.Value | int") -> "ir.Value | int":
+        """The end of tiles of several vectors: `high` is either a multiple of their number or the number of all vectors."""
         most = self.vectors // self.parameters.vectors * self.parameters.vectors
-        if isinstance(high, int):
-            return min(high, most)
-        return emit.create("arith.minsi", [high.type], [high, emit.index_constant(most)])
+        return min(high, most) if isinstance(high, int) else emit.smaller(high, most)
 
     def _first_channel(self, vector: Index) -> Index:
         """The last vector starts early rather than ending early: channels computed twice are the same both times."""
@@ -270,79 +188,51 @@ class _Emission:
 
     # ---- tiles
 
-    def _tiles(self) -> Iterator[tuple[int, int, int]]:
-        """(first column, columns, count) of runs of tiles of nearly equal size; a run of several has nothing of the padding."""
-        sizes = even_parts(self.w.columns.outputs, self.parameters.columns)
-        number = len(sizes)
-        starts = [sum(sizes[:i]) for i in range(number)]
-        i = 0
-        while i < number:
-            count = 1
-            while self._is_inside(starts[i], sizes[i]) and i + count < number and sizes[i + count] == sizes[i]:
-                if not self._is_inside(starts[i + count], sizes[i]):
-                    break
-                count += 1
-            yield starts[i], sizes[i], count
-            i += count
-
     def _is_inside(self, start: int, size: int) -> bool:
         """Whether no tap of columns [start, start + size) lies outside the input."""
         axis = self.w.columns
         return start * axis.stride - axis.low >= 0 and (start + size - 1) * axis.stride + axis.reach - axis.low < axis.size
 
-    def _taps_inside(self, top: Index) -> tuple[Value, Value]:
-        """Bounds of the rows of taps that lie inside, for a window that starts at input row `top`."""
-        axis, type_ = self.w.rows, ir.IndexType.get()
-
-        def steps(distance: Index) -> Value:  # ceil(distance / dilation)
-            value = emit.materialize(distance)
-            return value if axis.dilation == 1 else emit.create("arith.ceildivsi", [type_], [value, emit.index_constant(axis.dilation)])
-
-        first = emit.create("arith.maxsi", [type_], [steps(top * -1), emit.index_constant(0)])
-        end = emit.create("arith.minsi", [type_], [steps(top * -1 + axis.size), emit.index_constant(axis.taps)])
-        return first, end
-
-    def _tile(self, tile: _Tile, vectors: list[Index]) -> None:
+    def _tile(self, tile: _Tile, numbers: list[Index]) -> None:
         """Accumulators, taps, epilogue and store of a tile."""
         with self.evaluator.lanes(self.lanes) as lane:
             init = emit.broadcast(self.evaluator.at(self.w.structured.inits[0], []), self.lanes)
-            channels = [(vector, self._first_channel(vector) + lane) for vector in vectors]
-            sums = [init] * (tile.size * len(vectors))
-            sums = self._taps(tile, channels, lane, sums)
+            channels = [(number, self._first_channel(number) + lane) for number in numbers]
+            sums = self._taps(tile, channels, [init] * (tile.size * len(numbers)))
             for n, value in enumerate(sums):
-                column, vector = divmod(n, len(vectors))
+                column, vector = divmod(n, len(numbers))
                 at = {**tile.row.point, self.w.channel: channels[vector][1]}
-                self._store(at, tile.row.index, tile.column + column, value)
+                store_result(self.w, self.evaluator, self.output, at, tile.row.index, tile.column + column, value)
 
-    def _taps(self, tile: _Tile, channels: list, lane: Var, sums: list[Value]) -> list[Value]:
+    def _taps(self, tile: _Tile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds all taps that lie inside: unrolled where these are all of them and few, else in a loop over rows of taps."""
         axis, row = self.w.rows, tile.row
         if axis.tap is None:
-            return self._row_of_taps(tile, row.top, Index(), channels, lane, sums)
+            return self._row_of_taps(tile, row.top, Index(), channels, sums)
         if axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
-            return self._loop_of_taps(tile, row.taps or (0, axis.taps), channels, lane, sums)
+            return self._loop_of_taps(tile, row.taps or (0, axis.taps), channels, sums)
         if row.whole is None or row.taps is None:
-            return self._unrolled_taps(tile, channels, lane, sums)
+            return self._unrolled_taps(tile, channels, sums)
         branch = scf.IfOp(row.whole, [v.type for v in sums], has_else=True)
         with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
-            scf.YieldOp(self._unrolled_taps(tile, channels, lane, sums))
+            scf.YieldOp(self._unrolled_taps(tile, channels, sums))
         with ir.InsertionPoint(branch.else_block), self.evaluator.scope():
-            scf.YieldOp(self._loop_of_taps(tile, row.taps, channels, lane, sums))
+            scf.YieldOp(self._loop_of_taps(tile, row.taps, channels, sums))
         return list(branch.results)
 
-    def _unrolled_taps(self, tile: _Tile, channels: list, lane: Var, sums: list[Value]) -> list[Value]:
+    def _unrolled_taps(self, tile: _Tile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         for tap in range(self.w.rows.taps):
-            sums = self._row_of_taps(tile, tile.row.top + tap * self.w.rows.dilation, Index(tap), channels, lane, sums)
+            sums = self._row_of_taps(tile, tile.row.top + tap * self.w.rows.dilation, Index(tap), channels, sums)
         return sums
 
-    def _loop_of_taps(self, tile: _Tile, bounds: Bounds, channels: list, lane: Var, sums: list[Value]) -> list[Value]:
+    def _loop_of_taps(self, tile: _Tile, bounds: Bounds, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         var = Var(0, self.w.rows.taps - 1, name="k")
         with emit.for_loop(*bounds, 1, var, sums) as loop, self.evaluator.scope():
             at = tile.row.top + Index.of(var) * self.w.rows.dilation
-            emit.yield_values(self._row_of_taps(tile, at, Index.of(var), channels, lane, list(loop.inner_iter_args)))
+            emit.yield_values(self._row_of_taps(tile, at, Index.of(var), channels, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    def _row_of_taps(self, tile: _Tile, source: Index, tap: Index, channels: list, lane: Var, sums: list[Value]) -> list[Value]:
+    def _row_of_taps(self, tile: _Tile, source: Index, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds a row of taps, at input row `source`, by columns of the input so that what is loaded serves all its users."""
         columns, sums = self.w.columns, list(sums)
         for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
@@ -353,53 +243,31 @@ class _Emission:
                 column_tap, rest = divmod(reach - i * columns.stride, columns.dilation)
                 if not rest and 0 <= column_tap < columns.taps:
                     n = i * len(channels) + vector
-                    sums[n] = self._add(tile.row.point, (source, at), (tap, Index(column_tap)), channel, lane, sums[n])
+                    sums[n] = self._add(tile.row.point, (source, at), (tap, Index(column_tap)), channel, sums[n])
         return sums
 
-    def _add(self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple, lane: Var, total: Value) -> Value:
+    def _add(
+        self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple[Index, Index], total: ir.Value
+    ) -> ir.Value:
         """The body of the reduction at an input position and a tap."""
         w = self.w
         vector, index = channel
         loops = {**point, w.channel: index}
         loops.update({axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None})
-        loop_point = [loops.get(v, Index()) for v in w.variables]
+        loop_point = w.loop_point(loops)
         arguments = list(w.structured.block.arguments)
-        values = {arguments[-1]: total, arguments[w.position]: self.evaluator.at(w.data, self._data_point(loops, *at))}
+        values = {arguments[-1]: total, arguments[w.position]: self.evaluator.at(w.data, w.data_at(loops, *at))}
         for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
             if position in self.weights:
-                values[arguments[position]] = self._weight(self.weights[position], loops, vector, lane)
+                values[arguments[position]] = self.weights[position].load(self.evaluator, loops, vector)
             elif position != w.position and node.kind != "empty":
                 values[arguments[position]] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
         return self.evaluator.clone(w.structured, loop_point, values)[0]
 
-    def _data_point(self, loops: Point, row: Index, column: Index) -> list[Index]:
-        """Indices of the data at an input row and column."""
-        w, last = self.w, len(self.w.indices) - 2
-        result = []
-        for d, index in enumerate(w.indices):
-            if d == last:
-                result.append(column)
-            elif d == last - 1 and w.has_rows:
-                result.append(row)
-            else:
-                result.append(index.at(loops))
-        return result
-
-    # ---- results
-
-    def _store(self, point: Point, row: Index, column: Index, value: Value) -> None:
-        """Evaluates the epilogue on the sums at an output position and stores the result."""
-        w = self.w
-        at = {**point, w.columns.output: column, **({w.rows.output: row} if w.rows.output is not None else {})}
-        where = w.output_point(at)  # type: ignore[arg-type]
-        self.evaluator.remember(w.node, where, value)
-        result = self.evaluator.at(w.root, reshape(where, w.node.shape, w.root.shape, split_exactly))
-        self.evaluator.store(result, self.output, linearize(where, w.node.shape))
-
 
 def _run(extent: int, pieces: int) -> int:
     """Length of the runs that cut `extent` in about `pieces`."""
-    return -(-extent // max(1, min(extent, pieces)))
+    return ceil_div(extent, max(1, min(extent, pieces)))
 
 
 def _bounds(run: Index, length: int, extent: int) -> Bounds:
@@ -407,13 +275,4 @@ def _bounds(run: Index, length: int, extent: int) -> Bounds:
     if length >= extent:
         return 0, extent
     low, high = emit.materialize(run * length), emit.materialize(run * length + length)
-    if extent % length:
-        high = emit.create("arith.minsi", [high.type], [high, emit.index_constant(extent)])
-    return low, high
-
-
-@contextmanager
-def _loop(bounds: Bounds, extent: int, name: str) -> Iterator[Index]:
-    var = Var(0, extent - 1, name=name)
-    with emit.for_loop(*bounds, 1, var):
-        yield Index.of(var)
+    return low, emit.smaller(high, extent) if extent % length else high

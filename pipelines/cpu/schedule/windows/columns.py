@@ -7,42 +7,24 @@ than a vector have whole rows as vectors, which overlap in a second buffer; the 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
-from relayc.dialects.mlir import func, ir
-from relayc.pipelines.kernel.access import Analysis, collapse, split_exactly
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.windows.column_plan import ColumnParameters, ColumnPlan, power_of_two_from
+from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
+from relayc.pipelines.kernel.access import Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, linearize, reshape
-from relayc.pipelines.kernel.window_columns import ColumnWindow, match
-from relayc.pipelines.schedule.strategy import Scheduled, begin_function, flat
+from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.window_columns import match
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
+from relayc.pipelines.tir import emit, nest
+from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
 
-Value = ir.Value
-Point = dict[Var, Index]
-
-
-@dataclass(frozen=True)
-class WindowParameters:
-    """Tunable numbers.
-
-    Attributes:
-      lanes: elements of a vector.
-      accumulators: vectors of a tile.
-      buffer_bytes: input rows that a task copies, at most (more where one window needs more).
-      unrolled: operations up to which the taps of a tile are unrolled in both directions; beyond, rows of taps are a loop.
-      grain: window elements in all below which the kernel stays on one thread.
-    """
-
-    lanes: int
-    accumulators: int = 8
-    buffer_bytes: int = 16 << 10
-    unrolled: int = 256
-    grain: int = 1 << 16
-
+Places = Sequence[tuple[int, int]]
+"""Vectors of sums: the output row of the tile, and the column of each."""
 
 MAX_TAPS = 256
 MAX_STRIDE = 4
@@ -57,109 +39,59 @@ def schedule_window_columns(kernel: Kernel, target: Target, tuning: Tuning) -> S
     window = match(kernel)
     if window is None:
         return None
-    elements = [window.node.element, window.data.element, window.root.element]
-    if any(isinstance(e, ir.IndexType) or e.width < 8 for e in elements):
+    bits = window.element_bits
+    if bits is None:
         return None
-    lanes = target.vector_bytes * 8 // max(e.width for e in elements)
-    offset = linearize(window.output_point({v: Index.of(v) for v in window.variables}), window.node.shape)
+    lanes, offset = target.lanes(bits), window.output_offset()
     columns, rows = window.columns, window.rows
-    contiguous = offset.coefficient(columns.output) == 1
+    contiguous = columns.output is not None and offset.coefficient(columns.output) == 1
     if not contiguous or columns.outputs < 4 or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
         return None
-    parameters = WindowParameters(lanes, accumulators=target.num_vector_registers // 2)
+    parameters = ColumnParameters(lanes, accumulators=target.num_vector_registers // 2)
     names = ("accumulators", "buffer_bytes", "unrolled", "grain")
-    emission = _Emission(kernel, window, tuning.replace(parameters, **{name: name for name in names}))
-    if emission.buffer_bytes > MAX_BUFFER_BYTES:
+    plan = ColumnPlan(window, tuning.replace(parameters, names))
+    if plan.buffer_bytes > MAX_BUFFER_BYTES:
         return None
-    if emission.narrow and rows.output is not None and offset.coefficient(rows.output) != columns.outputs:
+    if plan.is_narrow and rows.output is not None and offset.coefficient(rows.output) != columns.outputs:
         return None
-    return emission.emit()
+    return _Emission(kernel, plan).emit()
 
 
 class _Emission:
-    """Emits one sliding window kernel."""
+    """Emits one sliding window kernel; `plane` and `sums` stand for the buffers of a thread."""
 
-    def __init__(self, kernel: Kernel, window: ColumnWindow, parameters: WindowParameters) -> None:
-        self.kernel, self.w, self.parameters = kernel, window, parameters
-        rows, columns = window.rows, window.columns
-        self.phases = min(columns.stride, columns.reach + 1)
-        # Columns of each phase (positions modulo the stride) that the taps reach.
-        self.pitch = columns.outputs + columns.reach // columns.stride
-        self.row_pitch = self.phases * self.pitch
-        self.narrow = columns.outputs < parameters.lanes
-        self.lanes = _power_of_two_from(columns.outputs) if self.narrow else parameters.lanes
-        self.tile_rows, self.tile_vectors = self._tile()
-        self.block_rows = self._block()
-        self.input_rows = (self.block_rows - 1) * rows.stride + rows.reach + 1
-        self.blocks = -(-rows.outputs // self.block_rows)
-        # Whole vectors are read and written, so a buffer goes on for one after its last element.
-        self.buffer_size = self.input_rows * self.row_pitch + parameters.lanes
-        self.buffer_bytes = self.buffer_size * window.data.element.width // 8
-        self.plane = Node("arg", (self.buffer_size,), window.data.element)
-        self.sums = Node("arg", (self.block_rows * columns.outputs + parameters.lanes,), window.node.element)
+    evaluator: Evaluator
+    output: ir.Value
 
-    def _tile(self) -> tuple[int, int]:
-        """Rows and vectors of a tile: whole rows where they are short."""
-        count, most = -(-self.w.columns.outputs // self.lanes), self.parameters.accumulators
-        vectors = min(range(1, min(count, most) + 1), key=lambda v: (-(-count // v) * v, -v))
-        return min(most // vectors, self.w.rows.outputs), vectors
-
-    def _block(self) -> int:
-        """Output rows of a task: as many as its buffer takes, in tasks of about the same size."""
-        rows = self.w.rows
-        width = self.row_pitch * self.w.data.element.width // 8
-        most = max(1, (self.parameters.buffer_bytes // width - rows.reach - 1) // rows.stride + 1)
-        if most >= rows.outputs:
-            return rows.outputs
-        size = -(-rows.outputs // -(-rows.outputs // most))
-        return min(rows.outputs, -(-size // self.tile_rows) * self.tile_rows)
+    def __init__(self, kernel: Kernel, plan: ColumnPlan) -> None:
+        self.kernel, self.plan, self.w = kernel, plan, plan.window
+        self.parameters, self.lanes = plan.parameters, plan.lanes
+        self.plane = Node("arg", (plan.buffer_size,), self.w.data.element)
+        self.sums = Node("arg", (plan.sums_size,), self.w.node.element)
 
     def emit(self) -> Scheduled:
-        function, arguments = begin_function(self.kernel, {})
-        with ir.InsertionPoint(function.entry_block):
-            count = len(self.kernel.args)
-            self.evaluator = Evaluator({node: flat(b) for node, b in zip(self.kernel.args, arguments[:count], strict=True)})
-            self.output = flat(arguments[count])
-            loops = [v for v in self.w.planes]
-            block = Var(0, self.blocks - 1, name="block")
-            if self.blocks > 1:
-                loops.append(block)
+        """The kernel in tir, at the ambient insertion point."""
+        with kernel_body(self.kernel) as body:
+            self.evaluator, self.output = body.evaluator, body.outputs[0]
+            block = Var(0, self.plan.blocks - 1, name="block")
+            loops = [*self.w.planes, block] if self.plan.blocks > 1 else self.w.planes
             variables = [Var(0, v.high, name=v.name) for v in loops]
             point = {v: Index.of(copy) for v, copy in zip(loops, variables, strict=True)}
-            if prod(self.w.node.structured.extents) >= self.parameters.grain and loops:
-
-                def inside() -> None:
-                    self._allocate()
-                    with self.evaluator.scope():
-                        self._task(point, block)
-
-                emit.parallel_loop([v.high + 1 for v in variables], variables, inside)
-            else:
-                self._allocate()
-                self._nest(variables, lambda: self._task(point, block))
-            func.ReturnOp([])
-        return Scheduled(function)
+            is_parallel = prod(self.w.structured.extents) >= self.parameters.grain
+            nest.tasks(variables, self.evaluator, is_parallel, lambda: self._task(point, point.get(block, Index())), self._allocate)
+        return Scheduled(body.function)
 
     def _allocate(self) -> None:
-        for node in (self.plane, self.sums) if self.narrow else (self.plane,):
-            self.evaluator.bind(node, emit.local_buffer(node.size, node.element))
+        for node in (self.plane, self.sums) if self.plan.is_narrow else (self.plane,):
+            self.evaluator.bind(node, local_buffer(node.size, node.element))
 
-    def _nest(self, variables: Sequence[Var], body: Callable[[], None]) -> None:
-        if not variables:
-            body()
-            return
-        with emit.for_loop(0, variables[0].high + 1, 1, variables[0]), self.evaluator.scope():
-            self._nest(variables[1:], body)
-
-    def _task(self, point: Point, block: Var) -> None:
+    def _task(self, point: Point, block: Index) -> None:
         """Some output rows of one plane."""
-        first = Index()
-        if self.blocks > 1:
-            # The last block starts early rather than ending early: rows computed twice are the same both times.
-            first = emit.at_most(point[block] * self.block_rows, self.w.rows.outputs - self.block_rows)
+        # The last block starts early rather than ending early: rows computed twice are the same both times.
+        first = emit.at_most(block * self.plan.block_rows, self.w.rows.outputs - self.plan.block_rows)
         self._copy(point, first)
         self._compute(point, first)
-        if self.narrow:
+        if self.plan.is_narrow:
             self._epilogue(point, first)
 
     # ---- input rows with their padding
@@ -168,12 +100,12 @@ class _Emission:
         """Copies the rows that output rows from `first` on reach; what lies outside is the padding."""
         rows = self.w.rows
         top = first * rows.stride - rows.low  # row of the input that is the first of the buffer
-        low, high = _clamped(top * -1, self.input_rows), _clamped(top * -1 + rows.size, self.input_rows)
-        self._rows(0, low, lambda row: self._fill(row, 0, self.row_pitch))
+        low, high = _clamped(top * -1, self.plan.input_rows), _clamped(top * -1 + rows.size, self.plan.input_rows)
+        self._rows(0, low, lambda row: self._fill(row, 0, self.plan.row_pitch))
         self._rows(low, high, lambda row: self._copy_row(point, row, top + row))
-        self._rows(high, self.input_rows, lambda row: self._fill(row, 0, self.row_pitch))
+        self._rows(high, self.plan.input_rows, lambda row: self._fill(row, 0, self.plan.row_pitch))
 
-    def _rows(self, low: "int | Value", high: "int | Value", body: Callable[[Index], None]) -> None:
+    def _rows(self, low: "int | ir.Value", high: "int | ir.Value", body: Callable[[Index], None]) -> None:
         if isinstance(low, int) and isinstance(high, int):
             if low >= high:
                 return
@@ -181,53 +113,41 @@ class _Emission:
                 with self.evaluator.scope():
                     body(Index(low))
                 return
-        var = Var(low if isinstance(low, int) else 0, (high if isinstance(high, int) else self.input_rows) - 1, name="row")
+        var = Var(low if isinstance(low, int) else 0, (high if isinstance(high, int) else self.plan.input_rows) - 1, name="row")
         with emit.for_loop(low, high, 1, var), self.evaluator.scope():
             body(Index.of(var))
 
     def _copy_row(self, point: Point, row: Index, source: Index) -> None:
         columns = self.w.columns
-        for phase in range(self.phases):
-            start = phase * self.pitch
+        for phase in range(self.plan.phases):
+            start = phase * self.plan.pitch
             # Positions of this phase that are inside the input.
-            low = min(max(0, -((phase - columns.low) // columns.stride)), self.pitch)
-            high = min(max(low, -((phase - columns.low - columns.size) // columns.stride)), self.pitch)
+            low = min(max(0, -((phase - columns.low) // columns.stride)), self.plan.pitch)
+            high = min(max(low, -((phase - columns.low - columns.size) // columns.stride)), self.plan.pitch)
             self._fill(row, start, start + low)
 
             def put(at: Index, lanes: int, first: int = start + low, begin: int = low, phase: int = phase) -> None:
-                with self.evaluator.lanes(lanes) as lane:
-                    at += Index.of(lane) if lanes > 1 else Index()
+                with self.evaluator.along(lanes) as lane:
+                    at += lane
                     column = (at + begin) * columns.stride + (phase - columns.low)
-                    value = self.evaluator.at(self.w.data, self._data_point(point, source, column))
-                    self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.row_pitch + first + at)
+                    value = self.evaluator.at(self.w.data, self.w.data_at(point, source, column))
+                    self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.plan.row_pitch + first + at)
 
             self._sweep(high - low, self.parameters.lanes, put)
-            self._fill(row, start + high, start + self.pitch)
-
-    def _data_point(self, point: Point, row: Index, column: Index) -> list[Index]:
-        result = []
-        for d, index in enumerate(self.w.indices):
-            if d == len(self.w.indices) - 1:
-                result.append(column)
-            elif d == self.w.row_dimension:
-                result.append(row)
-            else:
-                result.append(index.at(point))
-        return result
+            self._fill(row, start + high, start + self.plan.pitch)
 
     def _fill(self, row: Index, start: int, end: int) -> None:
         """Padding from column `start` to `end` of a buffer row; it may go beyond, where what follows is written later."""
         if start >= end or self.w.pad_value is None:
             return
-        lanes = min(self.parameters.lanes, _power_of_two_from(end - start))
+        lanes = min(self.parameters.lanes, power_of_two_from(end - start))
         value = emit.broadcast(emit.constant(self.w.pad_value.attributes["value"], self.w.data.element), lanes)
 
         def put(at: Index, _: int) -> None:
-            with self.evaluator.lanes(lanes) as lane:
-                along = Index.of(lane) if lanes > 1 else Index()
-                self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.row_pitch + start + at + along)
+            with self.evaluator.along(lanes) as lane:
+                self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.plan.row_pitch + start + at + lane)
 
-        self._sweep(-(-(end - start) // lanes) * lanes, lanes, put)
+        self._sweep(ceil_div(end - start, lanes) * lanes, lanes, put)
 
     def _sweep(self, count: int, lanes: int, body: Callable[[Index, int], None]) -> None:
         """body(start, lanes) for vectors that cover `count` elements, the last of which may overlap the one before."""
@@ -247,22 +167,22 @@ class _Emission:
     # ---- tiles
 
     def _compute(self, point: Point, first: Index) -> None:
-        full, left = divmod(self.block_rows, self.tile_rows)
+        full, left = divmod(self.plan.block_rows, self.plan.tile_rows)
         if full > 1:
-            var = Var(0, (full - 1) * self.tile_rows, step=self.tile_rows, name="y")
-            with emit.for_loop(0, full * self.tile_rows, self.tile_rows, var), self.evaluator.scope():
-                self._row_tiles(point, first, Index.of(var), self.tile_rows)
+            var = Var(0, (full - 1) * self.plan.tile_rows, step=self.plan.tile_rows, name="y")
+            with emit.for_loop(0, full * self.plan.tile_rows, self.plan.tile_rows, var), self.evaluator.scope():
+                self._row_tiles(point, first, Index.of(var), self.plan.tile_rows)
         elif full:
-            self._row_tiles(point, first, Index(), self.tile_rows)
+            self._row_tiles(point, first, Index(), self.plan.tile_rows)
         if left:
-            self._row_tiles(point, first, Index(full * self.tile_rows), left)
+            self._row_tiles(point, first, Index(full * self.plan.tile_rows), left)
 
     def _row_tiles(self, point: Point, first: Index, row: Index, rows: int) -> None:
         """The tiles of `rows` output rows from buffer row `row` on, over all columns."""
-        if self.narrow:
+        if self.plan.is_narrow:
             self._tile_code(point, first, row, rows, Index(), [0])
             return
-        width, lanes = self.tile_vectors * self.lanes, self.lanes
+        width, lanes = self.plan.tile_vectors * self.lanes, self.lanes
         full, left = divmod(self.w.columns.outputs, width)
         if full > 1:
             var = Var(0, (full - 1) * width, step=width, name="x")
@@ -276,20 +196,20 @@ class _Emission:
 
     def _tile_code(self, point: Point, first: Index, row: Index, rows: int, column: Index, starts: list[int]) -> None:
         with self.evaluator.scope(), self.evaluator.lanes(self.lanes) as lane:
-            init = emit.broadcast(self.evaluator.at(self.w.node.structured.inits[0], []), self.lanes)
+            init = emit.broadcast(self.evaluator.at(self.w.structured.inits[0], []), self.lanes)
             places = [(i, start) for i in range(rows) for start in starts]
             sums = self._taps(point, row, column, lane, places, [init] * len(places))
             for (i, start), value in zip(places, sums, strict=True):
-                if self.narrow:
+                if self.plan.is_narrow:
                     at = (row + i) * self.w.columns.outputs + Index.of(lane)
                     self.evaluator.store(value, self.evaluator.buffers[self.sums], at)
                 else:
                     self._store(point, first + row + i, column + start + Index.of(lane), value)
 
-    def _taps(self, point: Point, row: Index, column: Index, lane: Var, places: list, sums: list[Value]) -> list[Value]:
+    def _taps(self, point: Point, row: Index, column: Index, lane: Var, places: Places, sums: list[ir.Value]) -> list[ir.Value]:
         """The window at each place (output row of the tile, column), by rows of the input so that what is loaded serves all its users."""
         rows, columns = self.w.rows, self.w.columns
-        body = len(self.w.node.structured.block.operations)
+        body = len(self.w.structured.block.operations)
         if rows.taps * columns.taps * len(places) * body <= self.parameters.unrolled * 3 or rows.tap is None:
             for reach in range((places[-1][0]) * rows.stride + rows.reach + 1):
                 users = [
@@ -303,23 +223,32 @@ class _Emission:
         with emit.for_loop(0, rows.taps, 1, var, sums) as loop, self.evaluator.scope():
             found = list(loop.inner_iter_args)
             for i in sorted({i for i, _ in places}):
-                users = [(n, Index.of(var)) for n, (j, _) in enumerate(places) if i == j]
+                row_users = [(n, Index.of(var)) for n, (j, _) in enumerate(places) if i == j]
                 at = (row + i) * rows.stride + Index.of(var) * rows.dilation
-                found = self._row_of_taps(point, at, column, lane, places, found, users)
+                found = self._row_of_taps(point, at, column, lane, places, found, row_users)
             emit.yield_values(found)
         return list(loop.results)
 
-    def _row_of_taps(self, point, buffer_row: Index, column: Index, lane: Var, places, sums: list[Value], users) -> list[Value]:
+    def _row_of_taps(
+        self,
+        point: Point,
+        buffer_row: Index,
+        column: Index,
+        lane: Var,
+        places: Places,
+        sums: list[ir.Value],
+        users: Sequence[tuple[int, Index]],
+    ) -> list[ir.Value]:
         """Adds one row of the buffer to the places that use it: `users` are (place, row of taps)."""
-        columns, structured = self.w.columns, self.w.node.structured
+        columns, structured = self.w.columns, self.w.structured
         sums = list(sums)
         arguments = list(structured.block.arguments)
         for tap in range(columns.taps):
             quotient, phase = divmod(tap * columns.dilation, columns.stride)
-            start = buffer_row * self.row_pitch + (phase * self.pitch + quotient) + column + Index.of(lane)
+            start = buffer_row * self.plan.row_pitch + (phase * self.plan.pitch + quotient) + column + Index.of(lane)
             for n, row_tap in users:
-                at = {**point, columns.tap: Index(tap), **({self.w.rows.tap: row_tap} if self.w.rows.tap is not None else {})}
-                loop_point = [at.get(v, Index()) for v in self.w.variables]
+                taps = ((columns.tap, Index(tap)), (self.w.rows.tap, row_tap))
+                loop_point = self.w.loop_point({**point, **{v: index for v, index in taps if v is not None}})
                 values = {arguments[-1]: sums[n], arguments[self.w.position]: self.evaluator.at(self.plane, [start + places[n][1]])}
                 for i, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
                     if i != self.w.position and source.kind != "empty":
@@ -327,68 +256,49 @@ class _Emission:
                 sums[n] = self.evaluator.clone(structured, loop_point, values)[0]
         return sums
 
-    def _factor(self, source: Node, indices: list[Index]) -> Value:
+    def _factor(self, source: Node, indices: list[Index]) -> ir.Value:
         """A scalar in all lanes, once for all that use it."""
-        key = ("factor", id(source), *(i.key for i in indices))
-        for scope in reversed(self.evaluator.scopes):
-            if key in scope:
-                return scope[key]
-        value = emit.broadcast(self.evaluator.at(source, indices if source.shape else []), self.lanes)
-        self.evaluator.scopes[-1][key] = value
-        return value
+
+        def value() -> ir.Value:
+            return emit.broadcast(self.evaluator.at(source, indices if source.shape else []), self.lanes)
+
+        return self.evaluator.once(("factor", id(source), *(i.key for i in indices)), value)
 
     # ---- results
 
-    def _store(self, point: Point, row: Index, column: Index, value: Value) -> None:
-        """Evaluates the epilogue on the sums at an output position and stores the result."""
-        at = {**point, self.w.columns.output: column}
-        if self.w.rows.output is not None:
-            at[self.w.rows.output] = row
-        where = self.w.output_point(at)
-        self.evaluator.remember(self.w.node, where, value)
-        result = self.evaluator.at(self.w.root, reshape(where, self.w.node.shape, self.w.root.shape, split_exactly))
-        self.evaluator.store(result, self.output, linearize(where, self.w.node.shape))
+    def _store(self, point: Point, row: Index, column: Index, value: ir.Value) -> None:
+        store_result(self.w, self.evaluator, self.output, point, row, column, value)
 
     def _epilogue(self, point: Point, first: Index) -> None:
         """The epilogue over the buffer of sums: along all rows at once where every access allows it, else row by row."""
         width = self.w.columns.outputs
 
         def piece(row: Index, column: Index, at: Index, lanes: int) -> None:
-            with self.evaluator.lanes(lanes) as lane:
-                along = Index.of(lane) if lanes > 1 else Index()
-                self._store(point, row, column + along, self.evaluator.at(self.sums, [at + along]))
+            with self.evaluator.along(lanes) as lane:
+                self._store(point, row, column + lane, self.evaluator.at(self.sums, [at + lane]))
 
         if self._collapses():
             lanes = self.parameters.lanes
-            self._sweep(self.block_rows * width, lanes, lambda at, lanes: piece(Index(), first * width + at, at, lanes))
+            self._sweep(self.plan.block_rows * width, lanes, lambda at, lanes: piece(Index(), first * width + at, at, lanes))
             return
-        var = Var(0, self.block_rows - 1, name="y")
-        with emit.for_loop(0, self.block_rows, 1, var), self.evaluator.scope():
+        var = Var(0, self.plan.block_rows - 1, name="y")
+        with nest.serial([var], self.evaluator):
             self._sweep(width, self.lanes, lambda at, lanes: piece(first + var, at, Index.of(var) * width + at, lanes))
 
     def _collapses(self) -> bool:
         """Whether the epilogue may walk rows and columns as one loop."""
         w = self.w
-        if w.rows.output is None:
+        if w.rows.output is None or w.columns.output is None:
             return True
         if w.root.shape != w.node.shape:
             return False
-        point = w.output_point({v: Index.of(v) for v in w.variables})
         analysis = Analysis([w.node])
-        analysis.visit(w.root, point)
-        axes = [w.rows.output, w.columns.output]
-        return len(collapse(axes, [v.high + 1 for v in axes], analysis.found, [linearize(point, w.node.shape)])) == 1
+        analysis.visit(w.root, w.output_at({v: Index.of(v) for v in w.variables}))
+        return len(collapse([w.rows.output, w.columns.output], analysis.found, [w.output_offset()])) == 1
 
 
-def _power_of_two_from(n: int) -> int:
-    """The smallest power of two that is at least `n`."""
-    return 1 << (n - 1).bit_length()
-
-
-def _clamped(index: Index, limit: int) -> "int | Value":
+def _clamped(index: Index, limit: int) -> "int | ir.Value":
     """An index expression kept between 0 and `limit`."""
     if index.is_constant:
         return min(max(index.const, 0), limit)
-    value = emit.materialize(index)
-    value = emit.create("arith.maxsi", [value.type], [value, emit.index_constant(0)])
-    return emit.create("arith.minsi", [value.type], [value, emit.index_constant(limit)])
+    return emit.smaller(emit.larger(emit.materialize(index), 0), limit)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.schedule.graph import NotStructured
 from relayc.pipelines.schedule.index import Index, Var
 
 Value = ir.Value
@@ -45,8 +46,17 @@ def broadcast(value: Value, width: int) -> Value:
     return value if width == 1 or is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
 
 
+MOST_LOCAL_BYTES = 1 << 20
+"""What a buffer on the stack may take: threads have stacks of some megabytes."""
+
+
 def local_buffer(size: int, element: ir.Type) -> Value:
-    """A flat buffer on the stack, aligned to cache lines: in the body of a parallel loop one for each thread."""
+    """A flat buffer on the stack, aligned to cache lines: in the body of a parallel loop one for each thread.
+
+    Raises NotStructured for one that does not fit on a stack: the strategy is not meant for such shapes.
+    """
+    if size * max(1, element.width // 8) > MOST_LOCAL_BYTES:
+        raise NotStructured(f"a buffer of {size} elements on the stack")
     attributes = {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
         "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64),

@@ -18,6 +18,10 @@ COORDINATE_MODES = (
 ROUNDING_METHODS = ("", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
+LONGEST = 1 << 24
+"""Elements along a resampled axis: their positions are computed in float32, which has no more whole numbers."""
+
+
 class _Resize(ImageOp):
     """What the resizing operators share.
 
@@ -64,6 +68,7 @@ class _Resize(ImageOp):
             check(len(op.roi) == 2 * len(letters), "roi", f"{2 * len(letters)} values", op.roi)
         dims = parsed.logical(op.data.shape)
         dims.update(zip(letters, per_axis(op.size, len(letters), "size"), strict=True))
+        check(max(op.size, default=0) <= LONGEST, "size", f"at most {LONGEST} elements", op.size)
         return TensorType(parsed.shape(dims), op.out_dtype or op.data.dtype)
 
 
@@ -101,6 +106,7 @@ def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType
     for axis, scale in zip(letters, scales, strict=True):
         length = dims[axis]
         dims[axis] = None if length is None else round(length * scale)
+        check((dims[axis] or 0) <= LONGEST, "size", f"at most {LONGEST} elements", dims[axis])
     return op.data.with_shape(parsed.shape(dims))
 
 

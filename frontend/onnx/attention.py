@@ -1,5 +1,7 @@
 """Attention."""
 
+from math import inf, isfinite
+
 from onnx import TensorProto
 
 from relayc.frontend.converter import Tensor, emit
@@ -42,6 +44,8 @@ def Attention(
     softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
+    if not 0 <= softcap < inf or not isfinite(scale or 0.0):
+        raise OnnxError(f"expected a finite softcap of 0 or more and a finite scale, found {softcap} and {scale}")
     if current().wants(3) or nonpad_kv_seqlen is not None or softmax_precision == TensorProto.DOUBLE:
         return NotImplemented
     if left_window_size >= 0:

@@ -76,6 +76,10 @@ _ROOT = is_op("sqrt")(_RADICAND)
 _INVERSE = is_op("rsqrt")(_RADICAND) | (_ONE / _ROOT)
 
 
+_MOST_CHANNELS = 1 << 24
+"""Elements along an axis up to which a scale of ones is made for it."""
+
+
 def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
     type_ = TensorType.of(value)
     return rw.mod.constant(np.ones(type_.sizes[axis], numpy_dtype(type_.dtype)))
@@ -87,6 +91,8 @@ def normalization(match: Match, rw: Rewriter) -> Found:
     numerator, axis, epsilon = match[_NUMERATOR], _axis(match[_MEAN_SQUARE]), rw.scalar(match[_EPSILON])
     type_ = TensorType.of(numerator)
     if epsilon is None or (_ONE in match and rw.scalar(match[_ONE]) != 1) or not type_.is_static or not type_.is_float:
+        return None
+    if type_.shape[axis] > _MOST_CHANNELS:  # type: ignore[operator]
         return None
     if _MEAN in match and _axis(match[_MEAN]) == axis:
         gamma = _ones(rw, match[_X], axis)

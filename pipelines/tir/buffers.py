@@ -5,7 +5,8 @@ from math import prod
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.kernel.graph import NotStructured
+from relayc.pipelines.kernel.index import Index, ceil_div
 from relayc.pipelines.tir import emit
 
 LINE = 64
@@ -31,13 +32,22 @@ def view(memory: ir.Value, first_byte: int, count: int, element: ir.Type) -> ir.
     return emit.create("memref.view", [ir.MemRefType.get([count], element)], [memory, emit.index_constant(first_byte)])
 
 
+MOST_LOCAL_BYTES = 1 << 20
+"""What a buffer on the stack may take: threads have stacks of some megabytes."""
+
+
 def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
-    """A buffer (flat where `shape` is a number) on the stack, at a cache line: in the body of a parallel loop one for each thread."""
+    """A buffer (flat where `shape` is a number) on the stack, at a cache line: in the body of a parallel loop one for each thread.
+
+    Raises NotStructured for one that does not fit on a stack: the strategy is not meant for such shapes.
+    """
     attributes = {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
         "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE),
     }
     extents = [shape] if isinstance(shape, int) else list(shape)
+    if prod(extents) * ceil_div(element.width, 8) > MOST_LOCAL_BYTES:
+        raise NotStructured(f"a buffer of {extents} elements on the stack")
     return emit.create("memref.alloca", [ir.MemRefType.get(extents, element)], [], attributes)
 
 

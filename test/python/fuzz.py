@@ -28,6 +28,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -350,9 +351,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, help="stop after so long")
     parser.add_argument("--imports", type=int, default=0, help="how many more mutants are imported alone, which is ten times as fast")
+    parser.add_argument("--cases", default="*", metavar="PATTERN", help="make mutants of these cases only (as in test_attention_*)")
     parser.add_argument("--folder", type=Path, default=Path("fuzz-failures"), help="where models that fail are written to")
     arguments = parser.parse_args(argv)
-    models = seeds()
+    models = {name: model for name, model in seeds().items() if fnmatch(name, arguments.cases)}
+    if not models:
+        parser.error(f"expected a case that matches {arguments.cases!r}, found none")
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     middle = arguments.first + arguments.models
     compiled = outcomes(range(arguments.first, middle), arguments.seed, models, deadline)

@@ -78,10 +78,9 @@ def test_agrees_with_numpy(cases) -> None:
 
 
 @pytest.mark.parametrize("width", [16, 64])
-def test_vectors_of_other_widths(width, monkeypatch) -> None:
-    monkeypatch.setattr(Target, "vector_bytes", property(lambda self: width))
-    monkeypatch.setattr(Target, "num_vector_registers", property(lambda self: 32 if width == 64 else 16))
-    check([SHAPES[3], SHAPES[6], SHAPES[8], FEW_QUERIES[1], FEW_QUERIES[3], MASKS[0], MASKS[5]])
+def test_vectors_of_other_widths(width) -> None:
+    target = Target("cpu", vector_bytes=width, num_vector_registers=32 if width == 64 else 16)
+    check([SHAPES[3], SHAPES[6], SHAPES[8], FEW_QUERIES[1], FEW_QUERIES[3], MASKS[0], MASKS[5]], target=target)
 
 
 def test_threads_do_not_change_a_bit() -> None:

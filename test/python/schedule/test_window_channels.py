@@ -132,14 +132,14 @@ def test_vectors_of_every_width(mcpu):
     check(cases, target=target)
 
 
-def test_vectors_wider_than_the_machine(monkeypatch):
+def test_vectors_wider_than_the_machine():
     """Vectors of 64 bytes are right where two registers hold one."""
-    monkeypatch.setattr(Target, "vector_bytes", property(lambda self: 64))
     check(
         [
             Case(layout, c, (9, 17), (3, 3), (1, 1), (1, 1, 1, 1))
             for layout, c in [("NCHW16c", 32), ("NHWC", 24), ("NHWC", 40), ("NCHW8c", 8)]
-        ]
+        ],
+        target=Target("cpu", vector_bytes=64),
     )
 
 

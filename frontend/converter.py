@@ -14,6 +14,7 @@ A Tensor may be known at import. Small steps that many converters share are in `
 import contextvars
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from math import isfinite
 from types import TracebackType
 from typing import Any
 
@@ -198,7 +199,9 @@ def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Itera
       error: what to raise.
 
     Raises:
-      ModelError (`error`): where a ModelError or RelayError leaves the block, with `what` before its message.
+      ModelError (`error`): where a ModelError or RelayError leaves the block, with `what` before its message; for any other exception, too,
+        with that as its cause: a fault of the converter, of which the model's author needs to know the node all the same.
+      MemoryError: likewise.
     """
     with ir.Location.name(name):
         try:
@@ -207,6 +210,10 @@ def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Itera
             if isinstance(e, ModelError) and e.located:
                 raise
             raise error(f"{what}: {e}", located=True) from None
+        except MemoryError as e:
+            raise MemoryError(f"{what}: {e}") from None
+        except Exception as e:
+            raise error(f"{what}: the converter failed with {type(e).__name__}: {e}", located=True) from e
 
 
 # ---- values needed at import ----------------------------------------------------------------------------------------------------------
@@ -233,6 +240,14 @@ def scalar(tensor: Tensor, what: str) -> Any:
     if array.size != 1:
         raise ModelError(f"input {what}: expected one element, found {list(array.shape)}")
     return array.reshape(()).item()
+
+
+def integer(tensor: Tensor, what: str) -> int:
+    """The single element of an input, a whole number of any element type. Raises ModelError where it is not known or another number."""
+    value = scalar(tensor, what)
+    if not isfinite(value) or value != int(value):
+        raise ModelError(f"input {what}: expected a whole number, found {value}")
+    return int(value)
 
 
 def axis_of(axis: int, rank: int, what: str = "axis") -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.shapes import broadcast_shapes
-from relayc.dialects.relay.types import DTYPES
+from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
 
@@ -113,7 +113,23 @@ def in_float32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     return compute(x)
 
 
+MAX_CONSTANT_BYTES = 1 << 31
+"""What a tensor made at import may take: ONNX has no larger message either."""
+
+
+def check_constant(shape: Sequence[int], dtype: str) -> None:
+    """Raises ModelError for a tensor that is too large to be made at import."""
+    type_ = TensorType(tuple(shape), dtype)
+    try:
+        type_.check_size()
+    except RelayError as error:
+        raise ModelError(str(error)) from None
+    if type_.num_bytes > MAX_CONSTANT_BYTES:
+        raise ModelError(f"expected a constant of at most {MAX_CONSTANT_BYTES} bytes, found {type_.num_bytes} for {type_}")
+
+
 def filled(shape: Sequence[int], value: Any, dtype: str) -> Tensor:
-    """A tensor of `value` everywhere, known at import."""
+    """A tensor of `value` everywhere, known at import; its elements are one in memory. Raises OnnxError where it is too large."""
+    check_constant(shape, dtype)
     array = np.broadcast_to(np.asarray(value, DTYPES[dtype]), tuple(shape))
     return constant(array)

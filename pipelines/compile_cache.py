@@ -102,7 +102,7 @@ def find_slot(
     facts = {
         "model": content,
         "shapes": extents,
-        "target": str(target),
+        "target": [str(target), target.fingerprint],
         "settings": settings,
         "precision": precision,
         "sources": _source_digest(),
@@ -163,7 +163,7 @@ def _registered() -> Iterator[Any]:
         "relayc.runtime.device": lambda m: m.registered_device_kinds(),
         "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
         "relayc.pipelines.te.core": lambda m: m.RULES.values(),
-        "relayc.pipelines.schedule.strategy": lambda m: m.STRATEGIES,
+        "relayc.pipelines.schedule.table": lambda m: (entry.schedule for found in m.STRATEGIES.values() for entry in found),
         "relayc.pipelines.graph.evaluators": lambda m: (e.function for e in m.EVALUATORS.values()),
         "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
         "relayc.frontend.registry": lambda m: m.outside_functions(),

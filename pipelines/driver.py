@@ -73,7 +73,8 @@ def compile(
         (which the passes change in place), or a model of another format that one is registered for.
       target: a Target, or its text: "cpu" for this machine, "cpu -num-threads=2"; see Target.
       shapes: shape of each input with symbolic dimensions.
-      opt_level: 0 (no fusion) to 3 (everything; the default, or that of the ambient PassContext).
+      opt_level: 0 (no fusion) to 3 (the default, or that of the ambient PassContext); 4 adds passes that pay on some models
+        only.
       dump_ir: a directory for the IR after each pass: numbered files, one folder per stage.
       keep_ir: whether the result keeps the text of every stage in `module.ir`.
       stop_after: "relay", "te", "tir" or "llvm": gives the IRModule of that stage instead of a runtime module.

@@ -173,6 +173,11 @@ class Target:
         raise NotImplementedError
 
     @property
+    def fingerprint(self) -> str:
+        """What machine code depends on besides the attributes, as it does where it is made for this very machine; else an empty text."""
+        return ""
+
+    @property
     def is_host(self) -> bool:
         """Whether this machine has every feature of the target, so that its code runs here."""
         return not self.lacking

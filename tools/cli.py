@@ -27,12 +27,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from relayc.dialects.mlir import ir
 from relayc.frontend import suffixes
 from relayc.frontend.errors import MissingShapes
+from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
-from relayc.runtime.profile import peak_text
+from relayc.runtime.profile import peak_text, saved_text
 from relayc.tools import cache, opt
 from relayc.tools.inputs import load_inputs, parse_seed, parse_shape, random_inputs, save_outputs
-from relayc.tools.reference import ATOL, BF16_SHARE, RTOL, compare, run_onnxruntime
+from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table
 
 
@@ -113,11 +114,18 @@ def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: arg
         console.print(table, "", sep="\n")
     if profile.peak is not None:
         console.print(peak_text(profile.peak))
+    _print_saved(profile, console)
     console.print(_sum_text(profile))
     if arguments.json is not None:
         data = {"model": str(arguments.model), "target": module.target, "stages": module.stats, **profile.as_data()}
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def _print_saved(profile: Profile, console: Console) -> None:
+    saved = saved_text(profile.total())
+    if saved:
+        console.print(saved, markup=False)
 
 
 def _sum_text(profile: Profile) -> str:
@@ -147,9 +155,10 @@ def _check(model: Path, precision: str, inputs: dict[str, np.ndarray], outputs: 
         raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
     found = compare(outputs, reference, precision)
     if not found.agrees:
-        allowed = f"rtol {RTOL:g}, atol {ATOL:g}" if precision == "f32" else f"{BF16_SHARE:g} of the root mean square"
-        raise CommandError(f"results differ from ONNX Runtime by up to {found.difference:.3g} (allowed: {allowed})")
-    console.print(f"agrees with ONNX Runtime: largest difference {found.difference:.3g}")
+        far = f"{found.difference:.3g}" if precision == "f32" else f"{found.difference:.3g}, {found.spread:.1%} of the spread"
+        raise CommandError(f"results differ from ONNX Runtime by up to {far} (allowed: {tolerance(precision)})")
+    much = "" if precision == "f32" else f", {found.spread:.1%} of the spread"
+    console.print(f"agrees with ONNX Runtime: largest difference {found.difference:.3g}{much}")
 
 
 def inspect(arguments: argparse.Namespace, console: Console) -> None:
@@ -167,6 +176,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
     if profile is None:
         console.print(f"not run: this machine lacks {', '.join(module.lacking)}")
     else:
+        _print_saved(profile, console)
         console.print(_sum_text(profile))
 
 
@@ -193,7 +203,8 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
     precision = "bf16: round the operands of products and convolutions to it, where the target has instructions for that (default f32)"
     parser.add_argument("--precision", choices=PRECISIONS, default="f32", help=precision)
-    parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="optimisation level (default 3)")
+    levels = range(MAX_OPT_LEVEL + 1)
+    parser.add_argument("--opt-level", type=int, choices=levels, default=DEFAULT_OPT_LEVEL, help="optimisation level (default %(default)s)")
     parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
     parser.add_argument("--no-cache", action="store_true", help="compile, and keep nothing in the on-disk cache")
     parser.add_argument("--dump-ir", type=Path, metavar="DIR", help="write the IR after each pass into DIR")

@@ -283,12 +283,13 @@ def _build(self: Op, *operands: Any, loc: ir.Location | None = None, ip: ir.Inse
         if cls.upstream is not None:
             attrs = cls.canonical_attributes(types, attrs)
             encoded = {spec.key: spec.encode(attrs[name]) for name, spec in cls.attr_specs.items()}
+        result_types = [t.to_mlir() for t in results]
     except (RelayError, TypeError) as e:
         where = loc or ir.Location.current
         raise RelayError(f"relay.{cls._op_name} at {source_of(where)}: {e}") from None
     operation = ir.Operation.create(
         cls.OPERATION_NAME,
-        results=[t.to_mlir() for t in results],
+        results=result_types,
         operands=values,
         attributes={name: a for name, a in encoded.items() if a is not None},
         regions=len(cls.region_names),

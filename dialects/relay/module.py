@@ -49,6 +49,11 @@ def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
     return np.array(attribute).astype(dtype).reshape(type_.shape)
 
 
+def is_uniform(array: np.ndarray) -> bool:
+    """Whether an array has elements, all of the same bits: NaN is the same as NaN, and 0 is not -0."""
+    return array.size > 0 and array.tobytes() == array.flat[:1].tobytes() * array.size
+
+
 class IRModule:
     """An MLIR module in the `relay` stage, its context and its parameter table.
 

@@ -22,7 +22,8 @@ def LeakyRelu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
 
 def _of_rows(x: Tensor, axis: int) -> tuple[Tensor, int]:
     """x as a matrix of what is before and after `axis`: what Softmax worked on before operator set 13."""
-    axis = axis % x.rank if x.rank and axis != x.rank else axis
+    if axis != x.rank:
+        axis = axis_of(axis, x.rank)
     return reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:]))), 1
 
 

@@ -56,7 +56,7 @@ def Pow(x: Tensor, y: Tensor) -> Tensor:
 
 
 @converter(since=10)
-def Mod(a: Tensor, b: Tensor, *, fmod: int = 0) -> Tensor:
+def Mod(a: Tensor, b: Tensor, *, fmod: bool = False) -> Tensor:
     return emit("mod" if fmod else "floor_mod", a, b)
 
 

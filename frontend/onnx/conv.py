@@ -96,6 +96,8 @@ def ConvTranspose(
     # What comes out without padding; pads are what is cut off from it.
     full = [(d - 1) * s + (k - 1) * r + 1 + o for d, s, k, r, o in zip(x.shape[2:], stride, kernel, dilation, extra, strict=True)]
     if output_shape is not None:
+        if len(output_shape) not in (n, n + 2):
+            raise OnnxError(f"attribute output_shape: expected {n} value(s), found {list(output_shape)}")
         wanted = tuple(output_shape)[-n:]
         cut = [f - o for f, o in zip(full, wanted, strict=True)]
         # The specification puts the odd one at the end unless SAME_UPPER asks for the beginning's half to be the larger.

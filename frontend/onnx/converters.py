@@ -106,19 +106,32 @@ class Converter:
         missing = self.required_attributes - attributes.keys()
         if missing:
             raise OnnxError(f"expected attribute {', '.join(sorted(missing))}, found none")
-        for name, value in attributes.items():
-            if self.attributes[name] and not isinstance(value, self.attributes[name]):
-                expected = " or ".join(t.__name__ for t in self.attributes[name])
-                raise OnnxError(f"attribute {name}: expected {expected}, found {type(value).__name__}")
+        attributes = {name: _checked(name, value, self.attributes[name]) for name, value in attributes.items()}
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise OnnxError(f"expected at most {len(self.inputs)} input(s) ({', '.join(self.inputs)}), found {len(inputs)}")
         absent = [name for i, name in enumerate(self.inputs[: self.required_inputs]) if i >= len(inputs) or inputs[i] is None]
         if absent:
             raise OnnxError(f"expected input {', '.join(absent)}, found none")
+        if any(tensor is None for tensor in inputs[len(self.inputs) :]):
+            raise OnnxError("expected inputs without a gap, found one that is not given")
         found = self.function(*inputs, **attributes)
         if found is NotImplemented:
             return None
         return found if isinstance(found, tuple) else (found,)
+
+
+def _checked(name: str, value: Any, allowed: tuple[type, ...]) -> Any:
+    """An attribute's value, which is of one of the types `allowed` (any where there are none): a flag of ONNX, 0 or 1, is a bool.
+
+    Raises OnnxError for another value.
+    """
+    if allowed == (bool,):
+        if type(value) is not int or value not in (0, 1):
+            raise OnnxError(f"attribute {name}: expected 0 or 1, found {value!r}")
+        return bool(value)
+    if allowed and not isinstance(value, allowed):
+        raise OnnxError(f"attribute {name}: expected {' or '.join(t.__name__ for t in allowed)}, found {type(value).__name__}")
+    return value
 
 
 def _types(annotation: Any) -> tuple[type, ...]:

@@ -61,8 +61,11 @@ def schema_function(node: NodeProto, domain: str, opset: int, inputs: Sequence[T
     version = _body_version(schema.context_dependent_function_opset_versions, opset)
     if version is None:
         return None
-    types = [_type_proto(t).SerializeToString() for t in inputs]
-    return _parsed(schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types))
+    types = [type_proto(t).SerializeToString() for t in inputs]
+    try:
+        return _parsed(schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types))
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise OnnxError(f"expected a node for which the operator's schema gives a function body, found another: {error}") from None
 
 
 def default_attributes(node: NodeProto, domain: str, opset: int) -> dict[str, AttributeProto]:
@@ -81,7 +84,8 @@ def _parsed(body: bytes | FunctionProto) -> FunctionProto | None:
     return function if function.node else None
 
 
-def _type_proto(tensor: Tensor | None) -> onnx.TypeProto:
+def type_proto(tensor: Tensor | None) -> onnx.TypeProto:
+    """ONNX's type of a tensor; an empty one for an input that is not given."""
     if tensor is None:
         return onnx.TypeProto()
     dtype = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))

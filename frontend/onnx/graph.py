@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
 from relayc.dialects.relay import IRModule, TensorType
 from relayc.frontend.converter import ModelBuilder, Tensor, at_node
@@ -15,7 +15,7 @@ from relayc.frontend.onnx.converters import Node, converting, find_converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.fold_nodes import fold_node
 from relayc.frontend.onnx.inputs import input_types
-from relayc.frontend.onnx.model import Model, dtype_name, elements, opset_versions
+from relayc.frontend.onnx.model import Model, elements, opset_versions, tensor_type
 from relayc.frontend.registry import Progress
 from relayc.frontend.steps import cast
 
@@ -27,14 +27,14 @@ class Scope:
     Attributes:
       opsets: operator set versions by domain.
       values: tensors by name; a subgraph sees those of `outer` too.
-      attributes: the attributes of the node whose function body this is, by name.
+      attributes: the attributes of the node whose function body this is, by name; None outside of function bodies.
       path: what stands before the names of nodes in locations and errors.
     """
 
     opsets: Mapping[str, int]
     values: dict[str, Tensor] = field(default_factory=dict)
     outer: "Scope | None" = None
-    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeProto] | None = None
     path: str = ""
 
     def __getitem__(self, name: str) -> Tensor:
@@ -85,8 +85,7 @@ class Importer:
 
     def _enter_initializers(self, builder: ModelBuilder) -> None:
         for proto in self.graph.initializer:
-            dtype = dtype_name(proto.data_type, f"initializer {proto.name}")
-            type_ = TensorType(tuple(proto.dims), dtype)
+            type_ = tensor_type(proto, f"initializer {proto.name}")
             self.scope.values[proto.name] = Tensor(
                 type_,
                 read=partial(self.model.array, proto),
@@ -127,7 +126,7 @@ class Importer:
         if convert is not None and function is None:
             here = Node(opset, node.output, lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs))
             with converting(here):
-                found = convert(inputs, {a.name: _attribute(a) for a in node.attribute})
+                found = convert(inputs, {a.name: _attribute(a, self.model) for a in node.attribute})
             if found is not None:
                 return found
         function = function or functions.schema_function(node, domain, opset, inputs)
@@ -159,7 +158,7 @@ class Importer:
             raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         for proto in graph.initializer:
-            type_ = TensorType(tuple(proto.dims), dtype_name(proto.data_type, f"initializer {proto.name}"))
+            type_ = tensor_type(proto, f"initializer {proto.name}")
             body.values[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
@@ -169,24 +168,36 @@ _NOTHING = Tensor(TensorType((), "float32"))
 """In the place of an output that nothing uses."""
 
 
-def _attribute(attribute: AttributeProto) -> Any:
-    value = onnx.helper.get_attribute_value(attribute)
+def _attribute(attribute: AttributeProto, model: Model) -> Any:
+    """The value of an attribute, tensors as arrays and lists as tuples. Raises OnnxError."""
     kinds = AttributeProto
+    try:
+        value = onnx.helper.get_attribute_value(attribute)
+    except ValueError:
+        raise OnnxError(f"attribute {attribute.name}: expected a value with its type, found type {attribute.type}") from None
     if attribute.type == kinds.STRING:
         return value.decode("utf-8", "replace")
     if attribute.type == kinds.STRINGS:
         return tuple(v.decode("utf-8", "replace") for v in value)
     if attribute.type == kinds.TENSOR:
-        return elements(value, f"attribute {attribute.name}")
+        read = model.external if value.data_location == TensorProto.EXTERNAL else elements
+        return read(value, f"attribute {attribute.name}")
     if attribute.type in (kinds.INTS, kinds.FLOATS):
         return tuple(value)
     return value
 
 
-def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
-    """`node` with attributes that refer to the function's replaced by their values; those not given are left out."""
-    if not any(a.ref_attr_name for a in node.attribute):
+def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto] | None) -> NodeProto:
+    """`node` with attributes that refer to the function's replaced by their values; those not given are left out.
+
+    Raises OnnxError for a reference outside of a function's body.
+    """
+    reference = next((a for a in node.attribute if a.ref_attr_name), None)
+    if reference is None:
         return node
+    if given is None:
+        found = f"a reference to {reference.ref_attr_name!r}"
+        raise OnnxError(f"attribute {reference.name}: expected a value, as the node is not in a function's body, found {found}")
     resolved = NodeProto()
     resolved.CopyFrom(node)
     del resolved.attribute[:]

@@ -15,7 +15,7 @@ from relayc.frontend.steps import binary, in_float32, multiply
 def _window(
     x: Tensor,
     auto_pad: str,
-    ceil_mode: int,
+    ceil_mode: bool,
     dilations: Sequence[int] | None,
     kernel_shape: Sequence[int],
     pads: Sequence[int] | None,
@@ -32,7 +32,7 @@ def _window(
         "padding": window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation),
         "layout": SPATIAL_LAYOUTS[n],
         # With auto_pad the padding says the output's size (rounded up for SAME, down for VALID), and there is nothing left to round.
-        "ceil_mode": bool(ceil_mode) and auto_pad == "NOTSET",
+        "ceil_mode": ceil_mode and auto_pad == "NOTSET",
     }
 
 
@@ -42,7 +42,7 @@ def MaxPool(
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    ceil_mode: bool = False,
     dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
@@ -64,13 +64,13 @@ def AveragePool(
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
     dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), bool(count_include_pad))
+    return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), count_include_pad)
 
 
 @converter()
@@ -79,7 +79,7 @@ def LpPool(
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    ceil_mode: bool = False,
     dilations: Sequence[int] | None = None,
     p: int = 2,
     pads: Sequence[int] | None = None,

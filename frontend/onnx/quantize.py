@@ -58,7 +58,7 @@ def QuantizeLinear(
     y_zero_point: Tensor | None = None,
     *,
     axis: int = 1,
-    saturate: int = 1,
+    saturate: bool = True,
     block_size: int = 0,
     output_dtype: int = 0,
     precision: int = 0,

@@ -8,7 +8,7 @@ from onnx import GraphProto
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import If as Branch
 from relayc.dialects.relay import TensorType, While, fields_of, make_tuple
-from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 
@@ -38,7 +38,7 @@ def If(cond: Tensor, *, then_branch: GraphProto, else_branch: GraphProto) -> tup
     """The branch that is taken, in place, where the condition is known at import; else a branch of the program."""
     node = current()
     if cond.is_known:
-        return tuple(node.inline(then_branch if bool(cond.array.reshape(())) else else_branch))
+        return tuple(node.inline(then_branch if bool(scalar(cond, "cond")) else else_branch))
     branches = [lambda graph=graph: _together(node.inline(graph)) for graph in (then_branch, else_branch)]
     return _taken_apart(Branch.create(_scalar(cond, "cond").value, *branches))
 

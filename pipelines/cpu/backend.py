@@ -21,14 +21,14 @@ class CpuBackend(Backend):
 
     kind = "cpu"
     device = "cpu"
-    modules = ("relayc.pipelines.cpu.passes",)
+    modules = ("relayc.pipelines.cpu.passes", "relayc.pipelines.cpu.schedule.table")
 
     @property
     def target(self) -> type[Target]:
         return CpuTarget
 
     def strategies(self) -> "Sequence[Entry]":
-        from relayc.pipelines.schedule.table import TABLE
+        from relayc.pipelines.cpu.schedule.table import TABLE
 
         return TABLE
 

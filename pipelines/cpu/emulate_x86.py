@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit
 
 _TILE = re.compile(r"!x86\.amx\.tile<(\d+)x(\d+)x(\w+)>")
 

@@ -100,6 +100,11 @@ class CpuTarget(Target):
         return tuple(sorted(self.machine.features - host_features()))
 
     @property
+    def fingerprint(self) -> str:
+        """All flags of this machine's CPU where LLVM compiles for it, as it may use instructions that have no name here."""
+        return " ".join(sorted(host.flags())) if self.machine.changes is None else ""
+
+    @property
     def changes(self) -> tuple[str, ...] | None:
         """Every known feature with "+" or "-", as LLVM takes them; None for this machine as it is."""
         if self.features == host_features():

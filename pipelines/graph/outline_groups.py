@@ -13,6 +13,7 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, is_literal
+from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.graph.fusion.groups import is_view
 from relayc.pipelines.passes import PassContext, functions, module_pass
 
@@ -85,6 +86,9 @@ class _Outlining:
         function.attributes["relay.primitive"] = unit
         function.attributes["relay.ops"] = _strings(o.relay_name or type(o)._op_name for o in operators)
         function.attributes["relay.sources"] = _strings(o.source().strip('"') for o in operators)
+        own = [ir.IntegerAttr(o.attributes[OWN_FLOPS]).value for o in operators if OWN_FLOPS in o.attributes]
+        if own:
+            function.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), sum(own))
         if any(v in params for v in operands):
             function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if v in params else {}) for v in operands]
         block = function.add_entry_block()

@@ -25,8 +25,8 @@ from relayc.pipelines.program.functions import Functions, memref_type, packings_
 from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results
-from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.tir import emit
 
 Value = ir.Value
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import arith, cf, func, ir, scf
 from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
-from relayc.pipelines.schedule import emit
+from relayc.pipelines.tir import emit
 
 Value = ir.Value
 

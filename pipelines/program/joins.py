@@ -16,9 +16,9 @@ from math import prod
 from relayc.dialects.mlir import ir, tensor
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.kernel.graph import NotStructured, read_kernel
 from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, bytes_of, items_of, read_program
 from relayc.pipelines.program.functions import read_functions
-from relayc.pipelines.schedule.graph import NotStructured, read_kernel
 
 Value = ir.Value
 

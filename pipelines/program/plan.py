@@ -22,8 +22,8 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.program.body import bytes_of
 from relayc.pipelines.program.components import Component, program_components, programs_of
-from relayc.pipelines.schedule import emit
 from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.tir import emit
 
 MAX_RECURSION_BYTES = 4 << 30
 """Arena bytes of a recursive program above which it is refused."""

@@ -1,16 +1,13 @@
 """What strategies have in common: what they give, and the function they emit into."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.loops import LoopParameters, schedule_loops
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
 
 Value = ir.Value
 
@@ -22,7 +19,7 @@ class Scheduled:
     Attributes:
       packings: of its arguments, by position.
       workspace_bytes: scratch memory that it takes as its last argument.
-      uses_tiles: whether it has operations on AMX tiles.
+      uses_tiles: whether it has operations on matrix tiles.
     """
 
     function: func.FuncOp
@@ -68,22 +65,3 @@ def begin_function(kernel: Kernel, packings: dict[int, Packing], workspace_bytes
         types.append(ir.MemRefType.get([workspace_bytes], ir.IntegerType.get_signless(8)))
     function = func.FuncOp(kernel.name, (types, []), visibility="private")
     return function, list(function.add_entry_block().arguments)
-
-
-Strategy = Callable[[Kernel, Target], "Scheduled | None"]
-STRATEGIES: list[Strategy] = []
-"""Schedules from outside of the package, asked before those of the strategy table (table.py); one that does not take the kernel gives
-None."""
-
-
-def default_schedule(kernel: Kernel, target: Target) -> Scheduled:
-    """The default schedule: parallel, vectorised loops (see loops)."""
-    function, arguments = begin_function(kernel, {})
-    with ir.InsertionPoint(function.entry_block):
-        count = len(kernel.args)
-        evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
-        names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
-        parameters = kernel.tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), **names)
-        schedule_loops(kernel, evaluator, [flat(b) for b in arguments[count:]], parameters)
-        func.ReturnOp([])
-    return Scheduled(function)

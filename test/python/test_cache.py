@@ -21,7 +21,7 @@ from relayc.pipelines import PassContext, compile_cache
 from relayc.pipelines.graph.evaluators import EVALUATORS, evaluator
 from relayc.pipelines.graph.simplify_expr import RULES as SIMPLIFICATIONS
 from relayc.pipelines.instruments import PassTimingInstrument
-from relayc.pipelines.schedule.strategy import STRATEGIES
+from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategies
 from relayc.pipelines.te.core import RULES as COMPUTE_RULES
 from relayc.runtime.cache import Cache, Origin, file_digest
 from relayc.runtime.cpu import objects
@@ -349,8 +349,8 @@ def outside_evaluator():
 
 
 def outside_schedule():
-    STRATEGIES.append(lambda kernel, target: None)
-    return STRATEGIES.pop
+    register_strategies("cpu", Entry("test_cache", lambda kernel, target, tuning: None))
+    return lambda: STRATEGIES["cpu"].pop(0)
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,17 @@ def test_a_text_gives_the_same_ir_on_every_machine(machine):
     assert native not in before
 
 
+def test_code_for_this_very_machine_depends_on_all_its_flags(machine):
+    emulated, level = Target("cpu -mcpu=sapphirerapids -emulate=true"), Target("cpu -mcpu=x86-64-v3")
+    machine(SERVER)
+    native = Target("cpu")
+    first = native.fingerprint, emulated.fingerprint
+    assert all(first) and level.fingerprint == ""
+    machine(f"{SERVER} xop fma4")  # which have no name among the features
+    assert Target("cpu") == native
+    assert native.fingerprint not in first and emulated.fingerprint not in first and level.fingerprint == ""
+
+
 def test_native_takes_the_attributes_of_the_machine(machine):
     machine(SERVER, ("64K", "1M", "96M"), cpus=48)
     assert str(Target("cpu")) == (

@@ -65,7 +65,7 @@ def test_a_kernel_of_a_model_is_taken_as_the_model_compiles_to_it():
     nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
     te = relayc.compile(model_of(nodes, {"x": [4, 64]}, initializers={"w": W}), stop_after="te")
     name = next(name for name in symbols_of(te.module) if name.startswith("fused_"))
-    kernel = relayc.compile_kernel(te, name=name, params={1: W})
+    kernel = relayc.compile_kernel(te, name=name, params={1: W.T})  # dense takes weights by columns
     np.testing.assert_allclose(kernel(x), np.maximum(x @ W, 0), **BOUND)
     assert kernel.info.ops[-1] == "nn.relu"
 

@@ -11,10 +11,10 @@ import relayc
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.pipelines.cpu.jit import jit
 from relayc.pipelines.cpu.lowering import lower_to_llvm
-from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.attention.exponential import exp_below_zero
-from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.cpu.schedule.attention.exponential import exp_below_zero
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
 
 # Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 1e-2}

@@ -109,11 +109,11 @@ class ProfileRow(Work):
     where: str = "main"
 
     @property
-    def flops(self) -> int:  # type: ignore[override] # a field there, which is never set here
+    def flops(self) -> int:  # type: ignore[override] # computed, where others have a field
         return self.kernel.operator_flops * self.calls
 
     @property
-    def done_flops(self) -> int:  # type: ignore[override] # a field there, which is never set here
+    def done_flops(self) -> int:  # type: ignore[override] # computed, where others have a field
         return self.kernel.flops * self.calls
 
     @property

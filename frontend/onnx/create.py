@@ -49,7 +49,7 @@ def ConstantOfShape(shape: Tensor, *, value: np.ndarray | None = None) -> Tensor
 def _steps(first: float, last: float, step: float) -> int:
     """How many numbers there are from `first` to before `last`: exact for integers."""
     if isinstance(first, int):
-        return max(-((first - last) // step), 0)
+        return max(-int((first - last) // step), 0)
     try:
         return max(ceil((last - first) / step), 0)
     except OverflowError:

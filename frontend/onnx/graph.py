@@ -196,8 +196,8 @@ def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto] | N
     if reference is None:
         return node
     if given is None:
-        found = f"a reference to {reference.ref_attr_name!r}"
-        raise OnnxError(f"attribute {reference.name}: expected a value, as the node is not in a function's body, found {found}")
+        what = f"a reference to {reference.ref_attr_name!r}"
+        raise OnnxError(f"attribute {reference.name}: expected a value, as the node is not in a function's body, found {what}")
     resolved = NodeProto()
     resolved.CopyFrom(node)
     del resolved.attribute[:]

@@ -213,7 +213,8 @@ def _gathered_pad(x: Tensor, width: Sequence[tuple[int, int]], mode: str) -> Ten
             check_constant([x.shape[axis] + max(before, 0) + max(after, 0)], "int64")
             if not x.shape[axis]:
                 raise OnnxError(f"pads: expected none along axis {axis}, which has no element to repeat, found {before} and {after}")
-            positions = np.pad(np.arange(x.shape[axis]), (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload] # one of its modes
+            width_here = (max(before, 0), max(after, 0))
+            positions = np.pad(np.arange(x.shape[axis]), width_here, mode=mode)  # type: ignore[call-overload] # one of its modes
             chosen = positions[max(-before, 0) : len(positions) - max(-after, 0)]
             x = emit("take", x, constant(chosen, "int64"), axis=axis, mode="clip")
     return x

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from relayc.dialects.mlir import arith, ir
-from relayc.dialects.relay.module import dense_array
+from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.types import numpy_dtype
 from relayc.pipelines.codegen.bufferize import walk
 from relayc.pipelines.cpu.target import CpuTarget

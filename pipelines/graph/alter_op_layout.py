@@ -21,7 +21,7 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Transpose
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, function_pass
 from relayc.pipelines.target import Target
 

@@ -9,7 +9,8 @@ from relayc.dialects.relay.binary import Add
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import graph_blocks, per_channel, reshape_to
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.reshapes import per_channel, reshape_to
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,15 @@ much more memory than its operands, and so does one that only repeats elements (
 
 import numpy as np
 
-from relayc.dialects.mlir import OperationSet, ir
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.dead_code_elimination import erase_dead
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.dead_code_elimination import drop_unused_params, erase_dead
 from relayc.pipelines.graph.evaluators import EVALUATORS, evaluate
-from relayc.pipelines.graph.rewrite import drop_unused_params, graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 
 config_option("relay.FoldConstant.max_growth", int, 1 << 24, "bytes by which a folded result may be larger than its operands")

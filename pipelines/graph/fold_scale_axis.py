@@ -12,7 +12,8 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, per_channel, reshape_to
+from relayc.pipelines.graph.reshapes import per_channel, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("FoldScaleAxis")

@@ -22,7 +22,8 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, Shape, before_reshape, regroup, reshape_to
+from relayc.pipelines.graph.reshapes import Shape, before_reshape, regroup, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("RecognizeAttention")

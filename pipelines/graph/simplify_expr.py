@@ -16,7 +16,8 @@ from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, regroup, reshape_to
+from relayc.pipelines.graph.reshapes import regroup, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SimplifyExpr")

@@ -17,16 +17,17 @@ them is converted by a kernel of its own.
 import enum
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import OperationSet, ir
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay.base import Op, Precision
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant, Fused, Yield
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.dialects.relay.unary import Cast
-from relayc.pipelines.graph.dead_code_elimination import erase_dead
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.dead_code_elimination import drop_unused_params, erase_dead
 from relayc.pipelines.graph.fusion.groups import is_view
-from relayc.pipelines.graph.rewrite import drop_unused_params, graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 
 config_option(

@@ -5,14 +5,16 @@ The multiplications shrink fourfold, but tiles are transformed before and after,
 The attribute OWN_FLOPS says how many operations the convolution is by its definition, which is what profiles and benchmarks count.
 """
 
-from relayc.dialects.mlir import OperationSet, ir
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_weights
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 LEAST_CHANNELS = 32

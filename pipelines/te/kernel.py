@@ -11,7 +11,7 @@ import numpy as np
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.module import dense_array, is_uniform
+from relayc.dialects.relay.elements import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
 from relayc.dialects.relay.winograd import OWN_FLOPS

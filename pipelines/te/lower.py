@@ -15,7 +15,8 @@ import numpy as np
 from relayc.dialects.functions import is_public, signature_of, symbol_name
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.module import IRModule, dense_array
+from relayc.dialects.relay.elements import dense_array
+from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.pipelines.passes import functions

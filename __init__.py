@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
+    from relayc.frontend import import_model, register_frontend, remove_frontend
+    from relayc.frontend.errors import ModelError
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
@@ -27,6 +29,7 @@ __all__ = [
     "Backend",
     "Device",
     "IRModule",
+    "ModelError",
     "Module",
     "OnnxError",
     "PassContext",
@@ -41,16 +44,21 @@ __all__ = [
     "function_pass",
     "fusion_rule",
     "get_global_func",
+    "import_model",
     "module_pass",
     "num_threads",
     "register_backend",
+    "register_frontend",
     "register_func",
+    "remove_frontend",
     "set_num_threads",
 ]
 
 # Public names are looked up on first use: `import relayc.runtime` must import neither MLIR nor onnx.
 _HOMES = {
     "relayc.dialects.relay": ("IRModule", "RelayError", "TensorType"),
+    "relayc.frontend": ("import_model", "register_frontend", "remove_frontend"),
+    "relayc.frontend.errors": ("ModelError",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),

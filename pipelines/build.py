@@ -9,6 +9,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.frontend import import_model
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
@@ -53,7 +54,7 @@ def build(
       first: the stage to which `model` is lowered first: "tir" for a module in the te stage.
     """
     times = StageTimes()
-    mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
+    mod = import_model(model, shapes=shapes, progress=progress)
     times.mark("import")
     outer = PassContext.current()
     if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):
@@ -107,12 +108,6 @@ def build(
         permissions=backend.permissions(program, target),
         code=made.code,
     )
-
-
-def _import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None, progress: Any) -> IRModule:
-    from relayc.frontend.onnx import from_onnx
-
-    return from_onnx(model, shapes=shapes, progress=progress)
 
 
 def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:

@@ -165,9 +165,10 @@ class KernelInfo:
     Attributes:
       ops: Relay names of the operators fused into it, in order.
       sources: names of the ONNX nodes it stands for (of its first use, where equal kernels share one function).
-      flops: floating-point operations of a call; a multiply-add counts as two.
+      flops: floating-point operations that a call does; a multiply-add counts as two.
       bytes: bytes of its inputs and outputs: what a call moves at least.
       schedule: the strategy that it got, and its tunable numbers: "contraction rows=6 vectors=2".
+      own_flops: those that its operators are by their definitions, where the kernel computes them with others (Winograd); else None.
     """
 
     name: str
@@ -178,6 +179,12 @@ class KernelInfo:
     flops: int
     bytes: int
     schedule: str = ""
+    own_flops: int | None = None
+
+    @property
+    def operator_flops(self) -> int:
+        """Floating-point operations that its operators are by their definitions, however the kernel computes them."""
+        return self.flops if self.own_flops is None else self.own_flops
 
 
 @dataclass(frozen=True)

@@ -404,7 +404,7 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
 def _kernel(row: dict[str, Any]) -> KernelInfo:
     inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
     names = tuple(row["ops"]), tuple(row["sources"])
-    return KernelInfo(row["name"], inputs, outputs, *names, row["flops"], row["bytes"], row["schedule"])
+    return KernelInfo(row["name"], inputs, outputs, *names, row["flops"], row["bytes"], row["schedule"], row["own_flops"])
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------------------

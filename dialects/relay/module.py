@@ -41,12 +41,17 @@ def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
     type_ = TensorType.from_mlir(attribute.type)
     dtype = numpy_dtype(type_.dtype)
     if type_.num_elements == 0:
-        return np.zeros(type_.shape, dtype)
+        return np.zeros(type_.sizes, dtype)
     if attribute.is_splat:
-        return np.full(type_.shape, attribute.get_splat_value().value, dtype)
+        return np.full(type_.sizes, attribute.get_splat_value().value, dtype)
     if type_.dtype == "bfloat16":
         return _bfloat16_elements(attribute).reshape(type_.shape)
     return np.array(attribute).astype(dtype).reshape(type_.shape)
+
+
+def is_uniform(array: np.ndarray) -> bool:
+    """Whether an array has elements, all of the same bits: NaN is the same as NaN, and 0 is not -0."""
+    return array.size > 0 and array.tobytes() == array.flat[:1].tobytes() * array.size
 
 
 class IRModule:

@@ -2,9 +2,10 @@
 
 from onnx import TensorProto
 
-from relayc.frontend.onnx.common import reshape, transpose
-from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import reshape, transpose
 
 
 def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:
@@ -31,7 +32,7 @@ def Attention(
     past_value: Tensor | None = None,
     nonpad_kv_seqlen: Tensor | None = None,
     *,
-    is_causal: int = 0,
+    is_causal: bool = False,
     kv_num_heads: int | None = None,
     left_window_size: int = -1,
     q_num_heads: int | None = None,
@@ -66,7 +67,7 @@ def Attention(
         *([attn_mask] if attn_mask is not None else []),
         scale=depth**-0.5 if scale is None else scale,
         softcap=softcap,
-        is_causal=bool(is_causal) or right_window_size >= 0,
+        is_causal=is_causal or right_window_size >= 0,
         causal_offset=past + (0 if is_causal else max(0, right_window_size)),
         empty_to_zero=attn_mask is not None,
         query_layout=query_layout,

@@ -13,8 +13,9 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, is_literal
+from relayc.dialects.relay.winograd import OWN_FLOPS
+from relayc.pipelines.graph.fusion.groups import is_view
 from relayc.pipelines.passes import PassContext, functions, module_pass
-from relayc.pipelines.te.lower import VIEWS
 
 
 @module_pass(opt_level=0, name="OutlineGroups")
@@ -51,7 +52,7 @@ class _Outlining:
             if isinstance(op, Fused):
                 self._group(op, params)
                 continue
-            if isinstance(op, Constant) or (_is_view(op) and operation.operands[0] in params):
+            if isinstance(op, Constant) or (is_view(op) and operation.operands[0] in params):
                 params.add(operation.results[0])
             for region in operation.regions:
                 for inner in region.blocks:
@@ -85,6 +86,9 @@ class _Outlining:
         function.attributes["relay.primitive"] = unit
         function.attributes["relay.ops"] = _strings(o.relay_name or type(o)._op_name for o in operators)
         function.attributes["relay.sources"] = _strings(o.source().strip('"') for o in operators)
+        own = [ir.IntegerAttr(o.attributes[OWN_FLOPS]).value for o in operators if OWN_FLOPS in o.attributes]
+        if own:
+            function.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), sum(own))
         if any(v in params for v in operands):
             function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if v in params else {}) for v in operands]
         block = function.add_entry_block()
@@ -103,10 +107,6 @@ class _Outlining:
         with ir.InsertionPoint(block):
             func.ReturnOp([inside.get(given, given)])
         return name
-
-
-def _is_view(op: ir.OpView) -> bool:
-    return isinstance(op, Op) and type(op)._op_name in VIEWS
 
 
 def _strings(values: Iterable[str]) -> ir.ArrayAttr:

@@ -9,6 +9,12 @@
 A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own),
 and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn.
 
+    @RULES.where(lambda operator: operator.idempotent)
+    def once(op, rw):
+        ...
+
+is a rule for the operators of whose class a fact holds (dialects/relay/base.py), those from outside the package too.
+
     @RULES.match(is_op("log")(is_op("nn.softmax")(data)))
     def log_softmax(match, rw):
         return build("nn.log_softmax", match[data], ...)
@@ -22,13 +28,14 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from relayc.dialects.mlir import OperationSet, ir
-from relayc.dialects.relay.base import OPS, Op, Pattern, build, operation_name
+from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant, Fused
 from relayc.dialects.relay.types import TensorType
@@ -37,13 +44,12 @@ from relayc.pipelines.passes import functions
 if TYPE_CHECKING:
     from relayc.pipelines.pattern.language import DFPattern
 
-Found = ir.Value | Sequence[ir.Value] | None
+Found: TypeAlias = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
 Shape = tuple[int, ...]
 
-_PAIRS = (("lhs", "rhs"), ("x", "y"))
-BROADCASTING = [name for name, op in OPS.items() if op.pattern == Pattern.BROADCAST and op.operand_names[-2:] in _PAIRS]
-"""Operators whose operands broadcast to the result as in numpy."""
+Selection = Callable[[type[Op]], object]
+"""Whether a rule is for an operator."""
 
 _MAX_SWEEPS = 100
 _VISITS_PER_OPERATION = 50
@@ -136,7 +142,8 @@ def per_channel(value: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value 
     padded = (1,) * (len(shape) - found.rank) + found.shape
     if len(padded) != len(shape) or any(n != 1 for i, n in enumerate(padded) if i != axis):
         return None
-    return reshape_to(value, (padded[axis],))
+    size = padded[axis]
+    return None if size is None else reshape_to(value, (size,))
 
 
 def _one_element(type_: TensorType) -> bool:
@@ -280,21 +287,51 @@ class Rewriter:
 
 
 class Rules:
-    """A table of rewrite rules: name of an operator in the IR -> the rules tried on it, in order of registration."""
+    """Rewrite rules, and the operators that each is for."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.table: dict[str, list[Rule]] = {}
+        self._rules: list[tuple[Selection, Rule]] = []
+        self._table: dict[str, list[Rule]] = {}
+        self._made_for: tuple[type[Op], ...] | None = None
 
-    def on(self, *operators: str) -> Callable[[Rule], Rule]:
-        """Decorator: registers a rule (op, rewriter) -> values for these operators."""
+    @property
+    def table(self) -> dict[str, list[Rule]]:
+        """The rules tried on an operation, in order of registration, by its name in the IR."""
+        operators = tuple(OPS.values())
+        if operators != self._made_for:
+            found = {cls.OPERATION_NAME: [rule for selects, rule in self._rules if selects(cls)] for cls in operators}
+            self._table, self._made_for = {name: rules for name, rules in found.items() if rules}, operators
+        return self._table
+
+    def _add(self, selects: Selection, rule: Rule) -> None:
+        self._rules.append((selects, rule))
+        self._made_for = None
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All of them, in order of registration."""
+        return tuple(rule for _, rule in self._rules)
+
+    def remove(self, rule: Rule) -> None:
+        """Takes a rule out again."""
+        self._rules = [entry for entry in self._rules if entry[1] is not rule]
+        self._made_for = None
+
+    def where(self, selects: Selection) -> Callable[[Rule], Rule]:
+        """Decorator: registers a rule (op, rewriter) -> values for the operators of whose class `selects` holds."""
 
         def register(rule: Rule) -> Rule:
-            for operator in operators:
-                self.table.setdefault(operation_name(operator), []).append(rule)
+            self._add(selects, rule)
             return rule
 
         return register
+
+    def on(self, *operators: str | type[Op]) -> Callable[[Rule], Rule]:
+        """Decorator: registers a rule (op, rewriter) -> values for operators, by name in the IR or by (base) class."""
+        names = frozenset(operator for operator in operators if isinstance(operator, str))
+        classes = tuple(operator for operator in operators if not isinstance(operator, str))
+        return self.where(lambda operator: operator._op_name in names or issubclass(operator, classes))
 
     def match(self, pattern: "DFPattern") -> Callable[[Rule], Rule]:
         """Decorator: registers a rule (match, rewriter) -> values for the operations that a match of the pattern may end in.
@@ -315,8 +352,7 @@ class Rules:
                         return rule(match, rw)
                 return None
 
-            for operator in sorted(operators):
-                self.table.setdefault(operator, []).append(apply)
+            self._add(lambda operator: operator.OPERATION_NAME in operators, apply)
             return rule
 
         return register

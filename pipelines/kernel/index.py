@@ -123,9 +123,14 @@ def ceil_div(a: int, b: int) -> int:
 
 def even_parts(extent: int, most: int) -> list[int]:
     """`extent` as the fewest parts of at most `most`, of sizes that differ by one at most, the larger ones first."""
+    return [size for size, count in even_runs(extent, most) for _ in range(count)]
+
+
+def even_runs(extent: int, most: int) -> list[tuple[int, int]]:
+    """Those parts as sizes and how many there are of each."""
     count = ceil_div(extent, most)
-    base, larger = divmod(extent, count)
-    return [base + 1] * larger + [base] * (count - larger)
+    base, larger = divmod(extent, count) if count else (0, 0)
+    return [(size, n) for size, n in ((base + 1, larger), (base, count - larger)) if n]
 
 
 def linearize(indices: Iterable[Index], shape: Iterable[int]) -> Index:

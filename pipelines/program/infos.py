@@ -5,10 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from relayc.dialects.functions import is_public, signature_of, symbol_name
+from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, scf
-from relayc.dialects.relay.base import sources_of
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.body import bytes_of
 from relayc.pipelines.program.calls import max_depth
@@ -51,7 +52,8 @@ def _kernel_info(function: ir.OpView) -> KernelInfo:
     flops, moved = (ir.IntegerAttr(function.attributes[f"relay.{key}"]).value for key in ("flops", "bytes"))
     schedule = ir.StringAttr(function.attributes["relay.schedule"]).value
     ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
-    return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule)
+    own = ir.IntegerAttr(function.attributes[OWN_FLOPS]).value if OWN_FLOPS in function.attributes else None
+    return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule, own)
 
 
 def _tensors(function: ir.OpView, names: tuple[list[str], list[str]] = ([], [])) -> tuple[Specs, Specs]:

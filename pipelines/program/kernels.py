@@ -10,6 +10,7 @@ What a person and the runtime want to know stands in the attributes of the funct
 - `relay.ops`, `relay.sources`: what it was made from;
 - `relay.schedule`: the strategy and its numbers; `relay.flops`: floating-point operations of a call; `relay.bytes`: bytes that a call moves
   at least, in and out;
+- `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
 - `relay.uses_tiles`: it has operations on tile registers.
 """
 
@@ -20,6 +21,7 @@ from relayc.dialects.functions import signature_of, symbol_name, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.program.functions import Functions, callees, dtypes_of, read_functions, specs_of
@@ -28,7 +30,7 @@ from relayc.pipelines.schedule.table import schedule_kernel
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import TensorSpec
 
-_KEPT = ("relay.ops", "relay.sources")
+_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS)
 
 
 def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -> IRModule:

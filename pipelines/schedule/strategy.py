@@ -18,7 +18,7 @@ class Scheduled:
     Attributes:
       packings: of its arguments, by position.
       workspace_bytes: scratch memory that it takes as its last argument.
-      uses_tiles: whether it has operations on AMX tiles.
+      uses_tiles: whether it has operations on matrix tiles.
     """
 
     function: func.FuncOp

@@ -11,12 +11,13 @@ import numpy as np
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.module import dense_array
+from relayc.dialects.relay.module import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
+from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.te import core, scalar
 
-_KEPT = ("relay.ops", "relay.sources", "arg_attrs")
+_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS, "arg_attrs")
 
 
 def _strings(values: Iterable[str]) -> ir.ArrayAttr:
@@ -92,6 +93,6 @@ def _literal(op: Constant) -> ir.Value:
     """A number that every use broadcasts. Raises RelayError for a constant of more than one."""
     array = dense_array(op.attributes["value"]) if op.key is None else np.empty(0)
     type_ = TensorType.of(op.result)
-    if array.size == 0 or not (array == array.flat[0]).all():
+    if not is_uniform(array):
         raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
     return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])

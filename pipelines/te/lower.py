@@ -8,6 +8,7 @@ written in the te and tir stages themselves (`relay.stage`), are taken over.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,15 +17,12 @@ from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import IRModule, dense_array
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
-from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
+from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.pipelines.passes import functions
 from relayc.pipelines.te import core
 from relayc.pipelines.te.kernel import lower_kernel, record_types, te_type
 
-VIEWS = frozenset({"reshape"})
-"""Operators that are views of their first operand in memory and need no kernel."""
-
-Values = list[ir.Value]
+Values: TypeAlias = list[ir.Value]
 
 
 def te_dtype(dtype: str) -> str:
@@ -165,7 +163,7 @@ class _Program:
             self._enter_field(op)
         elif operation.name == "builtin.unrealized_conversion_cast":
             self.values[operation.results[0]] = self._tensors(operation.operands)
-        elif isinstance(op, Op) and type(op)._op_name in VIEWS:
+        elif isinstance(op, Op) and op.is_view:
             self._view(operation)
         elif isinstance(op, func.CallOp):
             self._call(op)
@@ -188,7 +186,9 @@ class _Program:
         self.values[result] = [core.reshape(self.values[data][0], core.te_type(TensorType.of(result)).shape)]
 
     def _enter_field(self, op: TupleGetItem) -> None:
-        fields = relay_type(op.data.type).fields
+        type_ = relay_type(op.data.type)
+        assert isinstance(type_, TupleType)  # by the type relation
+        fields = type_.fields
         at = sum(len(flat_types(field)) for field in fields[: op.index])
         self.values[op.result] = self.values[op.data][at : at + len(flat_types(fields[op.index]))]
 

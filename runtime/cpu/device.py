@@ -29,8 +29,8 @@ class Cpu(DeviceKind):
         return 1
 
     def facts(self, index: int) -> DeviceFacts:
-        caches = tuple(takewhile(bool, map(host.cache_bytes, range(1, 4))))
-        return DeviceFacts(host.name(), usable_cpus(), host.memory_bytes(), host.vector_bytes(), tuple(map(int, caches)))  # type: ignore[arg-type]
+        caches = [size for size in takewhile(bool, map(host.cache_bytes, range(1, 4))) if size]
+        return DeviceFacts(host.name(), usable_cpus(), host.memory_bytes(), host.vector_bytes(), tuple(caches))
 
     def empty(self, index: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
         element = numpy_dtype(dtype)

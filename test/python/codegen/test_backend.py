@@ -151,7 +151,7 @@ def test_an_unknown_kind_is_an_error_that_names_those_there_are():
 def test_programs_of_a_backend_from_outside_are_not_kept(registered, model, tmp_path, monkeypatch):
     monkeypatch.setenv("RELAYC_CACHE", "1")
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("relayc.pipelines.reuse._sources_are_loaded", lambda: True)
+    monkeypatch.setattr("relayc.pipelines.compile_cache._sources_are_loaded", lambda: True)
     relayc.compile(model)
     registered(PlainLoops())
     relayc.compile(model, target="plain")

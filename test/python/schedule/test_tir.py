@@ -2,6 +2,7 @@
 
 import pytest
 
+from relayc.pipelines.kernel.graph import NotStructured
 from relayc.pipelines.kernel.index import ceil_div, even_parts
 from relayc.pipelines.tir import nest, vectors
 
@@ -30,13 +31,24 @@ def test_vectors_cover_elements_without_a_gap(count):
 
 
 def test_equal_tiles_are_one_run_where_all_of_them_are_inside():
-    def inside(start: int, size: int) -> bool:
-        return start >= 4 and start + size <= 19
+    def inside(start: int, size: int, count: int) -> tuple[int, int]:
+        """Within [4, 19)."""
+        return nest.tiles_inside(start - 4, start - 4 + size - 1, size, 15, count)
 
-    assert list(nest.tile_runs([4, 4, 4, 4, 3, 3], inside)) == [(0, 4, 1), (4, 4, 3), (16, 3, 1), (19, 3, 1)]
-    assert list(nest.tile_runs([5, 5], lambda start, size: True)) == [(0, 5, 2)]
-    assert list(nest.tile_runs([5, 5], lambda start, size: False)) == [(0, 5, 1), (5, 5, 1)]
-    assert list(nest.tile_runs([], inside)) == []
+    assert list(nest.tile_runs(22, 4, inside)) == [(0, 4, 1, False), (4, 4, 3, True), (16, 3, 1, True), (19, 3, 1, False)]
+    assert list(nest.tile_runs(10, 5, lambda start, size, count: (0, count))) == [(0, 5, 2, True)]
+    assert list(nest.tile_runs(10, 5, lambda start, size, count: (count, count))) == [(0, 5, 1, False), (5, 5, 1, False)]
+    assert list(nest.tile_runs(0, 4, inside)) == []
+    with pytest.raises(NotStructured, match="4096 tiles that a padding touches"):
+        list(nest.tile_runs(4096, 1, lambda start, size, count: (count, count)))
+
+
+@pytest.mark.parametrize("step", [-3, -1, 1, 2])
+@pytest.mark.parametrize(("low", "high"), [(-5, -3), (0, 0), (7, 9)])
+def test_tiles_inside_are_those_whose_indices_all_are(step, low, high):
+    tiles = [low + k * step >= 0 and high + k * step < 8 for k in range(6)]
+    first, end = nest.tiles_inside(low, high, step, 8, 6)
+    assert tiles == [first <= k < end for k in range(6)]
 
 
 @pytest.mark.parametrize(("extents", "wanted", "count"), [([2, 3, 4], 6, 2), ([2, 3, 4], 7, 3), ([8], 4, 1), ([1, 1], 4, 2), ([], 4, 0)])

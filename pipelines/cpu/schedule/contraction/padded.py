@@ -1,6 +1,7 @@
 """The loops around the tiles of a contraction whose rows a padding bounds: convolutions with borders."""
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -8,7 +9,7 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Micro
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_parts, linearize
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import nest
 from relayc.pipelines.tir.buffers import prefetch
@@ -53,14 +54,11 @@ class PaddedNest(ContractionNest):
         """
         var, extent = (rows.var, rows.extent) if rows is not None else (None, 1)
 
-        def is_inside(start: int, size: int) -> bool:
-            return self._is_inside(var, start, size)
-
-        for first, size, count in nest.tile_runs(even_parts(extent, self.tile.rows), is_inside):
-            with nest.run_of_tiles(first, size, count, self.evaluator) as start:
-                visit = self._prefetching(sweep, ahead, start, size, point) if ahead is not None else None
-                edge = count == 1 and not is_inside(first, size)
-                micro.tile_code(var, start, size, Sweep(sweep.columns, sweep.panel, on_inner_loop=visit), point, edge)
+        for run in nest.tile_runs(extent, self.tile.rows, partial(self._inside, var)):
+            with nest.run_of_tiles(run, self.evaluator) as start:
+                visit = self._prefetching(sweep, ahead, start, run.size, point) if ahead is not None else None
+                own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
+                micro.tile_code(var, start, run.size, own, point, edge=not run.is_inside)
 
     def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
         """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it
@@ -81,13 +79,14 @@ class PaddedNest(ContractionNest):
 
         return visit
 
-    def _is_inside(self, var: Var | None, start: int, size: int) -> bool:
-        """Whether no index that moves along the row loop leaves its dimension in rows [start, start + size)."""
+    def _inside(self, var: Var | None, start: int, size: int, count: int) -> tuple[int, int]:
+        """Of `count` tiles of `size` rows from `start` on, those in which no index that moves along the row loop leaves its dimension."""
+        first, end = 0, count
         for index, extent in self.c.a.checks:
             c = index.coefficient(var) if var is not None else 0
             if var is not None and c:
                 low, high = (index + Index(start * c, {var: -c})).bounds()
                 reach = (size - 1) * c
-                if low + min(reach, 0) < 0 or high + max(reach, 0) >= extent:
-                    return False
-        return True
+                found = nest.tiles_inside(low + min(reach, 0), high + max(reach, 0), size * c, extent, count)
+                first, end = max(first, found[0]), min(end, found[1])
+        return (first, end) if first < end else (count, count)

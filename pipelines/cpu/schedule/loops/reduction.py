@@ -81,7 +81,7 @@ class Reduction:
     def along(self, indices: Sequence[Index], width: int) -> Values:
         """One scalar point with the lanes along the innermost reduction dimension, joined at the end."""
         names = combiners(self.structured)
-        if names is None or width == 1:
+        if names is None or width == 1 or not all(self.structured.extents[d] for d in self.dims):
             return self.across([indices])[0]
         base = self._loop_point(indices)
         positions, merged = self._merged(indices)

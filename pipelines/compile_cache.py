@@ -1,8 +1,8 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
 A key covers the model, the input shapes, the target with its attributes, the precision, the settings of the PassContext, the sources of
-relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules, converters,
-schedules, rewrite and fusion rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
+relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules, frontends,
+converters, schedules, rewrite and fusion rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
 """
 
 import json
@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from relayc.frontend import files_of
 from relayc.pipelines import DEFAULT_OPT_LEVEL
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
@@ -70,9 +71,7 @@ class Slot:
     def _external_digests(self) -> dict[str, str]:
         if self.path is None:
             return {}
-        from relayc.frontend.onnx.model import external_files
-
-        return {name: self.cache.file_digest(self.path.parent / name) for name in external_files(self.path)}
+        return {name: self.cache.file_digest(self.path.parent / name) for name in files_of(self.path)}
 
 
 def find_slot(
@@ -165,17 +164,18 @@ def _registered() -> Iterator[Any]:
         "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
         "relayc.pipelines.te.core": lambda m: m.RULES.values(),
         "relayc.pipelines.schedule.table": lambda m: (entry.schedule for found in m.STRATEGIES.values() for entry in found),
-        "relayc.pipelines.graph.evaluate": lambda m: m.EVALUATORS.values(),
+        "relayc.pipelines.graph.evaluators": lambda m: (e.function for e in m.EVALUATORS.values()),
         "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
-        "relayc.frontend.onnx.core": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),
+        "relayc.frontend.registry": lambda m: m.outside_functions(),
+        "relayc.frontend.onnx.converters": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),
     }
     for name, entries in tables.items():
         module = sys.modules.get(name)
         if module is not None:
             yield from entries(module)
     for name, module in list(sys.modules.items()):
-        table = getattr(getattr(module, "RULES", None), "table", {}) if name.startswith("relayc.pipelines.graph.") else {}
-        yield from (rule for found in table.values() for rule in found)
+        if name.startswith("relayc.pipelines.graph."):
+            yield from getattr(getattr(module, "RULES", None), "rules", ())
 
 
 def _has_outside_code() -> bool:

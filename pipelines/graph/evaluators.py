@@ -7,33 +7,49 @@ quotient is rounded toward zero. Unfoldable raised means: leave this operation t
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.reduce import reduced_axes
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import pad_pairs, permutation, slices
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 
 Array = np.ndarray
-Evaluator = Callable[..., Any]
+Function = Callable[..., Any]
+"""(op, *arrays) -> array(s)."""
 
 
 class Unfoldable(Exception):
     """The operation has no value that is safe to compute now."""
 
 
+@dataclass(frozen=True)
+class Evaluator:
+    """What an operator computes, in numpy.
+
+    Attributes:
+      function: (op, *arrays) -> array(s).
+      max_elements: the results with more elements are left to run time: they are computed one by one, say.
+    """
+
+    function: Function
+    max_elements: float = math.inf
+
+
 EVALUATORS: dict[str, Evaluator] = {}
 """Evaluator of each operator, by its name in the IR."""
 
 
-def evaluator(*names: str) -> Callable[[Evaluator], Evaluator]:
+def evaluator(*names: str, max_elements: float = math.inf) -> Callable[[Function], Function]:
     """Registers a function (op, *arrays) -> array(s) as what the operators `names` compute."""
 
-    def register(function: Evaluator) -> Evaluator:
+    def register(function: Function) -> Function:
         for name in names:
-            EVALUATORS[name] = function
+            EVALUATORS[name] = Evaluator(function, max_elements)
         return function
 
     return register
@@ -41,15 +57,15 @@ def evaluator(*names: str) -> Callable[[Evaluator], Evaluator]:
 
 def evaluate(op: Op, arrays: Sequence[Array]) -> list[Array] | None:
     """The results of an operation on these operands; None where it has no evaluator, or none for these values."""
-    function = EVALUATORS.get(type(op)._op_name)
-    if function is None:
-        return None
+    found_evaluator = EVALUATORS.get(type(op)._op_name)
     types = [TensorType.of(r) for r in op.operation.results]
-    if not all(t.is_static for t in types):
+    if found_evaluator is None or not all(t.is_static for t in types):
+        return None
+    if sum(t.num_elements for t in types) > found_evaluator.max_elements:
         return None
     try:
         with np.errstate(all="ignore"):
-            found = function(op, *arrays)
+            found = found_evaluator.function(op, *arrays)
     except (Unfoldable, OverflowError, MemoryError):
         return None
     results = found if isinstance(found, tuple) else (found,)
@@ -69,7 +85,7 @@ def _dtype(op: Op) -> np.dtype:
 
 
 def _shape(op: Op) -> tuple[int, ...]:
-    return TensorType.of(op.operation.results[0]).shape  # type: ignore[return-value]
+    return TensorType.of(op.operation.results[0]).sizes
 
 
 def _is_integer(x: Array) -> bool:
@@ -83,7 +99,7 @@ def _wide(x: Array) -> Array:
 
 # ---- elementwise ----------------------------------------------------------------------------------------------------------------------
 
-_UNARY = {
+_UNARY: dict[str, Callable[..., Array]] = {
     "negative": np.negative,
     "abs": np.abs,
     "sign": np.sign,
@@ -113,8 +129,8 @@ _UNARY = {
     "bitwise_not": np.invert,
     "nn_relu": lambda x: np.maximum(x, np.zeros((), x.dtype)),
 }
-_ROUNDING = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
-_BINARY = {
+_ROUNDING: dict[str, Callable[[Array], Array]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
+_BINARY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
@@ -137,12 +153,18 @@ _BINARY = {
 }
 
 
-def _elementwise(function: Callable[..., Array]) -> Evaluator:
+def _elementwise(function: Callable[..., Array]) -> Function:
     return lambda op, *arrays: function(*map(_wide, arrays))
 
 
-EVALUATORS.update({name: _elementwise(function) for name, function in (_UNARY | _BINARY).items()})
-EVALUATORS.update({name: (lambda op, x, f=f: x if _is_integer(x) else f(_wide(x))) for name, f in _ROUNDING.items()})
+def _rounding(function: Callable[[Array], Array]) -> Function:
+    return lambda op, x: x if _is_integer(x) else function(_wide(x))
+
+
+for _name, _function in (_UNARY | _BINARY).items():
+    evaluator(_name)(_elementwise(_function))
+for _name, _function in _ROUNDING.items():
+    evaluator(_name)(_rounding(_function))
 
 
 @evaluator("copy")
@@ -150,7 +172,7 @@ def _copy(op: Op, x: Array) -> Array:
     return x
 
 
-@evaluator("erf")
+@evaluator("erf", max_elements=1 << 14)
 def _erf(op: Op, x: Array) -> Array:
     return np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64))
 
@@ -191,11 +213,18 @@ def _floor_divide(op: Op, a: Array, b: Array) -> Array:
     return np.floor_divide(a, b)
 
 
-@evaluator("mod", "floor_mod")
+@evaluator("mod")
 def _mod(op: Op, a: Array, b: Array) -> Array:
     if _is_integer(a):
         _check_divisor(b)
-    return (np.fmod if type(op)._op_name == "mod" else np.mod)(_wide(a), _wide(b))
+    return np.fmod(_wide(a), _wide(b))
+
+
+@evaluator("floor_mod")
+def _floor_mod(op: Op, a: Array, b: Array) -> Array:
+    if _is_integer(a):
+        _check_divisor(b)
+    return np.mod(_wide(a), _wide(b))
 
 
 def _check_divisor(b: Array) -> None:
@@ -218,7 +247,7 @@ def _where(op: Op, condition: Array, x: Array, y: Array) -> Array:
 # ---- reductions -----------------------------------------------------------------------------------------------------------------------
 
 
-def _reduced(function: Callable[..., Array], needs_elements: bool = False) -> Evaluator:
+def _reduced(function: Callable[..., Array], needs_elements: bool = False) -> Function:
     def run(op: Op, x: Array) -> Array:
         axes = reduced_axes(x.ndim, op.axis, op.exclude)
         if needs_elements and x.size == 0:
@@ -240,22 +269,30 @@ def _refuse() -> Array:
     raise Unfoldable
 
 
-EVALUATORS["sum"] = _reduced(lambda x, axis, keepdims: np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
-EVALUATORS["prod"] = _reduced(lambda x, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
-EVALUATORS["mean"] = _reduced(_mean, needs_elements=True)
-EVALUATORS["max"] = _reduced(np.max, needs_elements=True)
-EVALUATORS["min"] = _reduced(np.min, needs_elements=True)
-EVALUATORS["all"] = _reduced(np.all)
-EVALUATORS["any"] = _reduced(np.any)
+evaluator("sum")(_reduced(lambda x, axis, keepdims: np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)))
+evaluator("prod")(_reduced(lambda x, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype)))
+evaluator("mean")(_reduced(_mean, needs_elements=True))
+evaluator("max")(_reduced(np.max, needs_elements=True))
+evaluator("min")(_reduced(np.min, needs_elements=True))
+evaluator("all")(_reduced(np.all))
+evaluator("any")(_reduced(np.any))
 
 
-@evaluator("cumsum", "cumprod")
-def _scan(op: Op, x: Array) -> Array:
+@evaluator("cumsum")
+def _cumsum(op: Op, x: Array) -> Array:
+    return _scan(op, x, np.cumsum, 0)
+
+
+@evaluator("cumprod")
+def _cumprod(op: Op, x: Array) -> Array:
+    return _scan(op, x, np.cumprod, 1)
+
+
+def _scan(op: Op, x: Array, function: Callable[..., Array], first: int) -> Array:
     axis = op.axis
     if axis is None:
         x, axis = x.reshape(-1), 0
     x = _wide(x.astype(_dtype(op), copy=False))
-    function, first = (np.cumsum, 0) if type(op)._op_name == "cumsum" else (np.cumprod, 1)
     found = function(x, axis=axis, dtype=x.dtype)
     if op.exclusive:
         found = np.roll(found, 1, axis)
@@ -277,15 +314,21 @@ def _cast_scalar(value: Array, dtype: np.dtype) -> Array:
     return np.asarray(value != 0 if dtype == np.bool_ else _wide(value).astype(dtype))
 
 
-@evaluator("zeros", "ones")
-def _filled(op: Op) -> Array:
-    return np.broadcast_to(np.array(type(op)._op_name == "ones", _dtype(op)), _shape(op))
+@evaluator("zeros")
+def _zeros(op: Op) -> Array:
+    return np.broadcast_to(np.zeros((), _dtype(op)), _shape(op))
+
+
+@evaluator("ones")
+def _ones(op: Op) -> Array:
+    return np.broadcast_to(np.ones((), _dtype(op)), _shape(op))
 
 
 @evaluator("arange")
 def _arange(op: Op) -> Array:
     wide = np.int64 if all(float(v).is_integer() for v in (op.start, op.step)) else np.float64
-    return (np.array(op.start, wide) + np.arange(_shape(op)[0], dtype=wide) * np.array(op.step, wide)).astype(_dtype(op))
+    positions: Array = np.arange(_shape(op)[0], dtype=wide)
+    return (np.array(op.start, wide) + positions * np.array(op.step, wide)).astype(_dtype(op))
 
 
 @evaluator("shape_of")
@@ -339,7 +382,7 @@ def _stack(op: Op, *arrays: Array) -> Array:
 @evaluator("strided_slice")
 def _strided_slice(op: Op, x: Array) -> Array:
     index: list[slice] = [slice(None)] * x.ndim
-    for axis, (begin, end, stride) in slices(op, x.ndim).items():  # type: ignore[arg-type]
+    for axis, (begin, end, stride) in slices(op, x.ndim).items():
         index[axis] = slice(begin, end, stride)
     return x[tuple(index)]
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.relay.base import RelayError, broadcast_shapes
-from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.onnx.core import Tensor, constant, emit
-from relayc.frontend.onnx.errors import OnnxError
+from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.shapes import broadcast_shapes
+from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.errors import ModelError
 
 _FOLDED_BYTES = 1 << 16
 
@@ -28,7 +29,7 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     if x.shape == shape:
         return x
     if prod(x.shape) != prod(shape):
-        raise OnnxError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")
+        raise ModelError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")
     return _fold(x, lambda a: a.reshape(shape)) or emit("reshape", x, newshape=shape, allowzero=0 in shape)
 
 
@@ -56,11 +57,11 @@ def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that several shapes broadcast to. Raises OnnxError where they do not."""
+    """The shape that several shapes broadcast to. Raises ModelError where they do not."""
     try:
-        return broadcast_shapes(*map(tuple, shapes))  # type: ignore[return-value]
+        return broadcast_shapes(*map(tuple, shapes))  # type: ignore[return-value] # what sizes broadcast to is sizes
     except RelayError as e:
-        raise OnnxError(str(e)) from None
+        raise ModelError(str(e)) from None
 
 
 def like(value: Any, x: Tensor) -> Tensor:
@@ -112,42 +113,23 @@ def in_float32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     return compute(x)
 
 
-SPATIAL_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+MAX_CONSTANT_BYTES = 1 << 31
+"""What a tensor made at import may take: ONNX has no larger message either."""
 
 
-def spatial_rank(x: Tensor, what: str = "X") -> int:
-    """Number of spatial axes of data in ONNX's order N, C, D1, ... Raises OnnxError where Relay has no operator for it."""
-    n = x.rank - 2
-    if n not in SPATIAL_LAYOUTS:
-        raise OnnxError(f"input {what}: expected one to three spatial axes, found shape {list(x.shape)}")
-    return n
-
-
-def window_padding(
-    auto_pad: str, pads: Sequence[int] | None, size: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> tuple[int, ...]:
-    """Padding of a sliding window, all begins then all ends (the attributes auto_pad and pads of Conv and the poolings)."""
-    n = len(size)
-    if auto_pad == "NOTSET":
-        found = tuple(pads) if pads is not None else (0,) * (2 * n)
-        if len(found) != 2 * n:
-            raise OnnxError(f"attribute pads: expected {2 * n} values, found {list(found)}")
-        return found
-    if auto_pad == "VALID":
-        return (0,) * (2 * n)
-    total = [max((-(-d // s) - 1) * s + (k - 1) * r + 1 - d, 0) for d, k, s, r in zip(size, kernel, strides, dilations, strict=True)]
-    return split_padding(auto_pad, total)
-
-
-def split_padding(auto_pad: str, total: Sequence[int]) -> tuple[int, ...]:
-    """Total padding per axis as begins and ends: SAME_UPPER has the odd one at the end, SAME_LOWER at the beginning."""
-    if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise OnnxError(f"attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {auto_pad!r}")
-    less, more = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
-    return (*less, *more) if auto_pad == "SAME_UPPER" else (*more, *less)
+def check_constant(shape: Sequence[int], dtype: str) -> None:
+    """Raises ModelError for a tensor that is too large to be made at import."""
+    type_ = TensorType(tuple(shape), dtype)
+    try:
+        type_.check_size()
+    except RelayError as error:
+        raise ModelError(str(error)) from None
+    if type_.num_bytes > MAX_CONSTANT_BYTES:
+        raise ModelError(f"expected a constant of at most {MAX_CONSTANT_BYTES} bytes, found {type_.num_bytes} for {type_}")
 
 
 def filled(shape: Sequence[int], value: Any, dtype: str) -> Tensor:
-    """A tensor of `value` everywhere, known at import."""
+    """A tensor of `value` everywhere, known at import; its elements are one in memory. Raises OnnxError where it is too large."""
+    check_constant(shape, dtype)
     array = np.broadcast_to(np.asarray(value, DTYPES[dtype]), tuple(shape))
     return constant(array)

@@ -6,7 +6,7 @@ from support import Const, build, program, run_program
 
 from relayc.dialects.relay import OPS
 from relayc.pipelines import find_pass
-from relayc.pipelines.graph.evaluate import EVALUATORS
+from relayc.pipelines.graph.evaluators import EVALUATORS
 
 INTEGERS = ["int8", "int32", "int64", "uint8"]
 ROUNDED = ["floor", "ceil", "round", "trunc", "sign", "abs", "negative"]

@@ -4,7 +4,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.binary import Add
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.rewrite import graph_blocks, per_channel, reshape_to
@@ -46,12 +48,12 @@ def _branch(op: Op, family: Family) -> _Branch:
     """A branch and the constant bias added to it, where that is the only use of the product."""
     uses = list(op.result.uses)
     user = uses[0].owner if len(uses) == 1 else None
-    if user is None or user.operation.name != "relay.add" or user.result.type != op.result.type:
+    if user is None or not isinstance(user, Add) or user.result.type != op.result.type:
         return _Branch(op, None, None)
     bias = next(v for v in user.operation.operands if v != op.result)
     if not isinstance(bias.owner, Constant):
         return _Branch(op, None, None)
-    fits = per_channel(bias, TensorType.of(op.result).shape, family.result_axis(op))  # type: ignore[arg-type]
+    fits = per_channel(bias, TensorType.of(op.result).sizes, family.result_axis(op))
     return _Branch(op, user, bias) if fits else _Branch(op, None, None)
 
 
@@ -98,9 +100,9 @@ def _product(branches: list[_Branch], family: Family, biased: bool) -> list[ir.V
     weight = build("concatenate", *[b.op.operation.operands[1] for b in branches], axis=family.weight_axis(first))
     whole = build(first.relay_name, first.operation.operands[0], weight, **attrs)
     axis, rank = family.result_axis(first), TensorType.of(whole).rank
-    sizes = [TensorType.of(b.op.result).shape[axis] for b in branches]
+    sizes = [TensorType.of(b.op.result).sizes[axis] for b in branches]
     if biased:
-        vectors = [_full_vector(b.bias, n, TensorType.of(b.op.result).shape, axis) for b, n in zip(branches, sizes, strict=True)]
+        vectors = [_full_vector(b.bias, n, TensorType.of(b.op.result).sizes, axis) for b, n in zip(branches, sizes, strict=True)]
         bias = build("concatenate", *vectors, axis=0)
         whole = build("add", whole, reshape_to(bias, [sum(sizes) if i == axis else 1 for i in range(rank)]))
     parts, begin = [], 0

@@ -31,12 +31,11 @@ from relayc.pipelines.codegen.number import (
     Number,
     constant_value,
     contract,
-    element_of,
     float_bits,
-    like,
     polynomial,
     select,
 )
+from relayc.pipelines.tir.emit import element_of, like
 
 LN2, LOG2E, LOG10E, LOG10_2 = pymath.log(2), 1 / pymath.log(2), 1 / pymath.log(10), pymath.log10(2)
 

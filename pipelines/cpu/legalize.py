@@ -5,8 +5,9 @@ is no F16C.
 """
 
 from relayc.dialects.mlir import arith, ir
-from relayc.pipelines.codegen.number import Bits, Number, constant, element_of, like
+from relayc.pipelines.codegen.number import Bits, Number, constant
 from relayc.pipelines.cpu.target import CpuTarget
+from relayc.pipelines.tir.emit import element_of, like
 
 _FMA = ("math.fma", "vector.fma")
 _CONVERSIONS = ("arith.extf", "arith.truncf")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import arith, ir
 from relayc.pipelines.kernel.access import split_exactly
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
@@ -11,8 +11,8 @@ from relayc.pipelines.kernel.reduction import combiners, multiply_add_casts
 
 Point = list[Index]
 
-BATCH, HEAD, GROUP, QUERY, KEY, ELEMENT = range(6)
-"""Loops of the products: batch, head of the key, head of the query within its group, query, key, element of a head."""
+BATCH, KEY_HEAD, QUERY_HEAD, QUERY, KEY, ELEMENT = range(6)
+"""Loops of the products: batch, head of the key, which of the heads of the query that share it, query, key, element of a head."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Attention:
 
     @property
     def row_loop(self) -> int:
-        """The loop over the queries that share a key: QUERY, or GROUP where each head has one query only."""
-        return GROUP if self.shape[QUERY] == 1 else QUERY
+        """The loop over the queries that share a key: QUERY, or QUERY_HEAD where each head has one query only."""
+        return QUERY_HEAD if self.shape[QUERY] == 1 else QUERY
 
     @property
     def rows(self) -> int:
@@ -84,7 +84,7 @@ def match(kernel: Kernel) -> Attention | None:
         return None
     if result is context or not same_order(result, context):
         return None
-    if product.structured.output_dims(product.position) != [BATCH, HEAD, GROUP, QUERY, KEY]:
+    if product.structured.output_dims(product.position) != [BATCH, KEY_HEAD, QUERY_HEAD, QUERY, KEY]:
         return None
     scores = largest.structured.inputs[0]
     causal = _causal(scores.structured) if scores.kind == "generic" else None
@@ -102,7 +102,7 @@ def _is_product(node: Node, summed: int) -> bool:
         second = [affine_index(e, point, split_exactly) for e in structured.maps[1].results]
     except NotStructured:
         return False
-    return not any(i.coefficient(next(iter(point[loop].terms))) for i in second for loop in (GROUP, QUERY))
+    return not any(i.coefficient(next(iter(point[loop].terms))) for i in second for loop in (QUERY_HEAD, QUERY))
 
 
 def _is_softmax(largest: Node, total: Node, weights: Node) -> bool:
@@ -140,12 +140,9 @@ def _causal(structured: Structured) -> int | None:
     if chosen is None or chosen[1] != structured.block.arguments[0] or constant(chosen[2]) != float("-inf"):
         return None
     compared = operands(chosen[0], "arith.cmpi")
-    if compared is None or ir.IntegerAttr(operations[chosen[0]].attributes["predicate"]).value != _SIGNED_LESS_EQUAL:
+    if compared is None or ir.IntegerAttr(operations[chosen[0]].attributes["predicate"]).value != arith.CmpIPredicate.sle:
         return None
     last = operands(compared[1], "arith.addi")
     if loop(compared[0]) != KEY or last is None or loop(last[0]) != QUERY:
         return None
     return constant(last[1])  # type: ignore[return-value]
-
-
-_SIGNED_LESS_EQUAL = 3

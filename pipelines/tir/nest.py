@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from relayc.dialects.mlir import ir, scf
-from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.graph import NotStructured
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_runs
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
 
@@ -111,21 +113,57 @@ def blocks(extent: int, size: int, evaluator: Evaluator) -> Iterator[Index]:
             yield start
 
 
-def tile_runs(sizes: Sequence[int], is_inside: Callable[[int, int], bool]) -> Iterator[tuple[int, int, int]]:
-    """(start, size, count) of runs of equal tiles one after the other; runs of several are `is_inside(start, size)` all of them."""
-    position, start = 0, 0
-    while position < len(sizes):
-        size, count = sizes[position], 1
-        if is_inside(start, size):
-            while sizes[position + count : position + count + 1] == [size] and is_inside(start + count * size, size):
-                count += 1
-        yield start, size, count
-        position, start = position + count, start + count * size
+MOST_EDGES = 1 << 10
+"""Tiles at the ends of an extent, each of which has code of its own."""
+
+
+class TileRun(NamedTuple):
+    """Equal tiles one after the other, from `start` on. A run of several is inside all of it (see `tile_runs`)."""
+
+    start: int
+    size: int
+    count: int
+    is_inside: bool
+
+
+def tiles_inside(low: int, high: int, step: int, extent: int, count: int) -> tuple[int, int]:
+    """Of `count` tiles, which reach from index `low` to `high` and each `step` further than the one before, the first that stays in
+    [0, extent), and the one behind the last of them; both are `count` where there is none."""
+    below, above = low, extent - 1 - high
+    if step < 0:
+        below, above, step = above, below, -step
+    # Tile k has below + k * step before it and above - k * step behind it.
+    first, end = max(0, -(below // step)), min(count, above // step + 1)
+    return (first, end) if first < end else (count, count)
+
+
+def tile_runs(extent: int, most: int, inside: Callable[[int, int, int], tuple[int, int]]) -> Iterator[TileRun]:
+    """Runs of tiles of at most `most` that cover an extent evenly: those that are inside together, the others by themselves.
+
+    Args:
+      inside: gives, for (start, size, count) of equal tiles, the first one that is inside, and the one behind the last.
+
+    Raises:
+      NotStructured: more than MOST_EDGES tiles are not inside.
+    """
+    start = 0
+    for size, count in even_runs(extent, most):
+        first, end = inside(start, size, count)
+        if count - (end - first) > MOST_EDGES:
+            raise NotStructured(f"{count - (end - first)} tiles that a padding touches")
+        for position in range(first):
+            yield TileRun(start + position * size, size, 1, False)
+        if first < end:
+            yield TileRun(start + first * size, size, end - first, True)
+        for position in range(end, count):
+            yield TileRun(start + position * size, size, 1, False)
+        start += count * size
 
 
 @contextmanager
-def run_of_tiles(start: int, size: int, count: int, evaluator: Evaluator) -> Iterator[Index]:
+def run_of_tiles(run: TileRun, evaluator: Evaluator) -> Iterator[Index]:
     """A loop over tiles of a run, where there are several; gives where one starts."""
+    start, size, count, _ = run
     if count == 1:
         with evaluator.scope():
             yield Index(start)

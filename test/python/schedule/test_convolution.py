@@ -77,6 +77,11 @@ def test_lines_and_volumes():
     check([convolution(x, w, constant=c, **attrs) for x, w, attrs in LINES_AND_VOLUMES for c in (True, False)])
 
 
+def test_one_pixel_with_a_border_by_weights_beyond_the_cache():
+    """There is no loop over rows, and panels are asked for ahead."""
+    check([convolution((1, 384, 1, 1), (384, 384, 3, 3), pads=(1, 1, 1, 1))])
+
+
 @pytest.mark.parametrize(
     ("dtype", "out_dtype"), [("float64", ""), ("float16", ""), ("bfloat16", ""), ("int8", "int32"), ("uint8", "int32"), ("int32", "")]
 )

@@ -17,7 +17,7 @@ from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Str
 from relayc.pipelines.kernel.access import Analysis
 from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_parts
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_runs
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
@@ -269,10 +269,12 @@ class _Columns(Emission):
                 begin = counts[kind]
         growth = [self._weight(b, m) for b, m in zip(before, largest, strict=True)]
         self._weights(tile, count, largest, growth)
-        for start, size, number in nest.tile_runs(even_parts(self.width, p.height), lambda start, size: True):
+        start = 0
+        for size, number in even_runs(self.width, p.height):
             element = Var(start, start + (number - 1) * size, step=size if start % size == 0 else 1, name="e")
             with emit.for_loop(start, start + number * size, size, element), self.evaluator.scope():
                 self._add(tile, keys.base, count, Index.of(element), size, growth)
+            start += number * size
 
     def _turn(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
         """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather

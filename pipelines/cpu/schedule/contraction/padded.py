@@ -1,6 +1,7 @@
 """The loops around the tiles of a contraction whose rows a padding bounds: convolutions with borders."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -8,14 +9,10 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Micro
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.graph import NotStructured
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_runs, linearize
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import nest
 from relayc.pipelines.tir.buffers import prefetch
-
-MOST_EDGES = 1 << 10
-"""Tiles that a padding touches, each of which has code of its own."""
 
 
 class PaddedNest(ContractionNest):
@@ -57,28 +54,11 @@ class PaddedNest(ContractionNest):
         """
         var, extent = (rows.var, rows.extent) if rows is not None else (None, 1)
 
-        for first, size, count, inside in self._runs(var, extent):
-            with nest.run_of_tiles(first, size, count, self.evaluator) as start:
-                visit = self._prefetching(sweep, ahead, start, size, point) if ahead is not None else None
-                micro.tile_code(var, start, size, Sweep(sweep.columns, sweep.panel, on_inner_loop=visit), point, not inside)
-
-    def _runs(self, var: Var | None, extent: int) -> Iterator[tuple[int, int, int, bool]]:
-        """Runs of equal tiles of a row loop: their first row, the rows of a tile, how many they are, and whether no padding touches them.
-
-        Raises NotStructured where more than MOST_EDGES tiles are touched.
-        """
-        start = 0
-        for size, count in even_runs(extent, self.tile.rows):
-            first, end = self._inside_padding(var, start, size, count)
-            if count - (end - first) > MOST_EDGES:
-                raise NotStructured(f"{count - (end - first)} tiles that a padding touches")
-            position = 0
-            while position < count:
-                inside = first <= position < end
-                equal = end - position if position == first and inside else 1
-                yield start + position * size, size, equal, inside
-                position += equal
-            start += count * size
+        for run in nest.tile_runs(extent, self.tile.rows, partial(self._inside, var)):
+            with nest.run_of_tiles(run, self.evaluator) as start:
+                visit = self._prefetching(sweep, ahead, start, run.size, point) if ahead is not None else None
+                own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
+                micro.tile_code(var, start, run.size, own, point, edge=not run.is_inside)
 
     def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
         """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it
@@ -99,19 +79,14 @@ class PaddedNest(ContractionNest):
 
         return visit
 
-    def _inside_padding(self, var: Var | None, start: int, size: int, count: int) -> tuple[int, int]:
-        """Of `count` tiles of `size` rows from `start` on, the first one in which no index that moves along the row loop leaves its
-        dimension, and the one behind the last of them. Both are `count` where there is none."""
+    def _inside(self, var: Var | None, start: int, size: int, count: int) -> tuple[int, int]:
+        """Of `count` tiles of `size` rows from `start` on, those in which no index that moves along the row loop leaves its dimension."""
         first, end = 0, count
         for index, extent in self.c.a.checks:
             c = index.coefficient(var) if var is not None else 0
             if var is not None and c:
                 low, high = (index + Index(start * c, {var: -c})).bounds()
-                reach, step = (size - 1) * c, size * c
-                below, above = low + min(reach, 0), extent - 1 - (high + max(reach, 0))  # of tile 0: both have to be 0 or more
-                # Tile k has below + k * step and above - k * step.
-                if step > 0:
-                    first, end = max(first, -(below // step)), min(end, above // step + 1)
-                else:
-                    first, end = max(first, -(above // -step)), min(end, below // -step + 1)
+                reach = (size - 1) * c
+                found = nest.tiles_inside(low + min(reach, 0), high + max(reach, 0), size * c, extent, count)
+                first, end = max(first, found[0]), min(end, found[1])
         return (first, end) if first < end else (count, count)

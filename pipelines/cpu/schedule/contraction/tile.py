@@ -33,12 +33,12 @@ class Tile:
 class Blocks:
     """Tunable numbers of the loops around the tiles.
 
-    A task is a block of rows times a group of panels (a panel is as many columns as a tile has). Within it the reduction goes in chunks;
+    A task is a block of rows times a block of panels (a panel is as many columns as a tile has). Within it the reduction goes in chunks;
     each chunk of a panel serves all tiles of the block while it stays in the first-level cache, and the block's rows stay in the second.
 
     Attributes:
       tiles: row tiles of a block.
-      panels: panels of a group.
+      panels: panels of a block.
       chunk: steps of the outermost reduction loop between two visits of the sums; its extent where the sums never leave registers.
     """
 
@@ -128,14 +128,14 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
         steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps))
     chunked = chunk < outer
-    # Columns go by in front of a block of rows, or, where chunks add up in memory, a group of columns that a block's sums have room for.
+    # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for.
     most_rows = max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
     most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
     others = contraction.batches * prod(row.extent for row in contraction.rows[:-1])
-    rows, group = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
-    return Blocks(rows, group, chunk)
+    rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
+    return Blocks(rows, columns, chunk)
 
 
 SLACK = 1.03
@@ -146,15 +146,15 @@ def _balanced(tiles: int, most_rows: int, panels: int, most_panels: int, others:
     """(tiles, panels) of the largest blocks with which every thread has about the same to do."""
 
     def busiest(size: tuple[int, int]) -> int:
-        rows, group = size
-        return ceil_div(others * ceil_div(tiles, rows) * ceil_div(panels, group), threads) * rows * group
+        rows, columns = size
+        return ceil_div(others * ceil_div(tiles, rows) * ceil_div(panels, columns), threads) * rows * columns
 
-    sizes = [(r, g) for r in _even_parts(tiles, most_rows) for g in _even_parts(panels, most_panels)]
+    sizes = [(r, g) for r in _part_sizes(tiles, most_rows) for g in _part_sizes(panels, most_panels)]
     least = min(map(busiest, sizes))
     return max((s for s in sizes if busiest(s) <= least * SLACK), key=lambda s: (s[0] * s[1], s[0]))
 
 
-def _even_parts(count: int, most: int) -> list[int]:
+def _part_sizes(count: int, most: int) -> list[int]:
     """Sizes of at most `most` that cut `count` in parts of about the same size, at most 64 of them."""
     fewest = ceil_div(count, most)
     return sorted({ceil_div(count, parts) for parts in range(fewest, min(count, fewest + 64) + 1)})

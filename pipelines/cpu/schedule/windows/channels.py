@@ -16,7 +16,7 @@ from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
 from relayc.pipelines.cpu.schedule.windows.weights import find_weights
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_parts
+from relayc.pipelines.kernel.index import Index, Var, ceil_div
 from relayc.pipelines.kernel.window_channels import ChannelWindow, match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
@@ -156,9 +156,9 @@ class _Emission:
 
     def _columns(self, row: _Row, vectors: Bounds) -> None:
         """The tiles of an output row: equal ones in loops, those that a padding touches one by one."""
-        for first, size, count in nest.tile_runs(even_parts(self.w.columns.outputs, self.parameters.columns), self._is_inside):
-            with nest.run_of_tiles(first, size, count, self.evaluator) as column:
-                self._vectors(_Tile(row, column, size), vectors)
+        for run in nest.tile_runs(self.w.columns.outputs, self.parameters.columns, self._inside):
+            with nest.run_of_tiles(run, self.evaluator) as column:
+                self._vectors(_Tile(row, column, run.size), vectors)
 
     def _vectors(self, tile: _Tile, bounds: Bounds) -> None:
         """A tile for each few vectors, then for each that is left."""
@@ -188,10 +188,11 @@ class _Emission:
 
     # ---- tiles
 
-    def _is_inside(self, start: int, size: int) -> bool:
-        """Whether no tap of columns [start, start + size) lies outside the input."""
+    def _inside(self, start: int, size: int, count: int) -> tuple[int, int]:
+        """Of `count` tiles of `size` columns from `start` on, those of which no tap lies outside the input."""
         axis = self.w.columns
-        return start * axis.stride - axis.low >= 0 and (start + size - 1) * axis.stride + axis.reach - axis.low < axis.size
+        first = start * axis.stride - axis.low
+        return nest.tiles_inside(first, first + (size - 1) * axis.stride + axis.reach, size * axis.stride, axis.size, count)
 
     def _tile(self, tile: _Tile, numbers: list[Index]) -> None:
         """Accumulators, taps, epilogue and store of a tile."""

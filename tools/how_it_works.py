@@ -88,17 +88,17 @@ PARAGRAPHS = {
     "ConcatenateInPlace": """Kernels whose results are only joined write straight into the place that they have in the joined tensor.""",
     "ScheduleKernels": """
         A strategy is chosen for each kernel by its structure, and makes loops of it: tiles whose accumulators stay in registers, vectors
-        of the width of the target, threads. The parameters get the layouts in which the loops read them; they are packed once, now.
-        Tensors are buffers that the caller gives.""",
+        of the width of the target, threads. `relay.packing` says in which layout the loops read a parameter. `main` still passes tensors:
+        it calls each kernel by a declaration, `NAME.te`.""",
     "BufferizePrograms": """
-        The programs too have buffers in the place of tensors: each call of a kernel is given the memory that it writes.""",
+        The programs too have buffers in the place of tensors: each call of a kernel is given the memory that it writes. A reshape is
+        another view of the same bytes. Parameters are globals, packed as the kernels want them once the program is compiled.""",
     "PlanMemory": """
-        Buffers that are not in use at the same time share their bytes. All of them are pieces of one arena, whose size is known.""",
-    "EmitCalls": """`main` becomes a sequence of calls with addresses: pieces of the arena, of the parameters, inputs and outputs.""",
-    "TeToTir": """
-        A strategy is chosen for each kernel by its structure, and makes loops of it: tiles whose accumulators stay in registers, vectors
-        of the width of the target, threads. The parameters get the layouts in which the loops read them; they are packed once, now. Every
-        tensor has a place: intermediate ones are pieces of one arena, which are shared by those that are not in use at the same time.""",
+        Buffers that are not in use at the same time share their bytes. All of them are pieces of one arena, whose size is known, and the
+        parameters are pieces of another blob: the offsets stand here.""",
+    "EmitCalls": """
+        Branches and loops of a program become blocks, and a call that can fail is checked. This program has neither: all that is left to do
+        is to forget the globals, whose places are known by now.""",
     "TirToLlvm": """
         Loops become branches, buffers become pointers, vectors stay what they are. This is LLVM's own language, which LLVM turns into the
         machine code that `module.assembly()` shows.""",
@@ -200,15 +200,17 @@ def _idle(names: Sequence[str]) -> list[str]:
 
 
 def _block(text: str, before: str) -> list[str]:
-    return ["```mlir", *shown(text, before), "```", ""]
+    lines = list(shown(text, before))
+    used = set(re.findall(r"#map\d*\b", "\n".join(line for line in lines if not line.startswith("#map"))))
+    return ["```mlir", *(line for line in lines if not line.startswith("#map") or line.split()[0] in used), "```", ""]
 
 
 def shown(text: str, before: str) -> Iterator[str]:
     """The lines of a module that are shown: functions that are as they were `before` are named alone, long ones are cut in the middle."""
-    known = {tuple(part) for part in _parts(before)}
-    for part in _parts(text):
+    known, found = set(_spelled(before)), _spelled(text)
+    for part, spelled in zip(_parts(text), found, strict=True):
         name = re.search(r"@[\w.$]+", part[0]) if "func" in part[0] else None
-        if name is not None and len(part) > 1 and tuple(part) in known:
+        if name is not None and len(part) > 1 and spelled in known:
             yield f"  // {name.group()}: as before"
             continue
         lines = [line if len(line) <= WIDTH else f"{line[: WIDTH - 2]} …" for line in _without_descriptors(part)]
@@ -216,6 +218,12 @@ def shown(text: str, before: str) -> Iterator[str]:
             left = len(lines) - HEAD - TAIL
             lines = [*lines[:HEAD], f"    // … {left} lines are left out here", *lines[-TAIL:]]
         yield from lines
+
+
+def _spelled(text: str) -> list[tuple[str, ...]]:
+    """The parts of a module with index maps in the place of their names, which count anew in every module."""
+    maps = dict(re.findall(r"^(#map\d*) = (.*)$", text, re.M))
+    return [tuple(re.sub(r"#map\d*", lambda name: maps.get(name.group(), name.group()), line) for line in part) for part in _parts(text)]
 
 
 def _without_descriptors(lines: Sequence[str]) -> Iterator[str]:

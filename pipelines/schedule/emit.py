@@ -94,11 +94,11 @@ def at_most(index: Index, limit: int) -> Index:
     return Index.of(Var(min(low, limit), limit, value, name="bound"))
 
 
-def prefetch(buffer: Value, index: Index) -> None:
-    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the second-level cache."""
+def prefetch(buffer: Value, index: Index, level: int = 2) -> None:
+    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the cache of a level (1 to 3)."""
     attributes = {
         "isWrite": ir.BoolAttr.get(False),
-        "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
+        "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4 - level),
         "isDataCache": ir.BoolAttr.get(True),
     }
     create("memref.prefetch", [], [buffer, materialize(at_most(index, buffer.type.shape[0] - 1))], attributes)

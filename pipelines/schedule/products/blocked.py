@@ -17,8 +17,10 @@ from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.packing import along_loops
 from relayc.pipelines.schedule.products.contraction import Contraction
 from relayc.pipelines.schedule.products.microkernel import (
+    CACHE_LINE,
     TILE,
     Accumulators,
+    Ahead,
     Columns,
     Point,
     column_vectors,
@@ -35,6 +37,8 @@ Value = ir.Value
 
 PAGE = 4096
 """Rows of A at a distance that is a multiple of this share a few sets of the cache, so A is packed."""
+STREAM_BYTES = 2048
+"""How far ahead a tile asks for what it reads once: what arrives while the memory answers."""
 FEWEST_PANELS = 8
 """Panels of B below which a packed row of A would be read too few times to be worth packing at run time."""
 
@@ -69,7 +73,7 @@ class BlockedNest(Nest):
         outer = c.reduction[0].high + 1
         self.chunks = -(-outer // blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
-        self.prefetches = self.packs_param and self.packed_bytes > target.l2_bytes and blocks.tiles > 1
+        self.prefetches = self.packs_param and self.packed_bytes > target.l2_bytes
         self.packs_rows = packs_rows(kernel, c, tile)
         if self.packs_rows:
             node = c.a.node
@@ -176,11 +180,11 @@ class BlockedNest(Nest):
 
         def panel_code(panel: Index, columns: Columns, inner: Point) -> None:
             self.enter_panel(group, panel, inner, Index())
-            ahead = self.panel_start(panel + 1, inner)
 
             def tile(start: Index, at: Point) -> None:
-                self.prefetch(ahead, at[TILE] - block * self.blocks.tiles, self.panel_size)
+                self.micro.ahead = self.ahead(panel, inner, at[TILE] - block * self.blocks.tiles)
                 self.micro.tile_code(self.row_var, start, self.tile.rows, columns, at)
+                self.micro.ahead = None
 
             self.tiles(block, inner, tile)
 
@@ -213,17 +217,24 @@ class BlockedNest(Nest):
         elif not self.reads_in_place:
             self.micro.panel = self.panel_scratch, self._scratch_start(group, panel, step)
 
-    def prefetch(self, ahead: Index, tile: Index, size: int) -> None:
-        """Asks for the part of the `size` elements at `ahead` in the packed B that falls to a tile of the block.
+    def ahead(self, panel: Index, point: Point, tile: Index) -> Ahead | None:
+        """What a tile of the block asks the memory for while it adds up all steps of a panel.
 
-        A panel is read from memory once while all tiles go by, so only the first one would wait for it.
+        A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
+        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel.
         """
         if not self.prefetches:
-            return
-        share = -(-size // self.blocks.tiles)
-        var = Var(0, share, name="line")
-        with emit.for_loop(0, share, self.line, var):
-            emit.prefetch(self.packed, ahead + tile * share + var)
+            return None
+        if self.blocks.tiles == 1:
+            return Ahead(self.packed, self.panel_start(panel, point) + STREAM_BYTES // CACHE_LINE * self.line, self.tile.width, 1)
+        return self._share(self.panel_start(panel + 1, point), tile, Index(), self.c.depth)
+
+    def _share(self, start: Index, tile: Index, low: Index, steps: int) -> Ahead:
+        """The share of a tile of the block in `steps` steps of a panel from element `start` on, asked for from reduction step `low` on."""
+        share = -(-steps * self.tile.width // self.blocks.tiles)
+        pitch = -(-share // steps)
+        first = emit.at_most(start + tile * share, self.packed.type.shape[0] - steps * pitch)
+        return Ahead(self.packed, first - low * pitch, pitch, 2)
 
     # ---- the reduction in chunks
 
@@ -268,20 +279,39 @@ class BlockedNest(Nest):
 
             def panel_code(panel: Index) -> None:
                 self.enter_panel(group, panel, point, low * inner_steps)
-                ahead = self.panel_start(panel + 1, point) + low * (inner_steps * self.tile.width)
+                ahead = self._next_chunk(group, panel, point, low * inner_steps, size * inner_steps) if self.prefetches else None
 
                 def tile(start: Index, at: Point) -> None:
-                    self.prefetch(ahead, at[TILE] - block * self.blocks.tiles, self.chunk_size)
+                    number = at[TILE] - block * self.blocks.tiles
+                    self.micro.ahead = self._share(ahead, number, low * inner_steps, size * inner_steps) if ahead is not None else None
                     points = rows_from(self.row_var, start, self.tile.rows, at)
                     self.micro.steps = steps
                     sums = self.kept(self.tile.rows, whole, place(panel, at))
                     sums = self.micro.reduce(list(self.c.reduction), points, whole, sums, None)
-                    self.micro.steps = {}
+                    self.micro.steps, self.micro.ahead = {}, None
                     self.keep(sums, whole, place(panel, at))
 
                 self.tiles(block, point, tile)
 
             self.group_panels(group, panel_code)
+
+    def _next_chunk(self, group: Index, panel: Index, point: Point, low: Index, steps: int) -> Index:
+        """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
+        last panel of a group the next chunk of the first, and after the last chunk the next group."""
+        first, width = group * self.blocks.panels, self.tile.width
+        here = self.panel_start(first, point)
+
+        def choose(condition: Value, then: Index, otherwise: Index) -> Index:
+            operands = [condition, emit.materialize(then), emit.materialize(otherwise)]
+            highest = max(then.bounds()[1], otherwise.bounds()[1])
+            return Index.of(Var(0, highest, emit.create("arith.select", [ir.IndexType.get()], operands), name="ahead"))
+
+        more = emit.below(low + steps, self.c.depth)
+        found = choose(more, here + (low + steps) * width, here + self.blocks.panels * self.panel_size)
+        if self.blocks.panels > 1:
+            inside = emit.below(panel - first, self.blocks.panels - 1)
+            found = choose(inside, self.panel_start(panel + 1, point) + low * width, found)
+        return found
 
     @property
     def stores_across_rows(self) -> bool:

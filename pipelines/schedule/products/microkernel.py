@@ -8,6 +8,7 @@ Paddings cost nothing: outer reduction loops get bounds that depend on the row, 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.schedule import emit
@@ -22,10 +23,23 @@ Accumulators = dict[tuple[int, int], Value]  # by (row, column vector)
 Point = dict[Var, Index]
 Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
 
+CACHE_LINE = 64
+"""Bytes of a cache line."""
 COLUMN = Var(0, 0, name="column")
 """Key of the first column of a panel in a point."""
 TILE = Var(0, 0, name="tile")
 """Key of the number of a row tile in a point, where A is packed."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What the steps of a tile ask the memory for: step k of the reduction for the cache lines of `pitch` elements of a buffer from
+    `first` + k * `pitch` on, to come to the cache of a level."""
+
+    buffer: Value
+    first: Index
+    pitch: int
+    level: int
 
 
 class Microkernel:
@@ -38,6 +52,7 @@ class Microkernel:
       packed_rows: a buffer that holds A tile by tile, the rows of a tile side by side for each step; None where A is read in place.
       steps: bounds of reduction loops that do not run over their whole extent.
       on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
+      ahead: what the steps ask the memory for; None for nothing.
     """
 
     def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: Value) -> None:
@@ -46,6 +61,7 @@ class Microkernel:
         self.packed_rows: Value | None = None
         self.steps: dict[Var, tuple[Value, Value]] = {}
         self.on_inner_loop: Callable[[Point], None] | None = None
+        self.ahead: Ahead | None = None
 
     def tile_code(self, var: Var | None, start: Index, size: int, columns: Columns, point: Point, edge: bool = False) -> None:
         """One tile from `start` along the row variable: accumulators, reduction, epilogue and store.
@@ -138,6 +154,7 @@ class Microkernel:
         c = self.c
         result = {}
         with self.evaluator.scope():
+            self.prefetch(points[0])
             vectors = [self.load_b(points[0], start, lanes) for start, lanes in columns]
             for i in range(len(points)):
                 scalar = self.cast(self.load_a(points, i), c.a.casts)
@@ -166,6 +183,16 @@ class Microkernel:
                 buffer, first = self.panel
                 value = self.evaluator.load_from(buffer, c.b.node.element, first + c.step(point) * self.tile.width + start + along)
             return self.cast(value, c.b.casts)
+
+    def prefetch(self, point: Point) -> None:
+        """What a step asks the memory for."""
+        if self.ahead is None:
+            return
+        buffer, element = self.ahead.buffer, self.c.b.node.element
+        start = self.ahead.first + self.c.step(point) * self.ahead.pitch
+        start = emit.at_most(start, buffer.type.shape[0] - 1)
+        for line in range(0, self.ahead.pitch, CACHE_LINE * 8 // element.width):
+            emit.prefetch(buffer, start + line, self.ahead.level)
 
     def cast(self, value: Value, casts: Sequence[tuple[str, ir.Type]]) -> Value:
         for name, type_ in casts:

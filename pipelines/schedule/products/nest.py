@@ -12,15 +12,12 @@ from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.loops import LoopParameters, fill
 from relayc.pipelines.schedule.products.contraction import Contraction, pack
-from relayc.pipelines.schedule.products.microkernel import COLUMN, Columns, Microkernel, Point, column_vectors
+from relayc.pipelines.schedule.products.microkernel import CACHE_LINE, COLUMN, Columns, Microkernel, Point, column_vectors
 from relayc.pipelines.schedule.products.tile import PARALLEL_GRAIN, Tile
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
 
 Value = ir.Value
 Loops = Sequence[tuple[list[Var], int]]  # groups (members, extent); the last member stands for the group
-
-CACHE_LINE = 64
-"""Bytes of a cache line."""
 
 
 def takes_packed(kernel: Kernel, contraction: Contraction) -> bool:

@@ -57,6 +57,14 @@ class Blocks:
         return Blocks(min(self.tiles, -(-extent // tile.rows), most_tiles), panels, chunk)
 
 
+FEWEST_TILES = 4
+"""Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
+NEAR_LINE, FAR_LINE = 1.3, 8.0
+"""Cycles that a tile waits for a cache line of a panel that another tile has read before: from the second-level cache, and from further."""
+VISIT = 3
+"""Cycles to load and store a vector of sums that waits in the second-level cache."""
+LOADS = 1.75
+"""Vectors that a core loads in a cycle, with all that gets in the way of two."""
 REMAINDER = 1.03
 """What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
 
@@ -64,9 +72,13 @@ REMAINDER = 1.03
 def default_tile(contraction: Contraction, target: Target) -> Tile:
     """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
 
-    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
-    waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little more than
-    counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
+    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at a little less than two a cycle. As
+    each accumulator waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little
+    more than counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
+
+    A panel of B that does not stay in the first-level cache costs more (see `default_blocks`): few tiles one below the other each read it
+    again from the second-level cache, where it and the next one have their share of that, or else from further; more of them add up
+    chunk by chunk, and visit their sums in memory for each.
 
     Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
     """
@@ -75,8 +87,20 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     extent = contraction.rows[-1][1] if contraction.rows else 1
     vectors_needed = -(-contraction.column_extent // lanes)
 
+    line_bytes = lanes * contraction.b.node.element.width // 8
+
     def cycles(rows: int, vectors: int) -> float:
-        return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
+        return max(rows * vectors / 2, (rows + vectors) / LOADS, 5) + 0.25 + (rows + vectors) / 20
+
+    def waits(count: int, rows: int, vectors: int) -> float:
+        """Cycles of a step for what `count` tiles one below the other and all panels read and write besides."""
+        step_bytes = vectors * line_bytes
+        panel_bytes = contraction.depth * step_bytes
+        if contraction.a.checks or panel_bytes <= target.l1_bytes * 3 // 4:
+            return 0.0
+        if count < FEWEST_TILES:
+            return (count - 1) * vectors_needed * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
+        return count * rows * vectors_needed * VISIT / (target.l1_bytes // 2 / step_bytes)
 
     def cost(rows: int, vectors: int) -> float:
         count = -(-extent // rows)
@@ -88,7 +112,7 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
             for times, v in ((blocks, vectors), (1, left))
             if tiles and times and v
         )
-        return total * REMAINDER if left and blocks else total
+        return (total * REMAINDER if left and blocks else total) + waits(count, rows, vectors)
 
     candidates = [
         (rows, vectors)
@@ -98,10 +122,6 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     # Among equals the narrower: its panel of B is smaller.
     rows, vectors = min(candidates, key=lambda c: (round(cost(*c), 3), c[1]))
     return Tile(rows, vectors, lanes)
-
-
-FEWEST_TILES = 4
-"""Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 
 
 def panel_fits(contraction: Contraction, tile: Tile, target: Target) -> bool:

@@ -198,9 +198,10 @@ class BlockedNest(Nest):
 
         def one(inner: Point) -> None:
             def panel_code(panel: Index, columns: Columns, at: Point) -> None:
-                self.pack_columns(
-                    columns, at, self.panel_scratch, self._scratch_start(group, panel, step) + self.c.step(inner) * self.tile.width
-                )
+                start = self._scratch_start(group, panel, step) + self.c.step(inner) * self.tile.width
+                self.pack_columns(columns, at, self.panel_scratch, start)
+                if self.chunks > 1:
+                    self.clear(columns, self.panel_scratch, self.c.b.node.element, start)
 
             self.group_panels(group, lambda panel: self.panel_code(panel, inner, panel_code))
 
@@ -247,7 +248,11 @@ class BlockedNest(Nest):
 
         def begin(panel: Index, columns: Columns, inner: Point) -> None:
             def tile(start: Index, at: Point) -> None:
-                self.rows(start, at, lambda p, row: self.keep(self.micro.initial(p, columns), columns, place(panel, at, row)))
+                def row_code(points: list[Point], row: Index) -> None:
+                    self.keep(self.micro.initial(points, columns), columns, place(panel, at, row))
+                    self.clear(columns, self.sums, self.c.node.element, place(panel, at, row))
+
+                self.rows(start, at, row_code)
 
             self.tiles(block, inner, tile)
 
@@ -312,6 +317,15 @@ class BlockedNest(Nest):
             inside = emit.below(panel - first, self.blocks.panels - 1)
             found = choose(inside, self.panel_start(panel + 1, point) + low * width, found)
         return found
+
+    def clear(self, columns: Columns, buffer: Value, element: ir.Type, at: Index) -> None:
+        """Writes zeros after the columns of a narrower panel, where `at` is its first column in a buffer: tiles of a chunk compute with
+        whole panels, and what memory happens to hold may be slow to compute with (denormal numbers)."""
+        count = sum(lanes for _, lanes in columns)
+        for start, lanes in column_vectors(self.tile.width - count, self.tile.lanes):
+            with self.evaluator.lanes(lanes) as lane:
+                value = emit.zero(emit.vector_of(lanes, element) if lanes > 1 else element)
+                self.evaluator.store(value, buffer, at + count + start + (Index.of(lane) if lanes > 1 else Index()))
 
     @property
     def stores_across_rows(self) -> bool:

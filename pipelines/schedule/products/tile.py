@@ -60,7 +60,7 @@ class Blocks:
 FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0
-"""Cycles that a tile waits for a cache line of a panel that another tile has read before: from the second-level cache, and from further."""
+"""Cycles that a tile waits for a cache line that has been read before: from the second-level cache, and from further."""
 VISIT = 3
 """Cycles to load and store a vector of sums that waits in the second-level cache."""
 LOADS = 1.75
@@ -76,9 +76,9 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     each accumulator waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little
     more than counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
 
-    A panel of B that does not stay in the first-level cache costs more (see `default_blocks`): few tiles one below the other each read it
-    again from the second-level cache, where it and the next one have their share of that, or else from further; more of them add up
-    chunk by chunk, and visit their sums in memory for each.
+    What does not stay in the first-level cache costs more (see `default_blocks`): the rows of A are read from the second-level cache for
+    each panel of B; a panel of B is read again by each of few tiles one below the other, from there if it and the next one have their
+    share of that cache, or else from further; more tiles add up chunk by chunk, and visit their sums in memory for each.
 
     Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
     """
@@ -86,7 +86,6 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     registers = target.num_vector_registers
     extent = contraction.rows[-1][1] if contraction.rows else 1
     vectors_needed = -(-contraction.column_extent // lanes)
-
     line_bytes = lanes * contraction.b.node.element.width // 8
 
     def cycles(rows: int, vectors: int) -> float:
@@ -94,13 +93,15 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
 
     def waits(count: int, rows: int, vectors: int) -> float:
         """Cycles of a step for what `count` tiles one below the other and all panels read and write besides."""
-        step_bytes = vectors * line_bytes
-        panel_bytes = contraction.depth * step_bytes
+        panels = -(-vectors_needed // vectors)
+        panel_bytes = contraction.depth * vectors * line_bytes
         if contraction.a.checks or panel_bytes <= target.l1_bytes * 3 // 4:
             return 0.0
+        a_lines = count * rows * panels / lanes * NEAR_LINE
         if count < FEWEST_TILES:
-            return (count - 1) * vectors_needed * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
-        return count * rows * vectors_needed * VISIT / (target.l1_bytes // 2 / step_bytes)
+            return a_lines + (count - 1) * vectors_needed * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
+        steps = target.l1_bytes // 2 / (vectors * line_bytes)
+        return a_lines + count * rows * vectors_needed * VISIT / steps
 
     def cost(rows: int, vectors: int) -> float:
         count = -(-extent // rows)

@@ -28,7 +28,9 @@ Values = Sequence[Value]
 GRAIN = 6000
 """Cycles below which a kernel stays on one thread."""
 LINE = 64
-"""Bytes that copies of operands are aligned to."""
+"""Bytes of a cache line, which copies of operands are aligned to."""
+STREAM_BYTES = 1024
+"""How far ahead a block of columns is asked for where each is read once: all of a step at least."""
 
 
 class BlockKernel(Protocol):
@@ -65,6 +67,10 @@ class PairsNest:
         self.tiles = -(-extent // block.rows)
         # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
         self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2
+        # What is read once is asked for before.
+        read_once = -(-self.tiles * prod(extent for _, extent in self.rows[:-1]) // block.row_tiles) == 1
+        packed_bytes = prod(packed_shape(contraction, layout, self.blocks)) * 2
+        self.prefetches = self.packs_param and read_once and packed_bytes > target.l2_bytes
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
 
@@ -199,8 +205,18 @@ class PairsNest:
         rows = [layout.offset.at(p) + at for p in points]
         first = points[0][self.column_block] * self.block.column_tiles
         columns = [packed_offset(c, layout, self.blocks, points[0], first + j) + at * COLUMNS for j in range(self.block.column_tiles)]
+        if self.prefetches:
+            self._prefetch(columns)
         stride = layout.offset.coefficient(self.row) if self.row is not None else layout.step
         return self.instructions.step(self.a, rows, stride, self.b, columns, sums)
+
+    def _prefetch(self, columns: Sequence[Index]) -> None:
+        """Asks the memory for a later step of each block of columns."""
+        line, size = LINE // 2, self.layout.step * COLUMNS
+        for at in columns:
+            start = emit.at_most(at + max(STREAM_BYTES // 2, size), self.b.type.shape[0] - size)
+            for element in range(0, size, line):
+                emit.prefetch(self.b, start + element, level=1)
 
     # ---- epilogue
 

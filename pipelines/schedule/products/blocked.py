@@ -17,7 +17,6 @@ from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.packing import along_loops
 from relayc.pipelines.schedule.products.contraction import Contraction
 from relayc.pipelines.schedule.products.microkernel import (
-    CACHE_LINE,
     TILE,
     Accumulators,
     Ahead,
@@ -29,7 +28,7 @@ from relayc.pipelines.schedule.products.microkernel import (
     tile_offset,
 )
 from relayc.pipelines.schedule.products.nest import Nest
-from relayc.pipelines.schedule.products.tile import Blocks, Tile
+from relayc.pipelines.schedule.products.tile import CACHE_LINE, Blocks, Tile
 from relayc.pipelines.schedule.strategy import Packing, flat, is_param
 from relayc.pipelines.target import Target
 

@@ -16,15 +16,13 @@ from relayc.pipelines.schedule.evaluate import Evaluator
 from relayc.pipelines.schedule.graph import NotStructured
 from relayc.pipelines.schedule.index import Index, Var, linearize
 from relayc.pipelines.schedule.products.contraction import Contraction, Operand
-from relayc.pipelines.schedule.products.tile import Tile
+from relayc.pipelines.schedule.products.tile import CACHE_LINE, Tile
 
 Value = ir.Value
 Accumulators = dict[tuple[int, int], Value]  # by (row, column vector)
 Point = dict[Var, Index]
 Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
 
-CACHE_LINE = 64
-"""Bytes of a cache line."""
 COLUMN = Var(0, 0, name="column")
 """Key of the first column of a panel in a point."""
 TILE = Var(0, 0, name="tile")

@@ -12,8 +12,8 @@ from relayc.pipelines.schedule.graph import Kernel
 from relayc.pipelines.schedule.index import Index, Var
 from relayc.pipelines.schedule.loops import LoopParameters, fill
 from relayc.pipelines.schedule.products.contraction import Contraction, pack
-from relayc.pipelines.schedule.products.microkernel import CACHE_LINE, COLUMN, Columns, Microkernel, Point, column_vectors
-from relayc.pipelines.schedule.products.tile import PARALLEL_GRAIN, Tile
+from relayc.pipelines.schedule.products.microkernel import COLUMN, Columns, Microkernel, Point, column_vectors
+from relayc.pipelines.schedule.products.tile import CACHE_LINE, PARALLEL_GRAIN, Tile
 from relayc.pipelines.schedule.strategy import Packing, Scheduled, begin_function, flat, is_param
 
 Value = ir.Value

@@ -14,6 +14,10 @@ MOST_SCRATCH = 1 << 20
 """Bytes of a buffer on the stack of a thread, at most: a quarter of what libiomp5 gives it."""
 
 
+CACHE_LINE = 64
+"""Bytes of a cache line."""
+
+
 @dataclass(frozen=True)
 class Tile:
     """Tunable numbers: rows and vectors of columns of a tile, lanes of a vector."""
@@ -86,7 +90,7 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     registers = target.num_vector_registers
     extent = contraction.rows[-1][1] if contraction.rows else 1
     vectors_needed = -(-contraction.column_extent // lanes)
-    line_bytes = lanes * contraction.b.node.element.width // 8
+    vector_bytes = lanes * contraction.b.node.element.width // 8
 
     def cycles(rows: int, vectors: int) -> float:
         return max(rows * vectors / 2, (rows + vectors) / LOADS, 5) + 0.25 + (rows + vectors) / 20
@@ -94,14 +98,15 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     def waits(count: int, rows: int, vectors: int) -> float:
         """Cycles of a step for what `count` tiles one below the other and all panels read and write besides."""
         panels = -(-vectors_needed // vectors)
-        panel_bytes = contraction.depth * vectors * line_bytes
+        panel_bytes = contraction.depth * vectors * vector_bytes
         if contraction.a.checks or panel_bytes <= target.l1_bytes * 3 // 4:
             return 0.0
-        a_lines = count * rows * panels / lanes * NEAR_LINE
+        a_lines = count * rows * panels * contraction.a.node.element.width / 8 / CACHE_LINE
         if count < FEWEST_TILES:
-            return a_lines + (count - 1) * vectors_needed * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
-        steps = target.l1_bytes // 2 / (vectors * line_bytes)
-        return a_lines + count * rows * vectors_needed * VISIT / steps
+            b_lines = (count - 1) * vectors_needed * vector_bytes / CACHE_LINE
+            return a_lines * NEAR_LINE + b_lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
+        steps = target.l1_bytes // 2 / (vectors * vector_bytes)
+        return a_lines * NEAR_LINE + count * rows * vectors_needed * VISIT / steps
 
     def cost(rows: int, vectors: int) -> float:
         count = -(-extent // rows)

@@ -84,7 +84,8 @@ def _relayc(job: Job) -> Loaded:
         return list(found) if isinstance(found, tuple) else [found]
 
     steps = module.step_kernels
-    counts = {"flops": sum(k.flops for k in steps), "kernels": len(module.kernels), "calls": len(steps)}
+    flops = {"flops": sum(k.operator_flops for k in steps), "done_flops": sum(k.flops for k in steps)}
+    counts = {**flops, "kernels": len(module.kernels), "calls": len(steps)}
     return Loaded(call, {**counts, "stages": dict(module.stats), "precision": module.precision})
 
 

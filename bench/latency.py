@@ -41,8 +41,14 @@ def ratio(results: Sequence[Result], engine: str, other: str | None = None) -> f
 
 
 def flops_of(results: Sequence[Result]) -> int | None:
-    """Operations of a call, as relayc counts them; None where it did not run."""
+    """Operations of a call by the operators' definitions, as relayc counts them; None where it did not run."""
     return next((r.facts["flops"] for r in results if "flops" in r.facts), None)
+
+
+def done_text(result: Result) -> str:
+    """Operations that an engine did, as a share of those that the operators are by their definitions; nothing where it does not say."""
+    own, done = result.facts.get("flops"), result.facts.get("done_flops")
+    return f"{done / own:.0%}" if own and done is not None else ""
 
 
 def threads_text(count: int) -> str:
@@ -60,7 +66,7 @@ def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str
         model={},
         engine={},
         computes={},
-        **{name: NUMBER for name in ("median ms", "ratio", "GFLOP/s", "of peak", "memory MiB", "compile s", "difference")},
+        **{name: NUMBER for name in ("median ms", "ratio", "GFLOP/s", "of peak", "FLOP done", "memory MiB", "compile s", "difference")},
     )
     for results in models:
         flops = flops_of(results)
@@ -78,6 +84,7 @@ def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str
                 ratio_text(ratio(results, result.engine)),
                 "" if rate is None else f"{rate:.1f}",
                 "" if rate is None else f"{rate / peak.gflops:.0%}",
+                done_text(result),
                 f"{result.memory['resident'] / MIB:.0f}",
                 f"{result.facts['load_seconds']:.2f}",
                 "" if result.difference is None else f"{result.difference:.1e}{mark}",

@@ -23,7 +23,10 @@ __all__ = [
 ]
 
 DEFAULT_OPT_LEVEL = 3
-"""opt_level of a PassContext that does not say otherwise: everything."""
+"""opt_level of a PassContext that does not say otherwise: every pass that pays on models in general."""
+MAX_OPT_LEVEL = 4
+"""The highest opt_level of a pass: above the default are those that pay on some models and cost on others (Relay's level of
+CombineParallelConv2D and CombineParallelDense)."""
 
 _INSTRUMENTS = ("DumpIR", "PassInfo", "PassInstrument", "PassTimingInstrument", "Verifier")
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relayc.dialects.relay.base import RelayError
-from relayc.pipelines.schedule.packing import as_bits
-from relayc.pipelines.schedule.strategy import Packing
+from relayc.pipelines.schedule.packing import Packing, as_bits
 from relayc.runtime.artifact import aligned_empty
 
 

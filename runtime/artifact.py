@@ -12,10 +12,11 @@ from typing import Literal
 import ml_dtypes
 import numpy as np
 
-from relayc.runtime.objects import ObjectCode
-
 PACKED_PREFIX = "__tvm_ffi_"
 """Prefix of the symbol of a packed function, as tvm-ffi expects it of a shared library."""
+
+ENTRIES_SYMBOL = "__relayc_entries"
+"""Function of a program's object code: gives the array of the addresses of all packed entries."""
 
 ALIGNMENT = 64
 """Alignment in bytes of arenas, parameters and outputs that the runtime allocates, and of every offset in an arena or parameter blob."""
@@ -28,7 +29,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Name, static shape and element type name of a row-major tensor on the CPU."""
+    """Name, static shape and element type name of a row-major tensor."""
 
     name: str
     shape: tuple[int, ...]
@@ -164,9 +165,10 @@ class KernelInfo:
     Attributes:
       ops: Relay names of the operators fused into it, in order.
       sources: names of the ONNX nodes it stands for (of its first use, where equal kernels share one function).
-      flops: floating-point operations of a call; a multiply-add counts as two.
+      flops: floating-point operations that a call does; a multiply-add counts as two.
       bytes: bytes of its inputs and outputs: what a call moves at least.
       schedule: the strategy that it got, and its tunable numbers: "contraction rows=6 vectors=2".
+      own_flops: those that its operators are by their definitions, where the kernel computes them with others (Winograd); else None.
     """
 
     name: str
@@ -177,6 +179,25 @@ class KernelInfo:
     flops: int
     bytes: int
     schedule: str = ""
+    own_flops: int | None = None
+
+    @property
+    def operator_flops(self) -> int:
+        """Floating-point operations that its operators are by their definitions, however the kernel computes them."""
+        return self.flops if self.own_flops is None else self.own_flops
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """The machine code of a program as object files.
+
+    Attributes:
+      root: the object of everything but the kernels in `groups`, which it refers to by name.
+      groups: kernel names, in the order of the group's table, and the object that holds them.
+    """
+
+    root: bytes
+    groups: tuple[tuple[tuple[str, ...], bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +214,12 @@ class Artifact:
       params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
-      target: name of the target the code is for.
+      target: text of the target the code is for, with all attributes.
+      device: kind of the devices that run it (see runtime.device).
       precision: what products and convolutions of f32 are computed in: "f32" or "bf16".
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
-      uses_tiles: whether the code uses AMX tiles, for whose registers a process must ask.
-      code: the machine code as object files; None where `functions` are not made of them (runtime.objects.can_load).
+      permissions: what a process must ask the system for before the code may run, in words of the kind of device.
+      code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
     """
 
     functions: Mapping[str, int]
@@ -211,7 +233,8 @@ class Artifact:
     target: str = "cpu"
     precision: str = "f32"
     lacking: tuple[str, ...] = ()
-    uses_tiles: bool = False
+    device: str = "cpu"
+    permissions: tuple[str, ...] = ()
     code: ObjectCode | None = None
 
 

@@ -34,15 +34,21 @@ class Peak:
 
 
 class Work:
-    """Operations and bytes in some time. Subclasses have `seconds`, `flops` and `bytes`."""
+    """Operations and bytes in some time. Subclasses have `seconds`, `flops`, `done_flops` and `bytes`.
+
+    Attributes:
+      flops: floating-point operations that the operators are by their definitions.
+      done_flops: those that were done: fewer, or more, where kernels compute operators in another way (Winograd).
+    """
 
     seconds: float
     flops: int
+    done_flops: int
     bytes: int
 
     @property
     def gflops(self) -> float:
-        """10^9 floating-point operations per second."""
+        """10^9 floating-point operations of the operators per second."""
         return self.flops / self.seconds / 1e9 if self.seconds else 0.0
 
     @property
@@ -51,11 +57,12 @@ class Work:
         return self.bytes / self.seconds / 1e9 if self.seconds else 0.0
 
     def shares(self, peak: Peak) -> tuple[float, float]:
-        """Shares of the machine's f32 operations and of its memory's bandwidth.
+        """Shares of the machine's f32 operations, by those that were done, and of its memory's bandwidth.
 
         The first may be above 1 for types that are faster than f32, the second for what stays in caches.
         """
-        return self.gflops / peak.gflops, self.gbytes / peak.gbytes
+        done = self.done_flops / self.seconds / 1e9 if self.seconds else 0.0
+        return done / peak.gflops, self.gbytes / peak.gbytes
 
     def roof(self, peak: Peak) -> float:
         """Share of what the machine can do: the larger of the two."""
@@ -102,11 +109,15 @@ class ProfileRow(Work):
     where: str = "main"
 
     @property
-    def flops(self) -> int:  # type: ignore[override]
+    def flops(self) -> int:  # type: ignore[override] # computed, where others have a field
+        return self.kernel.operator_flops * self.calls
+
+    @property
+    def done_flops(self) -> int:  # type: ignore[override] # computed, where others have a field
         return self.kernel.flops * self.calls
 
     @property
-    def bytes(self) -> int:  # type: ignore[override]
+    def bytes(self) -> int:  # type: ignore[override] # as flops
         return self.kernel.bytes * self.calls
 
 
@@ -119,6 +130,7 @@ class Total(Work):
     seconds: float
     share: float
     flops: int
+    done_flops: int
     bytes: int
 
 
@@ -167,8 +179,8 @@ class Profile:
 
     def _total(self, operators: tuple[str, ...], rows: Sequence[ProfileRow]) -> Total:
         seconds = max(sum(row.seconds for row in rows), 1e-9)
-        flops, num_bytes = sum(row.flops for row in rows), sum(row.bytes for row in rows)
-        return Total(operators, sum(row.calls for row in rows), seconds, sum(row.share for row in rows), flops, num_bytes)
+        flops, done, num_bytes = (sum(getattr(row, what) for row in rows) for what in ("flops", "done_flops", "bytes"))
+        return Total(operators, sum(row.calls for row in rows), seconds, sum(row.share for row in rows), flops, done, num_bytes)
 
     def as_data(self) -> dict[str, Any]:
         """The profile as plain data, for JSON: the peak is measured for it."""
@@ -203,14 +215,21 @@ class Profile:
         for row in self.rows:
             compute, memory = share_texts(row, peak)
             rates = f"{row.gflops:>9.1f} {row.gbytes:>8.1f} {compute:>7} {memory:>10}"
-            names = f"{row.kernel.name[:44]:<44} {row.where:<{width}} {row.calls:>7}"
+            names = f"{marked(row.kernel)[:44]:<44} {row.where:<{width}} {row.calls:>7}"
             lines.append(f"{names} {row.seconds * 1e6:>10.1f} {row.share:>7.1%} {rates}")
+        saved = saved_text(self.total())
         total = f"{self.total().calls} calls, {self.seconds * 1e3:.3f} ms in kernels, {self.latency * 1e3:.3f} ms a call"
-        return "\n".join([*lines, *([] if peak is None else [peak_text(peak)]), total])
+        return "\n".join([*lines, *([] if peak is None else [peak_text(peak)]), *([saved] if saved else []), total])
 
 
 def _data(work: Work, share: float, peak: Peak | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"seconds": work.seconds, "share": share, "flops": work.flops, "bytes": work.bytes}
+    found: dict[str, Any] = {
+        "seconds": work.seconds,
+        "share": share,
+        "flops": work.flops,
+        "done_flops": work.done_flops,
+        "bytes": work.bytes,
+    }
     found |= {"gflops": work.gflops, "gbytes": work.gbytes}
     if peak is not None:
         compute, memory = work.shares(peak)
@@ -224,6 +243,18 @@ def share_texts(work: Work, peak: Peak | None) -> tuple[str, str]:
         return "", ""
     compute, memory = work.shares(peak)
     return f"{compute:.0%}", f"{memory:.0%}"
+
+
+def marked(kernel: KernelInfo) -> str:
+    """The name of a kernel, with a mark where it computes its operators with other operations than they are by their definitions."""
+    return kernel.name if kernel.own_flops is None else f"*{kernel.name}"
+
+
+def saved_text(work: Work) -> str:
+    """What is to be said of the operations where fewer were done than the operators are; nothing where they were done as they are."""
+    if work.flops == work.done_flops:
+        return ""
+    return f"{work.flops / 1e9:.2f} GFLOP by the operators' definitions, {work.done_flops / 1e9:.2f} done (kernels marked *: Winograd)"
 
 
 def peak_text(peak: Peak) -> str:

@@ -16,6 +16,7 @@ from relayc.dialects import relay  # noqa: F401 (registers the operators that th
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.instruments import DumpIR, ir_text
 from relayc.pipelines.passes import CONFIG, PASSES, PassContext, find_pass, load_passes
 from relayc.pipelines.upstream import run_upstream
@@ -80,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="relayc-opt", description="Run passes on MLIR text.")
     parser.add_argument("file", help="MLIR text; - for the standard input")
     parser.add_argument("--passes", default="", metavar="A,B,C", help="passes to run, in order")
-    parser.add_argument("--opt-level", type=int, default=3, help="optimisation level of the passes that ask for it (default 3)")
+    level = "optimisation level: which passes of a pipeline run (default %(default)s)"
+    parser.add_argument("--opt-level", type=int, choices=range(MAX_OPT_LEVEL + 1), default=DEFAULT_OPT_LEVEL, help=level)
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a PassContext option; may be repeated")
     disabled = "a pass that a pipeline leaves out, or a fusion rule as fuse-ops.RULE; may be repeated"
     parser.add_argument("--disable", action="append", default=[], metavar="NAME", help=disabled)

@@ -10,9 +10,9 @@ import numpy as np
 RTOL, ATOL = 1e-3, 1e-4
 """Tolerances for float32 models: sums of thousands of products in another order differ by some 1e-5 of the size of their terms, so that
 ATOL is meant for outputs of the order of 1 and grows with the root mean square of larger ones."""
-BF16_SHARE = 0.25
-"""Tolerance for models computed in bf16, as a share of the root mean square of an output: operands are off by up to 2**-9, which adds up to
-between 1e-2 and 1e-1 of it over tens of layers, and more for single elements."""
+BF16_SPREAD = 0.1
+"""Tolerance for models computed in bf16: how far an output is from the reference, by `spread`. Operands are off by up to 2**-9, which
+adds up to between 0.5 and 2 % over tens of layers, and to 6 % in MobileNetV2 (README.md, bf16); another model may need twice as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,14 @@ class Agreement:
 
     Attributes:
       difference: largest absolute difference of any output.
-      agrees: whether every element is within the tolerances, NaN where the reference has NaN.
+      agrees: whether every element is within the tolerances for f32, or every output within that for bf16, and NaN and infinities are where
+        the reference has them.
+      spread: largest `spread` of any output.
     """
 
     difference: float
     agrees: bool
+    spread: float
 
 
 def run_onnxruntime(model: str | os.PathLike[str] | bytes, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -44,13 +47,27 @@ def run_onnxruntime(model: str | os.PathLike[str] | bytes, inputs: Mapping[str, 
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
+def spread(found: np.ndarray, reference: np.ndarray) -> float:
+    """Root mean square of the differences of finite elements, in standard deviations of the reference; of one value, in its magnitude."""
+    both = np.isfinite(found) & np.isfinite(reference)
+    a, b = found[both].astype(np.float64), reference[both].astype(np.float64)
+    distance = float(np.sqrt(np.mean((a - b) ** 2))) if a.size else 0.0
+    unit = float(b.std() or np.abs(b).max()) if b.size else 0.0
+    return distance / unit if unit else (0.0 if distance == 0 else float("inf"))
+
+
+def tolerance(precision: str) -> str:
+    """What `compare` allows, in words."""
+    return f"rtol {RTOL:g}, atol {ATOL:g}" if precision == "f32" else f"{BF16_SPREAD:.0%} of the spread of an output"
+
+
 def compare(found: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], precision: str = "f32") -> Agreement:
     """Compares outputs by name; `precision` is what `found` was computed in.
 
     Raises:
       ValueError: an output is missing or has another shape.
     """
-    difference, agrees = 0.0, True
+    difference, agrees, widest = 0.0, True, 0.0
     for name, wanted in reference.items():
         if name not in found or found[name].shape != wanted.shape:
             shape = found[name].shape if name in found else "nothing"
@@ -59,8 +76,18 @@ def compare(found: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]
         with np.errstate(invalid="ignore"):  # inf - inf
             distance = np.abs(a - b)
         difference = max(difference, float(np.nanmax(distance, initial=0.0)))
-        finite = b[np.isfinite(b)]
-        size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-        rtol, atol = (RTOL, ATOL * max(1.0, size)) if precision == "f32" else (0.0, BF16_SHARE * size)
-        agrees = agrees and bool(np.allclose(a, b, rtol, atol, equal_nan=True))
-    return Agreement(difference, agrees)
+        widest = max(widest, spread(a, b))
+        agrees = agrees and (_close(a, b) if precision == "f32" else widest <= BF16_SPREAD and _same_kinds(a, b))
+    return Agreement(difference, agrees, widest)
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    finite = b[np.isfinite(b)]
+    size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    return bool(np.allclose(a, b, RTOL, ATOL * max(1.0, size), equal_nan=True))
+
+
+def _same_kinds(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether NaN and infinities are in the same places."""
+    special = ~(np.isfinite(a) & np.isfinite(b))
+    return bool(np.array_equal(a[special], b[special], equal_nan=True))

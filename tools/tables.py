@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from relayc.runtime import CallSite, Profile
-from relayc.runtime.profile import Work, make_profile, share_texts
+from relayc.runtime.profile import Work, make_profile, marked, share_texts
 
 NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 """Options of a column of numbers."""
@@ -47,7 +47,8 @@ def stage_table(stats: Mapping[str, float]) -> Table:
 def kernel_table(sites: Sequence[CallSite], profile: Profile | None = None) -> Table:
     """One line per call site, with what the kernel is made of and, with a profile of the sites, how long its calls took.
 
-    FLOP and bytes of a line are those of one call, below of all calls.
+    FLOP and bytes of a line are those of one call, below of all calls; FLOP are the operators' own, and a kernel that computes them with
+    others is marked *.
     """
     times = {} if profile is None else {"us": NUMBER, "of total": NUMBER}
     texts: dict[str, dict[str, Any]] = {name: {"overflow": "fold"} for name in ("kernel", "operators", "schedule")}
@@ -57,9 +58,9 @@ def kernel_table(sites: Sequence[CallSite], profile: Profile | None = None) -> T
     table = make_table("kernels", **texts, **flow, FLOP=NUMBER, bytes=NUMBER, **times)
     for row in rows.rows:
         kernel = row.kernel
-        names = [kernel.name, " ".join(kernel.ops), kernel.schedule, *(str(getattr(row, name)) for name in flow)]
+        names = [marked(kernel), " ".join(kernel.ops), kernel.schedule, *(str(getattr(row, name)) for name in flow)]
         taken = [f"{row.seconds * 1e6:.1f}", f"{row.share:.1%}"] if times else []
-        table.add_row(*names, scaled(kernel.flops), scaled(kernel.bytes), *taken)
+        table.add_row(*names, scaled(kernel.operator_flops), scaled(kernel.bytes), *taken)
     table.add_section()
     whole = rows.total()
     taken = [f"{rows.seconds * 1e6:.1f}", "100.0%" if sites else ""] if times else []
@@ -92,7 +93,7 @@ def profile_table(profile: Profile) -> Table:
     nodes = shortened([row.sources for row in profile.rows])
     slow = set(_slowest(profile))
     for i, (row, name) in enumerate(zip(profile.rows, nodes, strict=True)):
-        names = OneLine(row.kernel.name, 0.7), OneLine(name, 0)
+        names = OneLine(marked(row.kernel), 0.7), OneLine(name, 0)
         places = (OneLine(row.where, 0), str(row.calls)) if flow else ()
         table.add_row(*names, *places, *_rates(row, row.share, profile), style="bold yellow" if i in slow else None)
     table.add_section()

@@ -37,8 +37,15 @@ def _is_float(v: Any) -> bool:
     return isinstance(v, (float, np.floating)) or _is_int(v)
 
 
+def _in_64_bits(v: int) -> int:
+    """Raises OverflowError."""
+    if not -(1 << 63) <= v < 1 << 63:
+        raise OverflowError
+    return int(v)
+
+
 def _i64(v: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(v))
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _in_64_bits(v))
 
 
 def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -53,7 +60,7 @@ _KINDS: dict[Any, _Kind] = {
     Ints: _Kind(
         "a sequence of integers",
         _all(_is_int),
-        lambda v: ir.DenseI64ArrayAttr.get([int(e) for e in v]),
+        lambda v: ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v]),
         lambda a: tuple(ir.DenseI64ArrayAttr(a)),
     ),
     Floats: _Kind(
@@ -65,7 +72,7 @@ _KINDS: dict[Any, _Kind] = {
     int | Ints: _Kind(
         "an integer or a sequence of integers",
         lambda v: _is_int(v) or _all(_is_int)(v),
-        lambda v: _i64(v) if _is_int(v) else ir.DenseI64ArrayAttr.get([int(e) for e in v]),
+        lambda v: _i64(v) if _is_int(v) else ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v]),
         lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else tuple(ir.DenseI64ArrayAttr(a)),
     ),
     ir.Attribute: _Kind("an MLIR attribute", lambda v: isinstance(v, ir.Attribute), lambda v: v, lambda a: a),
@@ -91,7 +98,10 @@ class AttrSpec:
             return None
         if not self.kind.check(value):
             raise RelayError(f"attribute {self.name}: expected {self.kind.expected}, found {value!r}")
-        return self.kind.encode(value)
+        try:
+            return self.kind.encode(value)
+        except OverflowError:
+            raise RelayError(f"attribute {self.name}: expected {self.kind.expected} of 64 bits, found {value!r}") from None
 
     def read(self, attributes: Any) -> Any:
         if self.key not in attributes:

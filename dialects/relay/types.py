@@ -4,6 +4,7 @@ Element types are named as in numpy and Relay ("float32", "int64", "uint8", "boo
 `relay` stage (`ui8` against `i8`); the `te` stage and below are signless, and the operation says how to read the bits.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
 
 _FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 _INTS = {
@@ -26,6 +28,8 @@ _INTS = {
 }
 MLIR_NAMES = _FLOATS | _INTS
 DTYPES = {name: np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name) for name in MLIR_NAMES}
+MAX_BYTES = 1 << 47
+"""What a tensor may take: the memory that a process can address (47 bits on x86-64)."""
 _FROM_MLIR = {mlir: name for name, mlir in MLIR_NAMES.items()}
 
 
@@ -57,14 +61,17 @@ class TensorType:
         return self.dtype == "bool" or self.dtype.startswith("uint")
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape, of which every dimension is known; raises ValueError where one is not."""
+        found = tuple(d for d in self.shape if d is not None)
+        if len(found) < len(self.shape):
+            raise ValueError(f"{self} has an unknown dimension")
+        return found
+
+    @property
     def num_elements(self) -> int:
         """Number of elements; raises ValueError where a dimension is not known."""
-        if not self.is_static:
-            raise ValueError(f"{self} has an unknown dimension")
-        n = 1
-        for d in self.shape:
-            n *= d  # type: ignore[operator]
-        return n
+        return math.prod(self.sizes)
 
     @property
     def num_bytes(self) -> int:
@@ -86,13 +93,32 @@ class TensorType:
         )
 
     def to_mlir(self) -> ir.RankedTensorType:
-        """The MLIR type in the `relay` stage (signed and unsigned told apart)."""
+        """The MLIR type in the `relay` stage (signed and unsigned told apart).
+
+        Raises:
+          RelayError: a negative dimension, or more than MAX_BYTES.
+        """
+        self.check_size()
         dynamic = ir.ShapedType.get_dynamic_size()
         return ir.RankedTensorType.get([dynamic if d is None else d for d in self.shape], element_type(self.dtype))
 
+    def check_size(self) -> None:
+        """Raises RelayError for a type that no memory can hold: a negative dimension, or more than MAX_BYTES.
+
+        Dimensions of 0 count as 1, so that strides can be computed with too.
+        """
+        num_bytes = DTYPES[self.dtype].itemsize
+        for d in self.shape:
+            if d is not None:
+                if d < 0:
+                    raise RelayError(f"shape: expected dimensions of 0 or more, found {list(self.shape)}")
+                num_bytes *= d or 1
+        if num_bytes > MAX_BYTES:
+            raise RelayError(f"shape: expected at most {MAX_BYTES} bytes, found {num_bytes} for {self}")
+
     @staticmethod
     def from_mlir(type_: ir.Type) -> "TensorType":
-        """Raises TypeError where `type_` is not a ranked tensor of a known element type."""
+        """Raises TypeError where `type_` is not a ranked tensor of a known element type, RelayError where no memory can hold it."""
         text = str(type_)
         found = _PARSED.get(text)
         if found is None:
@@ -123,7 +149,9 @@ def _parse(type_: ir.Type) -> TensorType:
     if name is None:
         raise TypeError(f"element type of {type_} is not one of {', '.join(_FROM_MLIR)}")
     dynamic = ir.ShapedType.get_dynamic_size()
-    return TensorType(tuple(None if d == dynamic else d for d in type_.shape), name)
+    found = TensorType(tuple(None if d == dynamic else d for d in type_.shape), name)
+    found.check_size()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
 """Attention."""
 
+from math import inf, isfinite
+
 from onnx import TensorProto
 
-from relayc.frontend.onnx.common import reshape, transpose
-from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import reshape, transpose
 
 
 def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:
@@ -31,7 +34,7 @@ def Attention(
     past_value: Tensor | None = None,
     nonpad_kv_seqlen: Tensor | None = None,
     *,
-    is_causal: int = 0,
+    is_causal: bool = False,
     kv_num_heads: int | None = None,
     left_window_size: int = -1,
     q_num_heads: int | None = None,
@@ -41,6 +44,8 @@ def Attention(
     softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
+    if not 0 <= softcap < inf or not isfinite(scale or 0.0):
+        raise OnnxError(f"expected a finite softcap of 0 or more and a finite scale, found {softcap} and {scale}")
     if current().wants(3) or nonpad_kv_seqlen is not None or softmax_precision == TensorProto.DOUBLE:
         return NotImplemented
     if left_window_size >= 0:
@@ -66,7 +71,7 @@ def Attention(
         *([attn_mask] if attn_mask is not None else []),
         scale=depth**-0.5 if scale is None else scale,
         softcap=softcap,
-        is_causal=bool(is_causal) or right_window_size >= 0,
+        is_causal=is_causal or right_window_size >= 0,
         causal_offset=past + (0 if is_causal else max(0, right_window_size)),
         empty_to_zero=attn_mask is not None,
         query_layout=query_layout,

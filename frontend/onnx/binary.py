@@ -1,8 +1,9 @@
 """Elementwise operators of two or more tensors under numpy broadcasting."""
 
-from relayc.frontend.onnx.common import cast, divide, like, reshape, variadic
-from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import cast, divide, like, reshape, variadic
 
 _SAME_AS_RELAY = {
     "Add": "add",
@@ -55,7 +56,7 @@ def Pow(x: Tensor, y: Tensor) -> Tensor:
 
 
 @converter(since=10)
-def Mod(a: Tensor, b: Tensor, *, fmod: int = 0) -> Tensor:
+def Mod(a: Tensor, b: Tensor, *, fmod: bool = False) -> Tensor:
     return emit("mod" if fmod else "floor_mod", a, b)
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, spatial_rank, split_padding, window_padding
-from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, split_padding, window_padding
 
 
 def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:
@@ -95,6 +96,8 @@ def ConvTranspose(
     # What comes out without padding; pads are what is cut off from it.
     full = [(d - 1) * s + (k - 1) * r + 1 + o for d, s, k, r, o in zip(x.shape[2:], stride, kernel, dilation, extra, strict=True)]
     if output_shape is not None:
+        if len(output_shape) not in (n, n + 2):
+            raise OnnxError(f"attribute output_shape: expected {n} value(s), found {list(output_shape)}")
         wanted = tuple(output_shape)[-n:]
         cut = [f - o for f, o in zip(full, wanted, strict=True)]
         # The specification puts the odd one at the end unless SAME_UPPER asks for the beginning's half to be the larger.

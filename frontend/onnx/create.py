@@ -6,13 +6,14 @@ from math import ceil, prod
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.onnx.common import filled
-from relayc.frontend.onnx.core import Tensor, constant, converter, ints, known
+from relayc.frontend.converter import Tensor, constant, ints, scalar
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.steps import check_constant, filled
 
 
-@converter()
+@converter(foldable=False)
 def Constant(
     *,
     value: np.ndarray | None = None,
@@ -37,18 +38,33 @@ def Constant(
     return given[0]
 
 
-@converter(since=9)
+@converter(since=9, foldable=False)
 def ConstantOfShape(shape: Tensor, *, value: np.ndarray | None = None) -> Tensor:
+    if value is not None and value.size != 1:
+        raise OnnxError(f"attribute value: expected one element, found {list(value.shape)}")
     element = np.zeros((), np.float32) if value is None else value.reshape(())
     return filled(ints(shape, "input"), element, element.dtype.name)
 
 
+def _steps(first: float, last: float, step: float) -> int:
+    """How many numbers there are from `first` to before `last`: exact for integers."""
+    if isinstance(first, int):
+        return max(-int((first - last) // step), 0)
+    try:
+        return max(ceil((last - first) / step), 0)
+    except OverflowError:
+        raise OnnxError(f"expected a number of elements, found one from {first} to {last} in steps of {step}") from None
+
+
 @converter(since=11)
 def Range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
-    first, last, step = (known(t, name).reshape(()) for t, name in ((start, "start"), (limit, "limit"), (delta, "delta")))
+    first, last, step = (np.asarray(scalar(t, name), DTYPES[t.dtype]) for t, name in ((start, "start"), (limit, "limit"), (delta, "delta")))
     if step == 0:
         raise OnnxError("input delta: expected a value other than 0, found 0")
-    count = max(ceil((last.item() - first.item()) / step.item()), 0)
+    if not all(np.isfinite(np.asarray(v, np.float64)) for v in (first, last, step)):
+        raise OnnxError(f"expected finite numbers, found start {first}, limit {last}, delta {step}")
+    count = _steps(first.item(), last.item(), step.item())
+    check_constant([count], start.dtype)
     wide = np.float32 if start.dtype in ("float16", "bfloat16") else DTYPES[start.dtype]
     return constant((first.astype(wide) + np.arange(count).astype(wide) * step.astype(wide)).astype(DTYPES[start.dtype]))
 
@@ -68,4 +84,5 @@ def EyeLike(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
     if x.rank != 2:
         raise OnnxError(f"expected a matrix, found {list(x.shape)}")
     name = x.dtype if dtype is None else dtype_name(dtype, "attribute dtype")
-    return constant(np.eye(*x.shape, k=k), name)
+    check_constant(x.shape, name)
+    return constant(np.eye(x.shape[0], x.shape[1], k=k), name)

@@ -2,21 +2,22 @@
 
 from math import prod
 
-from relayc.frontend.onnx.common import add, broadcast_shape, broadcast_to, multiply, reshape, transpose
-from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import add, broadcast_shape, broadcast_to, multiply, reshape, transpose
 
 
 @converter()
 def Gemm(
-    a: Tensor, b: Tensor, c: Tensor | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
+    a: Tensor, b: Tensor, c: Tensor | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: bool = False, transB: bool = False
 ) -> Tensor:
     if a.rank != 2 or b.rank != 2:
         raise OnnxError(f"inputs A and B: expected matrices, found {list(a.shape)} and {list(b.shape)}")
     if transB and not transA:
         product = emit("nn.dense", a, b, units=b.shape[0])
     else:
-        product = emit("nn.matmul", a, b, transpose_a=bool(transA), transpose_b=bool(transB))
+        product = emit("nn.matmul", a, b, transpose_a=transA, transpose_b=transB)
     if alpha != 1.0:
         product = multiply(product, alpha)
     if c is None or beta == 0.0:

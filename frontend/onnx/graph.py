@@ -1,23 +1,23 @@
 """The graph walk: nodes in order, each converted under its own location, functions and constant branches inlined."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import numpy as np
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
-from relayc.dialects.mlir import ir, make_context
-from relayc.dialects.relay import IRModule, RelayError, TensorType
+from relayc.dialects.relay import IRModule, TensorType
+from relayc.frontend.converter import ModelBuilder, Tensor, at_node
 from relayc.frontend.onnx import functions
-from relayc.frontend.onnx.core import Node, Tensor, building, converting, find_converter
+from relayc.frontend.onnx.converters import Node, converting, find_converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.evaluate import evaluate
+from relayc.frontend.onnx.fold_nodes import fold_node
 from relayc.frontend.onnx.inputs import input_types
-from relayc.frontend.onnx.model import Model, dtype_name, elements, opset_versions
-
-Progress = Callable[[int, int], None]
+from relayc.frontend.onnx.model import Model, elements, opset_versions, tensor_type
+from relayc.frontend.registry import Progress
+from relayc.frontend.steps import cast
 
 
 @dataclass
@@ -27,14 +27,14 @@ class Scope:
     Attributes:
       opsets: operator set versions by domain.
       values: tensors by name; a subgraph sees those of `outer` too.
-      attributes: the attributes of the node whose function body this is, by name.
+      attributes: the attributes of the node whose function body this is, by name; None outside of function bodies.
       path: what stands before the names of nodes in locations and errors.
     """
 
     opsets: Mapping[str, int]
     values: dict[str, Tensor] = field(default_factory=dict)
     outer: "Scope | None" = None
-    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeProto] | None = None
     path: str = ""
 
     def __getitem__(self, name: str) -> Tensor:
@@ -70,57 +70,29 @@ class Importer:
     def run(self) -> IRModule:
         """Raises OnnxError."""
         try:
-            with make_context(), ir.Location.name(self.graph.name or "main"):
-                return self._import()
+            with ModelBuilder({name: type_.given for name, type_ in self.types.items()}, self.graph.name) as builder:
+                self._enter_inputs(builder)
+                self._enter_initializers(builder)
+                self._convert_nodes(self.graph.node, self.scope, self.progress)
+                return builder.finish([(o.name, self.scope[o.name]) for o in self.graph.output])
         finally:
             self.scope.values.clear()  # they refer back to the importer: its arrays would stay until the next cyclic collection
 
-    def _import(self) -> IRModule:
-        self.module = IRModule(ir.Module.create())
-        self.block = _function(self.module, [t.given for t in self.types.values()])
-        self.argument_names = list(self.types)
-        with ir.InsertionPoint(self.block), building(self.module):
-            self._enter_inputs()
-            self._enter_initializers()
-            self._convert_nodes(self.graph.node, self.scope, self.progress)
-            results = [self.scope[o.name].value for o in self.graph.output]
-            ir.Operation.create("func.return", operands=results)
-        self._finish_signature([v.type for v in results])
-        return self.module
+    def _enter_inputs(self, builder: ModelBuilder) -> None:
+        for name, type_ in self.types.items():
+            self.scope.values[name] = cast(builder.inputs[name], type_.declared.dtype)
+            self.scope.values[name].name = name
 
-    def _enter_inputs(self) -> None:
-        for argument, (name, type_) in zip(self.block.arguments, self.types.items(), strict=True):
-            tensor = Tensor(type_.given, value=argument, name=name)
-            if type_.given.dtype != type_.declared.dtype:
-                from relayc.frontend.onnx.common import cast
-
-                tensor = cast(tensor, type_.declared.dtype)
-                tensor.name = name
-            self.scope.values[name] = tensor
-
-    def _enter_initializers(self) -> None:
+    def _enter_initializers(self, builder: ModelBuilder) -> None:
         for proto in self.graph.initializer:
-            dtype = dtype_name(proto.data_type, f"initializer {proto.name}")
-            type_ = TensorType(tuple(proto.dims), dtype)
+            type_ = tensor_type(proto, f"initializer {proto.name}")
             self.scope.values[proto.name] = Tensor(
                 type_,
-                read=lambda proto=proto: self.model.array(proto),
-                materialise=None if self.freeze_params else self._argument,
+                read=partial(self.model.array, proto),
+                materialise=None if self.freeze_params else builder.add_argument,
                 name=proto.name,
                 foldable=self.freeze_params or not type_.is_float,
             )
-
-    def _argument(self, tensor: Tensor) -> ir.Value:
-        self.argument_names.append(tensor.name)
-        self.module.params[tensor.name] = np.asarray(tensor.array, order="C")
-        return self.block.add_argument(tensor.type.to_mlir(), ir.Location.name(tensor.name))
-
-    def _finish_signature(self, results: list[ir.Type]) -> None:
-        attributes = self.module.main.attributes
-        signature = ir.FunctionType.get([a.type for a in self.block.arguments], results)
-        attributes["function_type"] = ir.TypeAttr.get(signature)
-        attributes["arg_attrs"] = _names(self.argument_names)
-        attributes["res_attrs"] = _names([o.name for o in self.graph.output])
 
     # ---- nodes --------------------------------------------------------------------------------------------------------------------
 
@@ -135,19 +107,14 @@ class Importer:
     def _convert(self, node: NodeProto, label: str, scope: Scope) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = scope.opsets.get(domain, 1)
-        with ir.Location.name(label):
-            try:
-                inputs = [scope[name] if name else None for name in node.input]
-                node = _resolve_references(node, scope.attributes)
-                outputs = evaluate(node, opset, inputs) or self._outputs(node, domain, opset, inputs, label, scope)
-                wanted = sum(map(bool, node.output))
-                if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
-                    raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
-            except (OnnxError, RelayError) as e:
-                if isinstance(e, OnnxError) and e.located:
-                    raise
-                operator = f"{domain}.{node.op_type}" if domain else node.op_type
-                raise OnnxError(f"{self.model.source}: node {label!r} ({operator}, opset {opset}): {e}", located=True) from None
+        operator = f"{domain}.{node.op_type}" if domain else node.op_type
+        with at_node(f"{self.model.source}: node {label!r} ({operator}, opset {opset})", label, OnnxError):
+            inputs = [scope[name] if name else None for name in node.input]
+            node = _resolve_references(node, scope.attributes)
+            outputs = fold_node(node, opset, inputs) or self._outputs(node, domain, opset, inputs, label, scope)
+            wanted = sum(map(bool, node.output))
+            if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
+                raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
         for name, tensor in zip(node.output, outputs, strict=False):
             if name:
                 tensor.name = tensor.name or name
@@ -159,7 +126,7 @@ class Importer:
         if convert is not None and function is None:
             here = Node(opset, node.output, lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs))
             with converting(here):
-                found = convert(inputs, {a.name: _attribute(a) for a in node.attribute})
+                found = convert(inputs, {a.name: _attribute(a, self.model) for a in node.attribute})
             if found is not None:
                 return found
         function = function or functions.schema_function(node, domain, opset, inputs)
@@ -191,8 +158,8 @@ class Importer:
             raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         for proto in graph.initializer:
-            type_ = TensorType(tuple(proto.dims), dtype_name(proto.data_type, f"initializer {proto.name}"))
-            body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)
+            type_ = tensor_type(proto, f"initializer {proto.name}")
+            body.values[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
 
@@ -201,39 +168,36 @@ _NOTHING = Tensor(TensorType((), "float32"))
 """In the place of an output that nothing uses."""
 
 
-def _function(module: IRModule, arguments: list[TensorType]) -> ir.Block:
-    types = [t.to_mlir() for t in arguments]
-    with ir.InsertionPoint(module.module.body):
-        function = ir.Operation.create(
-            "func.func",
-            attributes={"sym_name": ir.StringAttr.get("main"), "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))},
-            regions=1,
-        )
-    return function.regions[0].blocks.append(*types)
-
-
-def _names(names: Sequence[str]) -> ir.Attribute:
-    return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])
-
-
-def _attribute(attribute: AttributeProto) -> Any:
-    value = onnx.helper.get_attribute_value(attribute)
+def _attribute(attribute: AttributeProto, model: Model) -> Any:
+    """The value of an attribute, tensors as arrays and lists as tuples. Raises OnnxError."""
     kinds = AttributeProto
+    try:
+        value = onnx.helper.get_attribute_value(attribute)
+    except ValueError:
+        raise OnnxError(f"attribute {attribute.name}: expected a value with its type, found type {attribute.type}") from None
     if attribute.type == kinds.STRING:
         return value.decode("utf-8", "replace")
     if attribute.type == kinds.STRINGS:
         return tuple(v.decode("utf-8", "replace") for v in value)
     if attribute.type == kinds.TENSOR:
-        return elements(value, f"attribute {attribute.name}")
+        read = model.external if value.data_location == TensorProto.EXTERNAL else elements
+        return read(value, f"attribute {attribute.name}")
     if attribute.type in (kinds.INTS, kinds.FLOATS):
         return tuple(value)
     return value
 
 
-def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
-    """`node` with attributes that refer to the function's replaced by their values; those not given are left out."""
-    if not any(a.ref_attr_name for a in node.attribute):
+def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto] | None) -> NodeProto:
+    """`node` with attributes that refer to the function's replaced by their values; those not given are left out.
+
+    Raises OnnxError for a reference outside of a function's body.
+    """
+    reference = next((a for a in node.attribute if a.ref_attr_name), None)
+    if reference is None:
         return node
+    if given is None:
+        what = f"a reference to {reference.ref_attr_name!r}"
+        raise OnnxError(f"attribute {reference.name}: expected a value, as the node is not in a function's body, found {what}")
     resolved = NodeProto()
     resolved.CopyFrom(node)
     del resolved.attribute[:]

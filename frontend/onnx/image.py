@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from math import floor
 
+from relayc.frontend.converter import Tensor, axes_of, emit, ints, known
 from relayc.frontend.onnx.antialias import resize_axis, weights
-from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, reshape, transpose
-from relayc.frontend.onnx.core import Tensor, axes_of, converter, emit, ints, known
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS
+from relayc.frontend.steps import reshape, transpose
 
 _METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 
@@ -63,7 +65,14 @@ def _method(mode: str) -> str:
 def _scaled(x: Tensor, scales: Sequence[float], axes: Sequence[int]) -> tuple[int, ...]:
     if len(scales) != len(axes):
         raise OnnxError(f"input scales: expected {len(axes)} values, found {len(scales)}")
-    return tuple(floor(x.shape[a] * s) for a, s in zip(axes, scales, strict=True))
+    return tuple(_extent(x.shape[a] * s) for a, s in zip(axes, scales, strict=True))
+
+
+def _extent(size: float) -> int:
+    """A size that was computed, rounded down. Raises OnnxError for one that is no size."""
+    if not 0 <= size < 1 << 63:
+        raise OnnxError(f"input scales: expected sizes of 0 or more, found {size}")
+    return floor(size)
 
 
 def _asymmetric(x: Tensor, scales: tuple[float, ...], mode: str) -> Tensor:
@@ -94,11 +103,11 @@ def Resize_11(
     scales: Tensor | None = None,
     sizes: Tensor | None = None,
     *,
-    antialias: int = 0,
+    antialias: bool = False,
     axes: Sequence[int] | None = None,
     coordinate_transformation_mode: str = "half_pixel",
     cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
+    exclude_outside: bool = False,
     extrapolation_value: float = 0.0,
     keep_aspect_ratio_policy: str = "stretch",
     mode: str = "nearest",
@@ -116,7 +125,7 @@ def Resize_11(
     if antialias and mode in ("linear", "cubic"):
         for axis, size, factor in zip(chosen, wanted, factors, strict=True):
             if size != x.shape[axis] or factor != 1.0:
-                shares = (mode, coordinate_transformation_mode, x.shape[axis], size, factor, cubic_coeff_a, bool(exclude_outside))
+                shares = (mode, coordinate_transformation_mode, x.shape[axis], size, factor, cubic_coeff_a, exclude_outside)
                 x = resize_axis(x, axis, weights(*shares))
         return x
     return _resize(
@@ -129,24 +138,28 @@ def Resize_11(
         coordinate_transformation_mode=coordinate_transformation_mode,
         rounding_method=nearest_mode if mode == "nearest" else "",
         cubic_alpha=cubic_coeff_a,
-        cubic_exclude=exclude_outside,
+        cubic_exclude=int(exclude_outside),
         extrapolation_value=extrapolation_value,
     )
 
 
 def _cropped(x: Tensor, scales: Sequence[float], axes: Sequence[int], roi: Sequence[float]) -> tuple[int, ...]:
     n = len(axes)
-    return tuple(floor(x.shape[a] * (roi[n + i] - roi[i]) * s) for i, (a, s) in enumerate(zip(axes, scales, strict=True)))
+    if len(scales) != n or len(roi) != 2 * n:
+        raise OnnxError(f"expected {n} scales and a roi of {2 * n} values, found {len(scales)} and {len(roi)}")
+    return tuple(_extent(x.shape[a] * (roi[n + i] - roi[i]) * s) for i, (a, s) in enumerate(zip(axes, scales, strict=True)))
 
 
 def _sizes(x: Tensor, sizes: Sequence[int], axes: Sequence[int], policy: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Sizes and factors; a policy other than stretch has one factor for all axes (operator set 18)."""
     if len(sizes) != len(axes):
         raise OnnxError(f"input sizes: expected {len(axes)} values, found {len(sizes)}")
+    if any(x.shape[a] == 0 for a in axes):
+        raise OnnxError(f"input X: expected axes with elements to resize, found {list(x.shape)}")
     factors = tuple(s / x.shape[a] for s, a in zip(sizes, axes, strict=True))
     if policy == "stretch":
         return tuple(sizes), factors
     if policy not in ("not_larger", "not_smaller"):
         raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found {policy!r}")
     factor = min(factors) if policy == "not_larger" else max(factors)
-    return tuple(floor(factor * x.shape[a] + 0.5) for a in axes), (factor,) * len(axes)
+    return tuple(_extent(factor * x.shape[a] + 0.5) for a in axes), (factor,) * len(axes)

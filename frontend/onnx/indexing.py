@@ -5,9 +5,10 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.onnx.common import binary, cast, filled, reshape, strided_slice, transpose
-from relayc.frontend.onnx.core import Tensor, axis_of, constant, converter, emit, known, scalar
+from relayc.frontend.converter import Tensor, axis_of, constant, emit, integer, known
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, transpose
 
 
 @converter()
@@ -15,7 +16,7 @@ def Gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return emit("take", data, indices, axis=axis_of(axis, data.rank), mode="clip")
 
 
-@converter(since=11)
+@converter(since=11, foldable=False)  # the reference implementation does not end where an index is out of range
 def GatherElements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return emit("gather", data, indices, axis=axis_of(axis, data.rank))
 
@@ -56,8 +57,10 @@ def ScatterND(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str 
 
 @converter(since=9)
 def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
+    if values.shape != (2,):
+        raise OnnxError(f"input values: expected two elements, off and on, found {list(values.shape)}")
     off, on = (reshape(strided_slice(values, [i], [i + 1], [1], [0]), ()) for i in (0, 1))
-    along, size = axis_of(axis, indices.rank + 1), int(scalar(depth, "depth"))
+    along, size = axis_of(axis, indices.rank + 1), integer(depth, "depth")
     whole = cast(indices, "int64") if indices.is_float else indices
     return emit("one_hot", whole, on, off, depth=size, axis=along, dtype=values.dtype)
 
@@ -83,6 +86,7 @@ def NonZero(x: Tensor) -> Tensor:
 def ReverseSequence(x: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """Reverses the first `sequence_lens[b]` steps of each entry b of the batch: a gather at computed positions."""
     time, batch = axis_of(time_axis, x.rank), axis_of(batch_axis, x.rank)
+    check_constant([x.shape[time]], "int64")
     steps = constant(np.arange(x.shape[time]).reshape(_along(x, time)), "int64")
     lengths = reshape(cast(sequence_lens, "int64"), _along(x, batch))
     mirrored = binary("subtract", emit("subtract", lengths, steps), 1)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, ValueInfoProto
 
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.frontend.onnx.errors import MissingShapes, OnnxError
+from relayc.frontend.onnx.errors import MissingOnnxShapes, OnnxError
 from relayc.frontend.onnx.model import dtype_name
 
 
@@ -47,10 +48,18 @@ def input_types(graph: GraphProto, shapes: Mapping[str, Sequence[int]], dtypes: 
         dtype = dtypes.get(i.name, declared.dtype)
         if dtype not in DTYPES:
             raise OnnxError(f"dtypes: input {i.name}: expected one of {', '.join(DTYPES)}, found {dtype!r}")
-        found[i.name] = InputType(declared, declared.with_dtype(dtype))
+        found[i.name] = InputType(_checked(declared, i.name), _checked(declared.with_dtype(dtype), i.name))
     if missing:
-        raise MissingShapes(missing)
+        raise MissingOnnxShapes(missing)
     return found
+
+
+def _checked(type_: TensorType, name: str) -> TensorType:
+    try:
+        type_.check_size()
+    except RelayError as error:
+        raise OnnxError(f"input {name}: {error}") from None
+    return type_
 
 
 def _declared_dims(value: ValueInfoProto) -> list[int | str] | None:

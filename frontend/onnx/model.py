@@ -3,14 +3,16 @@
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # its stubs are a package of their own
 from onnx import TensorProto, numpy_helper
 
-from relayc.dialects.relay.types import DTYPES
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.onnx import wire
 from relayc.frontend.onnx.errors import OnnxError
 
@@ -54,50 +56,89 @@ class Model:
         Raises:
           OnnxError: an element type relayc does not have, a wrong number of bytes, external data that is missing or too short.
         """
-        dtype = DTYPES[dtype_name(tensor.data_type, f"initializer {tensor.name}")]
-        shape = tuple(tensor.dims)
+        what = f"initializer {tensor.name}"
         if tensor.data_location == TensorProto.EXTERNAL:
-            raw = self._external(tensor, int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-        elif tensor.name in self._read:
+            return self.external(tensor, what)
+        if tensor.name in self._read:
             raw = self._read[tensor.name]()
         elif tensor.HasField("raw_data"):
             raw = np.frombuffer(tensor.raw_data, np.uint8)
         else:
-            return elements(tensor, f"initializer {tensor.name}")
-        expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if raw.size != expected:
-            type_ = f"{dtype.name}{list(shape)}"
-            raise OnnxError(
-                f"{self.source}: initializer {tensor.name}: expected {expected} bytes for {type_}, found {raw.size}", located=True
-            )
-        if raw.ctypes.data % dtype.alignment:
-            raw = raw.copy()
-        return raw.view(dtype).reshape(shape)
+            return elements(tensor, what)
+        type_ = tensor_type(tensor, what)
+        if raw.size != type_.num_bytes:
+            raise OnnxError(f"{self.source}: {what}: expected {type_.num_bytes} bytes for {_text(type_)}, found {raw.size}", located=True)
+        return _viewed(raw, type_)
 
-    def _external(self, tensor: TensorProto, expected: int) -> np.ndarray:
+    def external(self, tensor: TensorProto, what: str) -> np.ndarray:
+        """The elements of a tensor whose data is a part of another file, mapped. Raises OnnxError, naming `what`."""
+        type_ = tensor_type(tensor, what)
         entries = {e.key: e.value for e in tensor.external_data}
-        where = f"{self.source}: initializer {tensor.name}: external data {entries.get('location', '')!r}"
-        if self.directory is None:
-            raise OnnxError(f"{where}: expected a model given by its path, so that the data can be found", located=True)
-        path = (self.directory / entries.get("location", "")).resolve()
-        if not path.is_relative_to(self.directory.resolve()):
-            raise OnnxError(f"{where}: expected a file inside {self.directory}", located=True)
-        if not path.is_file():
-            raise OnnxError(f"{where}: no such file in {self.directory}", located=True)
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", expected))
+        where = f"{what}: external data {entries.get('location', '')!r}"
+        path = self._beside(entries.get("location", ""), where)
+        offset = _count(entries.get("offset", 0), f"{where}: offset")
+        length = _count(entries.get("length", type_.num_bytes), f"{where}: length")
         size = path.stat().st_size
+        if length != type_.num_bytes:
+            raise OnnxError(f"{where}: expected {type_.num_bytes} bytes for {_text(type_)}, found length {length}")
         if offset + length > size:
-            raise OnnxError(f"{where}: expected bytes {offset} to {offset + length}, found a file of {size} bytes", located=True)
-        return np.memmap(path, np.uint8, "r", offset, (length,)) if length else np.zeros(0, np.uint8)
+            raise OnnxError(f"{where}: expected bytes {offset} to {offset + length}, found a file of {size} bytes")
+        return _viewed(np.memmap(path, np.uint8, "r", offset, (length,)) if length else np.zeros(0, np.uint8), type_)
+
+    def _beside(self, location: str, where: str) -> Path:
+        """The file beside the model's that external data names. Raises OnnxError."""
+        if self.directory is None:
+            raise OnnxError(f"{where}: expected a model given by its path, so that the data can be found")
+        try:
+            path = (self.directory / location).resolve()
+            if not path.is_relative_to(self.directory.resolve()):
+                raise OnnxError(f"{where}: expected a file inside {self.directory}")
+            if not path.is_file():
+                raise OnnxError(f"{where}: no such file in {self.directory}")
+        except (OSError, ValueError) as error:
+            if isinstance(error, OnnxError):
+                raise
+            raise OnnxError(f"{where}: expected the name of a file: {error}") from None
+        return path
+
+
+def _count(value: str | int, what: str) -> int:
+    """A number of bytes, which external data has as text. Raises OnnxError."""
+    text = str(value)
+    if not text.isascii() or not text.isdecimal() or len(text) > 19:
+        raise OnnxError(f"{what}: expected a number of bytes, found {text!r}")
+    return int(text)
+
+
+def _text(type_: TensorType) -> str:
+    return f"{type_.dtype}{list(type_.shape)}"
+
+
+def _viewed(raw: np.ndarray, type_: TensorType) -> np.ndarray:
+    """Bytes as the elements of a type that takes as many."""
+    dtype = DTYPES[type_.dtype]
+    if raw.ctypes.data % dtype.alignment:
+        raw = raw.copy()
+    return raw.view(dtype).reshape(type_.shape)
+
+
+def tensor_type(tensor: TensorProto, what: str) -> TensorType:
+    """The type of a tensor message. Raises OnnxError, naming `what`, for one that relayc does not have or no memory can hold."""
+    type_ = TensorType(tuple(tensor.dims), dtype_name(tensor.data_type, what))
+    try:
+        type_.check_size()
+    except RelayError as error:
+        raise OnnxError(f"{what}: {error}") from None
+    return type_
 
 
 def elements(tensor: TensorProto, what: str) -> np.ndarray:
     """The elements that stand in a tensor message itself. Raises OnnxError, naming `what`, where they do not fit its type."""
-    dtype, shape = DTYPES[dtype_name(tensor.data_type, what)], tuple(tensor.dims)
+    type_ = tensor_type(tensor, what)
     try:
-        return numpy_helper.to_array(tensor).reshape(shape).astype(dtype, copy=False)
+        return numpy_helper.to_array(tensor).reshape(type_.shape).astype(DTYPES[type_.dtype], copy=False)
     except (ValueError, TypeError) as e:
-        raise OnnxError(f"{what}: expected elements for {dtype.name}{list(shape)}, found others: {e}") from None
+        raise OnnxError(f"{what}: expected elements for {_text(type_)}, found others: {e}") from None
 
 
 def load(model: ModelLike) -> Model:
@@ -127,9 +168,11 @@ def load(model: ModelLike) -> Model:
         raise OnnxError(f"{path}: {e.strerror or e}", located=True) from None
 
 
-def _load_buffer(data: object, source: str, directory: Path | None, read: Callable[[wire.Span], np.ndarray]) -> Model:
+def _load_buffer(
+    data: bytes | bytearray | memoryview | mmap.mmap, source: str, directory: Path | None, read: Callable[[wire.Span], np.ndarray]
+) -> Model:
     proto = onnx.ModelProto()
-    with memoryview(data) as view:  # type: ignore[arg-type]
+    with memoryview(data) as view:
         try:
             message, spans = wire.split(view)
             proto.ParseFromString(message)
@@ -137,12 +180,12 @@ def _load_buffer(data: object, source: str, directory: Path | None, read: Callab
             raise OnnxError(f"{source}: {e}", located=True) from None
         except DecodeError:
             raise OnnxError(f"{source}: the file is truncated or not an ONNX model", located=True) from None
-    return Model(proto, source, directory, {name: lambda span=span: read(span) for name, span in spans.items()})
+    return Model(proto, source, directory, {name: partial(read, span) for name, span in spans.items()})
 
 
-def opset_versions(opset_import: object) -> dict[str, int]:
+def opset_versions(opset_import: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     """Opset version by domain; ONNX's own domain is the empty string."""
-    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in opset_import}  # type: ignore[attr-defined]
+    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in opset_import}
 
 
 def _check(proto: onnx.ModelProto, source: str) -> None:

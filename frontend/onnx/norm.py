@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from math import prod
 
-from relayc.frontend.onnx.common import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, current, emit
+from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
 
 
 @converter()
@@ -18,8 +19,8 @@ def BatchNormalization(
     *,
     epsilon: float = 1e-5,
     momentum: float = 0.9,
-    spatial: int = 1,
-    training_mode: int = 0,
+    spatial: bool = True,
+    training_mode: bool = False,
 ) -> Tensor:
     if training_mode or any(current().wants(i) for i in range(1, 5)):
         raise OnnxError("attribute training_mode: expected inference with one output, found training")
@@ -42,12 +43,16 @@ def InstanceNormalization(x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: fl
 @converter(since=18)
 def GroupNormalization(x: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1) -> Tensor:
     """Operator set 18 has one scale and bias per group, 21 one per channel."""
+    if x.rank < 2:
+        raise OnnxError(f"input X: expected a batch and channels, found {list(x.shape)}")
     if current().opset < 21:
         scale, bias = (_per_channel(t, x.shape[1]) for t in (scale, bias))
     return emit("nn.group_norm", x, scale, bias, num_groups=num_groups, axis=1, epsilon=epsilon)
 
 
 def _per_channel(x: Tensor, channels: int) -> Tensor:
+    if x.rank != 1 or not x.shape[0] or channels % x.shape[0]:
+        raise OnnxError(f"expected one scale and bias for each group of {channels} channels, found {list(x.shape)}")
     (groups,) = x.shape
     repeated = broadcast_to(reshape(x, (groups, 1)), (groups, channels // groups))
     return reshape(repeated, (channels,))
@@ -92,7 +97,7 @@ def LRN(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
     return emit("nn.lrn", x, size=size, axis=1, alpha=alpha, beta=beta, bias=bias)
 
 
-@converter()
+@converter(foldable=False)  # the reference implementation forgets that a norm is one of magnitudes
 def LpNormalization(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
     if p not in (1, 2):
         raise OnnxError(f"attribute p: expected 1 or 2, found {p}")

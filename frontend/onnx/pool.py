@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
-from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, binary, in_float32, multiply, spatial_rank, window_padding
+from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.conv import per_axis
-from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, window_padding
+from relayc.frontend.steps import binary, in_float32, multiply
 
 
 def _window(
     x: Tensor,
     auto_pad: str,
-    ceil_mode: int,
+    ceil_mode: bool,
     dilations: Sequence[int] | None,
     kernel_shape: Sequence[int],
     pads: Sequence[int] | None,
@@ -29,7 +32,7 @@ def _window(
         "padding": window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation),
         "layout": SPATIAL_LAYOUTS[n],
         # With auto_pad the padding says the output's size (rounded up for SAME, down for VALID), and there is nothing left to round.
-        "ceil_mode": bool(ceil_mode) and auto_pad == "NOTSET",
+        "ceil_mode": ceil_mode and auto_pad == "NOTSET",
     }
 
 
@@ -39,7 +42,7 @@ def MaxPool(
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    ceil_mode: bool = False,
     dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
@@ -61,13 +64,13 @@ def AveragePool(
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
     dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), bool(count_include_pad))
+    return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), count_include_pad)
 
 
 @converter()
@@ -76,7 +79,7 @@ def LpPool(
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    ceil_mode: bool = False,
     dilations: Sequence[int] | None = None,
     p: int = 2,
     pads: Sequence[int] | None = None,
@@ -89,9 +92,9 @@ def LpPool(
     return _root(multiply(_average(_power(x, p), window, True), float(prod(kernel_shape))), p)
 
 
-def _padded_to_whole_windows(x: Tensor, window: dict[str, object]) -> dict[str, object]:
+def _padded_to_whole_windows(x: Tensor, window: dict[str, Any]) -> dict[str, Any]:
     """The padding with which every window that ceil_mode starts is whole, so that a mean has the same divisor everywhere."""
-    kernel, stride, dilation, pads = (tuple(window[k]) for k in ("pool_size", "strides", "dilation", "padding"))  # type: ignore[call-overload]
+    kernel, stride, dilation, pads = (tuple(window[k]) for k in ("pool_size", "strides", "dilation", "padding"))
     n = len(kernel)
     ends = list(pads)
     for i, (size, k, s, r) in enumerate(zip(x.shape[2:], kernel, stride, dilation, strict=True)):

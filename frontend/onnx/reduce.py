@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from math import prod
 
-from relayc.frontend.onnx.common import cast, divide, filled, in_float32, multiply
-from relayc.frontend.onnx.core import Tensor, axes_of, axis_of, converter, emit, ints
+from relayc.frontend.converter import Tensor, axes_of, axis_of, emit, ints
+from relayc.frontend.onnx.converters import converter
+from relayc.frontend.steps import cast, divide, filled, in_float32, multiply
 
 Reduction = Callable[[Tensor, tuple[int, ...], bool], Tensor]
 
@@ -84,22 +85,24 @@ _PER_ELEMENT: dict[str, Callable[[Tensor], Tensor]] = {
 """What is left of a reduction over no axes at all; the others leave the data as it is."""
 
 
-def _apply(name: str, data: Tensor, axes: Sequence[int] | None, keepdims: int, noop_with_empty_axes: int = 0) -> Tensor:
+def _apply(name: str, data: Tensor, axes: Sequence[int] | None, keepdims: bool, noop_with_empty_axes: bool = False) -> Tensor:
     if not axes and noop_with_empty_axes:
         return _PER_ELEMENT[name](data) if name in _PER_ELEMENT else data
     chosen = axes_of(axes, data.rank) if axes else tuple(range(data.rank))
     if not chosen:
         return _PER_ELEMENT[name](data) if name in _PER_ELEMENT else data
-    return _REDUCTIONS[name](data, chosen, bool(keepdims))
+    return _REDUCTIONS[name](data, chosen, keepdims)
 
 
 def _register(name: str, axes_input_since: int) -> None:
     @converter(name)
-    def reduce(data: Tensor, *, axes: Sequence[int] | None = None, keepdims: int = 1) -> Tensor:
+    def reduce(data: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Tensor:
         return _apply(name, data, axes, keepdims)
 
     @converter(name, since=axes_input_since)
-    def reduce_with_axes_input(data: Tensor, axes: Tensor | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
+    def reduce_with_axes_input(
+        data: Tensor, axes: Tensor | None = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False
+    ) -> Tensor:
         return _apply(name, data, None if axes is None else ints(axes, "axes"), keepdims, noop_with_empty_axes)
 
 
@@ -107,17 +110,17 @@ for _name in _REDUCTIONS:
     _register(_name, 13 if _name == "ReduceSum" else 18)
 
 
-def _arg(relay_name: str, data: Tensor, axis: int, keepdims: int, select_last_index: int) -> Tensor:
+def _arg(relay_name: str, data: Tensor, axis: int, keepdims: bool, select_last_index: bool) -> Tensor:
     chosen = (axis_of(axis, data.rank),)
-    found = emit(relay_name, data, axis=chosen, keepdims=bool(keepdims), select_last_index=bool(select_last_index))
+    found = emit(relay_name, data, axis=chosen, keepdims=keepdims, select_last_index=select_last_index)
     return cast(found, "int64")
 
 
 @converter()
-def ArgMax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+def ArgMax(data: Tensor, *, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Tensor:
     return _arg("argmax", data, axis, keepdims, select_last_index)
 
 
 @converter()
-def ArgMin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+def ArgMin(data: Tensor, *, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Tensor:
     return _arg("argmin", data, axis, keepdims, select_last_index)

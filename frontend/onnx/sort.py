@@ -1,19 +1,20 @@
 """The largest or smallest elements along an axis."""
 
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, emit, scalar
+from relayc.frontend.converter import Tensor, axis_of, emit, integer
+from relayc.frontend.onnx.converters import converter
 
 
-def _topk(x: Tensor, k: int, axis: int, largest: int) -> tuple[Tensor, ...]:
+def _topk(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tensor, ...]:
     axis = axis_of(axis, x.rank)
     return emit("topk", x, k=k, axis=axis, ret_type="both", is_ascend=not largest, dtype="int64")
 
 
 @converter()
 def TopK(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, ...]:
-    return _topk(x, k, axis, 1)
+    return _topk(x, k, axis, True)
 
 
 @converter("TopK", since=10)
-def TopK_10(x: Tensor, k: Tensor, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[Tensor, ...]:
+def TopK_10(x: Tensor, k: Tensor, *, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, ...]:
     # Sorted output satisfies sorted=0 too, where the order is not specified.
-    return _topk(x, int(scalar(k, "K")), axis, largest)
+    return _topk(x, integer(k, "K"), axis, largest)

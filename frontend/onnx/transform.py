@@ -5,13 +5,14 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.onnx.common import broadcast_shape, broadcast_to, filled, reshape, strided_slice, transpose
-from relayc.frontend.onnx.core import Tensor, axes_of, axis_of, constant, converter, current, emit, ints
+from relayc.frontend.converter import Tensor, axes_of, axis_of, constant, emit, ints
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import broadcast_shape, broadcast_to, check_constant, filled, reshape, strided_slice, transpose
 
 
 @converter()
-def Reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
+def Reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
     """0 copies the size of the data (unless allowzero), one -1 is what is left."""
     wanted = list(ints(shape, "shape"))
     if not allowzero:
@@ -31,7 +32,7 @@ def Reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
 def Flatten(x: Tensor, *, axis: int = 1) -> Tensor:
     if axis == x.rank:
         return reshape(x, (prod(x.shape), 1))
-    axis = axis_of(axis, x.rank) if x.rank else 0
+    axis = axis_of(axis, x.rank)
     return reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
 
 
@@ -81,6 +82,11 @@ def Unsqueeze_13(data: Tensor, axes: Tensor) -> Tensor:
 @converter()
 def Concat(first: Tensor, *rest: Tensor, axis: int) -> Tensor:
     along = axis_of(axis, first.rank)
+    # An empty part adds nothing, so it is left out; it has to fit all the same.
+    sizes = {t.shape[:along] + t.shape[along + 1 :] for t in (first, *rest)}
+    if len(sizes) > 1 or any(t.rank != first.rank or t.dtype != first.dtype for t in rest):
+        found = ", ".join(str(t.type) for t in (first, *rest))
+        raise OnnxError(f"expected inputs of one element type that differ in the size of axis {along} alone, found {found}")
     parts = [t for t in (first, *rest) if t.shape[along] > 0] or [first]
     return parts[0] if len(parts) == 1 else emit("concatenate", *parts, axis=along)
 
@@ -123,8 +129,14 @@ def _split(data: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     return emit("split", data, indices_or_sections=[int(i) for i in np.cumsum(sizes[:-1])], axis=axis)
 
 
-def _even_sizes(size: int, count: int) -> list[int]:
-    """`count` equal parts, the last one smaller where they do not divide `size`."""
+def _even_sizes(size: int, count: int | None = None) -> list[int]:
+    """Equal parts, one for each output, the last one smaller where their number does not divide `size`."""
+    outputs = len(current().outputs)
+    if not outputs:
+        raise OnnxError("expected an output, found none")
+    if count not in (None, outputs):
+        raise OnnxError(f"attribute num_outputs: expected {outputs}, the number of outputs, found {count}")
+    count = outputs
     part = -(-size // count)
     return [max(min(part, size - i * part), 0) for i in range(count)]
 
@@ -132,13 +144,13 @@ def _even_sizes(size: int, count: int) -> list[int]:
 @converter()
 def Split(data: Tensor, *, axis: int = 0, split: Sequence[int] | None = None) -> tuple[Tensor, ...]:
     size = data.shape[axis_of(axis, data.rank)]
-    return _split(data, axis, split or _even_sizes(size, len(current().outputs)))
+    return _split(data, axis, split or _even_sizes(size))
 
 
 @converter("Split", since=13)
 def Split_13(data: Tensor, split: Tensor | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Tensor, ...]:
     size = data.shape[axis_of(axis, data.rank)]
-    return _split(data, axis, ints(split, "split") if split is not None else _even_sizes(size, num_outputs or len(current().outputs)))
+    return _split(data, axis, ints(split, "split") if split is not None else _even_sizes(size, num_outputs))
 
 
 # ---- repetition -----------------------------------------------------------------------------------------------------------------------
@@ -198,7 +210,11 @@ def _gathered_pad(x: Tensor, width: Sequence[tuple[int, int]], mode: str) -> Ten
     """Padding as a choice of positions along each axis, as numpy.pad makes it."""
     for axis, (before, after) in enumerate(width):
         if before or after:
-            positions = np.pad(np.arange(x.shape[axis]), (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload]
+            check_constant([x.shape[axis] + max(before, 0) + max(after, 0)], "int64")
+            if not x.shape[axis]:
+                raise OnnxError(f"pads: expected none along axis {axis}, which has no element to repeat, found {before} and {after}")
+            width_here = (max(before, 0), max(after, 0))
+            positions = np.pad(np.arange(x.shape[axis]), width_here, mode=mode)  # type: ignore[call-overload] # one of its modes
             chosen = positions[max(-before, 0) : len(positions) - max(-after, 0)]
             x = emit("take", x, constant(chosen, "int64"), axis=axis, mode="clip")
     return x
@@ -219,7 +235,10 @@ def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: 
 @converter(since=18)
 def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
     chosen = range(x.rank) if axes is None else axes_of(axes, x.rank)
-    missing = [wanted - x.shape[a] for wanted, a in zip(ints(shape, "shape"), chosen, strict=True)]
+    sizes = ints(shape, "shape")
+    if len(sizes) != len(chosen):
+        raise OnnxError(f"input shape: expected {len(chosen)} values, one for each axis, found {list(sizes)}")
+    missing = [wanted - x.shape[a] for wanted, a in zip(sizes, chosen, strict=True)]
     # Half of what is missing, or too much, goes before; the odd one after.
     before = [m // 2 if m >= 0 else -(-m // 2) for m in missing]
     return _pad(x, [*before, *(m - b for m, b in zip(missing, before, strict=True))], None, "constant", chosen)
@@ -248,6 +267,6 @@ def _space_to_depth_crd(x: Tensor, block: int) -> Tensor:
 
 
 @converter(since=14)
-def Trilu(x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> Tensor:
+def Trilu(x: Tensor, k: Tensor | None = None, *, upper: bool = True) -> Tensor:
     diagonal = constant(0, "int64") if k is None else reshape(k, ())
-    return emit("trilu", x, diagonal, upper=bool(upper))
+    return emit("trilu", x, diagonal, upper=upper)

@@ -1,9 +1,10 @@
 """Elementwise operators of one tensor."""
 
-from relayc.frontend.onnx.common import binary, cast, divide, in_float32, like, multiply
-from relayc.frontend.onnx.core import Tensor, constant, converter, emit
+from relayc.frontend.converter import Tensor, constant, emit, scalar
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.steps import binary, cast, divide, in_float32, like, multiply
 
 _SAME_AS_RELAY = {
     "Abs": "abs",
@@ -49,7 +50,7 @@ def Reciprocal(x: Tensor) -> Tensor:
 
 
 @converter()
-def IsInf(x: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
+def IsInf(x: Tensor, *, detect_negative: bool = True, detect_positive: bool = True) -> Tensor:
     if detect_negative and detect_positive:
         return emit("isinf", x)
     if not detect_negative and not detect_positive:
@@ -58,13 +59,13 @@ def IsInf(x: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> T
 
 
 @converter()
-def Cast(x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
+def Cast(x: Tensor, *, to: int, saturate: bool = True, round_mode: str = "up") -> Tensor:
     # saturate and round_mode speak of float8 types, which relayc does not have.
     return cast(x, dtype_name(to, "attribute to"))
 
 
 @converter()
-def CastLike(x: Tensor, target: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
+def CastLike(x: Tensor, target: Tensor, *, saturate: bool = True, round_mode: str = "up") -> Tensor:
     return cast(x, target.dtype)
 
 
@@ -76,9 +77,9 @@ def Clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Te
 @converter("Clip", since=11)
 def Clip_11(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
     known = all(t is None or (t.is_known and t.foldable and t.dtype != "bool") for t in (low, high))
-    exact = x.is_float or all(t is None or abs(int(t.array.reshape(()))) < 1 << 53 for t in (low, high) if known)
+    exact = x.is_float or all(t is None or abs(int(scalar(t, "min or max"))) < 1 << 53 for t in (low, high) if known)
     if known and exact:
-        a_min, a_max = (None if t is None else float(t.array.reshape(())) for t in (low, high))
+        a_min, a_max = (None if t is None else float(scalar(t, "min or max")) for t in (low, high))
         return x if a_min is None and a_max is None else emit("clip", x, a_min=a_min, a_max=a_max)
     if low is not None:
         x = emit("maximum", x, low)

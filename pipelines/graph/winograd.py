@@ -2,16 +2,19 @@
 
 The multiplications shrink fourfold, but tiles are transformed before and after, weights grow fourfold, and results round differently
 (relative error about 1e-6 instead of 1e-7): too much for bf16, whose products are cheap besides. `disabled_pass=["Winograd"]` turns it off.
+The attribute OWN_FLOPS says how many operations the convolution is by its definition, which is what profiles and benchmarks count.
 """
 
-from relayc.dialects.mlir import OperationSet
-from relayc.dialects.relay.base import build
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
-from relayc.dialects.relay.winograd import POINTS, tiles, transform_weights
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, graph_blocks
+from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_weights
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 LEAST_CHANNELS = 32
@@ -33,10 +36,10 @@ def _tiles(op: Conv2d) -> int:
     plain = weight.shape[2:] == (3, 3) and set(op.strides) == {1} and set(op.dilation) == {1} and data.dtype == out.dtype == "float32"
     if not plain or not data.is_static or layout(op.data_layout).block("C") == 1:
         return 0
-    channels = [t.shape[1] * t.shape[-1] for t in (data, out)]  # type: ignore[operator]
-    height, width = out.shape[2], out.shape[3]
-    count: int = out.shape[0] * tiles(height) * tiles(width)  # type: ignore[operator,arg-type]
-    gain = out.shape[0] * height * width * 9 / (count * POINTS)  # type: ignore[operator]
+    channels = [t.sizes[1] * t.sizes[-1] for t in (data, out)]
+    height, width = out.sizes[2], out.sizes[3]
+    count = out.sizes[0] * tiles(height) * tiles(width)
+    gain = out.sizes[0] * height * width * 9 / (count * POINTS)
     return count if min(channels) >= LEAST_CHANNELS and count >= LEAST_TILES and gain >= LEAST_GAIN else 0
 
 
@@ -66,7 +69,12 @@ def _transformed(op: Conv2d, rw: Rewriter) -> Found:
     points = rw.mod.constant(transform_weights(array), "winograd")
     transformed = build("nn.winograd_input_transform", op.data, padding=op.padding, layout=op.data_layout)
     product = build("nn.conv2d", transformed, points, groups=POINTS, data_layout=op.data_layout, out_layout=op.data_layout)
-    return build("nn.winograd_output_transform", product, height=out.shape[2], width=out.shape[3], layout=op.data_layout)
+    result = build("nn.winograd_output_transform", product, height=out.shape[2], width=out.shape[3], layout=op.data_layout)
+    # What the three together stand for is booked to the product.
+    own = 2 * out.num_elements * array.shape[1] * array.shape[2] * array.shape[3]
+    for value, flops in ((transformed, 0), (product, own), (result, 0)):
+        value.owner.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), flops)
+    return result
 
 
 @module_pass(opt_level=3, name="Winograd")

@@ -1,11 +1,14 @@
-"""Copies of parameters into the layouts that schedules want, at the speed of memory."""
+"""Layouts in which schedules want parameters: what they are, as data that the IR carries, and copies into them at the speed of memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from relayc.pipelines.schedule.index import Index, Var
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, strides_of
 
 SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
@@ -13,16 +16,169 @@ LINE = 64
 """Bytes of a cache line."""
 
 
+@dataclass(frozen=True)
+class Packing:
+    """Another layout of a parameter: applied once, when the program is compiled.
+
+    The parameter is read by nested loops, and what they read is arranged in an array of `shape`.
+
+    Attributes:
+      kind: of the arrangement, a name in `ARRANGEMENTS`.
+      source: shape of the parameter.
+      access: for each dimension of the parameter, the index that the loops read: a constant, then a coefficient for each loop.
+      extents: of the loops.
+      shape: after packing; the element type stays.
+      numbers: what else the arrangement has to know, by name.
+    """
+
+    kind: str
+    source: tuple[int, ...]
+    access: tuple[tuple[int, ...], ...]
+    extents: tuple[int, ...]
+    shape: tuple[int, ...]
+    numbers: tuple[tuple[str, int], ...] = ()
+
+    @staticmethod
+    def reading(
+        kind: str,
+        source: Sequence[int],
+        indices: Sequence[Index],
+        loops: Sequence[tuple[Var, int]],
+        shape: Sequence[int],
+        **numbers: int,
+    ) -> "Packing":
+        """The packing of a parameter that is read at `indices`, functions of `loops` (each with its extent)."""
+        access = tuple((index.const, *(index.coefficient(v) for v, _ in loops)) for index in indices)
+        return Packing(kind, tuple(source), access, tuple(e for _, e in loops), tuple(shape), tuple(sorted(numbers.items())))
+
+    @property
+    def name(self) -> str:
+        """Names the layout, whatever the shape in which the parameter is seen: equal names of one parameter share the packed array."""
+        strides = strides_of(self.source)
+        first, *steps = (sum(c * s for c, s in zip(column, strides, strict=True)) for column in zip(*self.access, strict=True))
+        loops = ",".join(f"{step}*{extent}" for step, extent in zip(steps, self.extents, strict=True))
+        numbers = "".join(f" {name}={number}" for name, number in self.numbers)
+        return f"{self.kind}{list(self.shape)}{numbers}: {first} {loops}"
+
+    def pack(self, array: np.ndarray, out: np.ndarray) -> None:
+        """Writes a parameter of the shape `source` to an array of `shape`, whose memory holds anything.
+
+        Both are unsigned integers as wide as the elements; the parameter may be strided. Called in several threads at once.
+        """
+        strides = [sum(c * s for c, s in zip(column, array.strides, strict=True)) for column in zip(*self.access, strict=True)][1:]
+        first = array[tuple(slice(at[0], None) for at in self.access)]
+        view = np.lib.stride_tricks.as_strided(first, self.extents, strides, writeable=False)
+        ARRANGEMENTS[self.kind](view, out, **dict(self.numbers))
+
+    def to_attribute(self) -> ir.DictAttr:
+        """As the attribute `relay.packing` of a kernel's argument; the shape after packing is that of the argument."""
+        dims = [ir.AffineDimExpr.get(i) for i in range(len(self.extents))]
+        exprs = []
+        for const, *coefficients in self.access:
+            expr: ir.AffineExpr = ir.AffineConstantExpr.get(const)
+            for dim, coefficient in zip(dims, coefficients, strict=True):
+                if coefficient:
+                    expr = expr + dim * coefficient
+            exprs.append(expr)
+        i64 = ir.IntegerType.get_signless(64)
+        numbers = {name: ir.IntegerAttr.get(i64, number) for name, number in self.numbers}
+        return ir.DictAttr.get(
+            {
+                "kind": ir.StringAttr.get(self.kind),
+                "source": ir.DenseI64ArrayAttr.get(list(self.source)),
+                "map": ir.AffineMapAttr.get(ir.AffineMap.get(len(dims), 0, exprs)),
+                "extents": ir.DenseI64ArrayAttr.get(list(self.extents)),
+                **numbers,
+            }
+        )
+
+    @staticmethod
+    def from_attribute(attribute: ir.Attribute, shape: Sequence[int]) -> "Packing":
+        """Reads the attribute of an argument of `shape`. Raises RelayError where it is none."""
+        try:
+            fields = {named.name: named.attr for named in ir.DictAttr(attribute)}
+            kind = ir.StringAttr(fields.pop("kind")).value
+            source = tuple(ir.DenseI64ArrayAttr(fields.pop("source")))
+            extents = tuple(ir.DenseI64ArrayAttr(fields.pop("extents")))
+            amap = ir.AffineMapAttr(fields.pop("map")).value
+            numbers = tuple((name, ir.IntegerAttr(value).value) for name, value in sorted(fields.items()))
+            access = tuple(_coefficients(e, len(extents)) for e in amap.results)
+            if kind not in ARRANGEMENTS or len(access) != len(source) or amap.n_dims != len(extents):
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            kinds = ", ".join(ARRANGEMENTS)
+            expected = f"{{kind = one of {kinds}, source = shape, map = affine_map of loops to dimensions, extents = of loops, numbers}}"
+            raise RelayError(f"relay.packing: expected {expected}, found {attribute}") from None
+        return Packing(kind, source, access, extents, tuple(shape), numbers)
+
+
+def _coefficients(e: ir.AffineExpr, loops: int) -> tuple[int, ...]:
+    """(constant, coefficient of each loop) of a linear expression. Raises ValueError for one that is not linear."""
+    if isinstance(e, ir.AffineConstantExpr):
+        return (e.value, *[0] * loops)
+    if isinstance(e, ir.AffineDimExpr):
+        return (0, *(int(i == e.position) for i in range(loops)))
+    if isinstance(e, (ir.AffineAddExpr, ir.AffineMulExpr)):
+        left, right = _coefficients(e.lhs, loops), _coefficients(e.rhs, loops)
+        if isinstance(e, ir.AffineAddExpr):
+            return tuple(a + b for a, b in zip(left, right, strict=True))
+        if not any(right[1:]):
+            return tuple(a * right[0] for a in left)
+    raise ValueError(f"expected a linear expression, found {e}")
+
+
+# ---- arrangements -----------------------------------------------------------------------------------------------------------------
+
+
+def _columns(view: np.ndarray, out: np.ndarray, batch: int) -> None:
+    """[batch..., columns, rest...] as [batch..., block, rest..., width], zeros after the last column."""
+    fill_blocks(view, batch, out)
+
+
+def _channels(view: np.ndarray, out: np.ndarray, batch: int) -> None:
+    """As `_columns`, but the last block holds the last columns: those that do not fill a block stand in two."""
+    fill_blocks(view, batch, out)
+    lanes = out.shape[-1]
+    if view.shape[batch] % lanes:
+        last = view[(slice(None),) * batch + (slice(view.shape[batch] - lanes, None),)]
+        out[(slice(None),) * batch + (-1,)] = np.moveaxis(last, batch, -1)
+
+
+def _rows(view: np.ndarray, out: np.ndarray, batch: int, rows: int) -> None:
+    """[batch..., row, rest...] as [batch..., tile, rest..., rows]; the last tile holds the last rows."""
+    for at in np.ndindex(*view.shape[:batch]):
+        lines = view[at].reshape(view.shape[batch], -1)
+        tiles = out[at].reshape(-1, lines.shape[1], rows)
+        whole = len(lines) // rows
+        tiles[:whole] = lines[: whole * rows].reshape(whole, rows, -1).transpose(0, 2, 1)
+        tiles[-1] = lines[-rows:].T
+
+
+def _pairs(view: np.ndarray, out: np.ndarray, batch: int, outer: int, inner: int, pitch: int) -> None:
+    """[batch..., columns, outer..., merged..., inner...] as [batch..., block, outer..., pairs, columns of a block, 2].
+
+    The last `inner` loops are one round of `pitch` elements, completed by zeros; zeros follow the last column.
+    """
+    steps = view.shape[batch + 1 : batch + 1 + outer]
+    size, width = prod(view.shape[view.ndim - inner :]), out.shape[-2]
+    rounds = prod(view.shape[batch + 1 + outer : view.ndim - inner])
+    staged = np.zeros((width, *steps, rounds, pitch), view.dtype)
+    for at in np.ndindex(*view.shape[:batch]):
+        for block in range(out.shape[batch]):
+            some = view[at][block * width : (block + 1) * width]
+            staged[: len(some), ..., :size] = some.reshape(len(some), *steps, rounds, size)
+            staged[len(some) :] = 0
+            place = (*at, block)
+            out[place] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
+
+
+ARRANGEMENTS: dict[str, Callable[..., None]] = {"columns": _columns, "channels": _channels, "rows": _rows, "pairs": _pairs}
+"""How what loops read is written: functions of the view with a dimension for each loop, the packed array, and the packing's numbers."""
+
+
 def as_bits(array: np.ndarray) -> np.ndarray:
     """The same memory as unsigned integers: numpy copies those without the interpreter lock, whatever the dtype stands for."""
     return array.view(f"u{array.dtype.itemsize}")
-
-
-def along_loops(array: np.ndarray, indices: Sequence[Index], loops: Sequence[Var], extents: Sequence[int]) -> np.ndarray:
-    """A view of an array that is read at `indices`, functions of the loops, with a dimension of the extent given for each loop."""
-    strides = [sum(i.coefficient(v) * stride for i, stride in zip(indices, array.strides, strict=True)) for v in loops]
-    first = array[tuple(slice(i.const, None) for i in indices)]
-    return np.lib.stride_tricks.as_strided(first, extents, strides, writeable=False)
 
 
 def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
@@ -49,7 +205,8 @@ def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
         for block in range(full + bool(left)):
             some = source[batch][block * width : (block + 1) * width]
             staged[: len(some)] = some
-            out[(*batch, block, ..., slice(len(some)))] = np.moveaxis(staged[: len(some)], 0, -1)
+            place = (*batch, block, ..., slice(len(some)))
+            out[place] = np.moveaxis(staged[: len(some)], 0, -1)
 
 
 def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:
@@ -59,7 +216,7 @@ def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:
     """
     rest, strides = source.shape[axis + 1 :], source.strides[axis + 1 :]
     depth = prod(rest)
-    pitch = (-(-depth * source.itemsize // LINE) | 1) * LINE // source.itemsize
+    pitch = (ceil_div(depth * source.itemsize, LINE) | 1) * LINE // source.itemsize
     order = sorted(range(len(rest)), key=lambda d: -abs(strides[d]))
     lines = np.empty((width, pitch), source.dtype)[:, :depth].reshape(width, *[rest[d] for d in order])
     return lines.transpose(0, *[1 + order.index(d) for d in range(len(rest))])

@@ -2,7 +2,7 @@
 
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import dense_array
+from relayc.dialects.relay.elements import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, index_constant
@@ -18,7 +18,7 @@ def literal(op: Op, index: int) -> float | int | bool | None:
     if not isinstance(constant, Constant) or constant.key is not None:
         return None
     array = dense_array(constant.attributes["value"])
-    return array.flat[0].item() if array.size and (array == array.flat[0]).all() else None
+    return array.flat[0].item() if is_uniform(array) else None
 
 
 def index_of(value: Value, dtype: str) -> Value:

@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
 
 // The last panel of columns that are copied chunk by chunk is narrower: both the copy and the sums have zeros after its last column.
 // CHECK-LABEL: func.func private @fused_matmul

@@ -6,7 +6,8 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_models import model_of, relu, weighted
 
-from relayc.frontend.onnx import OnnxError, from_onnx
+from relayc.frontend.onnx import OnnxError, converter, from_onnx
+from relayc.frontend.onnx.core import CONVERTERS
 
 
 def message(model, **arguments):
@@ -194,3 +195,98 @@ def test_a_node_that_reads_a_value_nobody_makes_is_invalid():
 
 def test_a_value_made_twice_is_invalid():
     assert "found y" in message(model_of([relu(), relu()], {"x": [2]}))
+
+
+# ---- sizes ----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ([2**40, 2**40], f"input x: shape: expected at most {2**47} bytes, found {2**82}"),
+        ([2**63 - 1], f"input x: shape: expected at most {2**47} bytes"),
+        ([2, -3], "input x: shape: expected dimensions of 0 or more, found [2, -3]"),
+    ],
+)
+def test_what_no_memory_can_hold_is_an_error(shape, expected):
+    assert expected in message(model_of([relu()], {"x": shape}))
+
+
+def test_a_result_that_no_memory_can_hold_names_the_node():
+    tile = helper.make_node("Tile", ["x", "n"], ["y"], name="many")
+    found = message(model_of([tile], {"x": [2]}, initializers={"n": np.array([2**60])}))
+    assert "node 'many' (Tile" in found and f"expected at most {2**47} bytes" in found
+
+
+def test_a_constant_of_an_absurd_size_is_not_made():
+    shape, length = np.array([2**34]), np.array(2**40)
+    filled = helper.make_node("ConstantOfShape", ["n"], ["y"], name="filled")
+    assert "node 'filled'" in message(model_of([filled], {}, initializers={"n": shape}))
+    counted = helper.make_node("Range", ["zero", "n", "one"], ["y"], name="counted")
+    numbers = {"zero": np.array(0), "n": length, "one": np.array(1)}
+    assert "node 'counted'" in message(model_of([counted], {}, initializers=numbers))
+
+
+@pytest.mark.parametrize("limit", [np.inf, np.nan])
+def test_a_range_without_an_end_is_an_error(limit):
+    numbers = {name: np.float32(value) for name, value in (("zero", 0), ("n", limit), ("one", 1))}
+    node = helper.make_node("Range", ["zero", "n", "one"], ["y"])
+    assert "expected finite numbers, found start 0.0, limit" in message(model_of([node], {}, initializers=numbers))
+
+
+# ---- attributes and data --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_flag_is_0_or_1():
+    node = helper.make_node("ReduceSum", ["x"], ["y"], keepdims=2)
+    assert "attribute keepdims: expected 0 or 1, found 2" in message(model_of([node], {"x": [2]}))
+
+
+@pytest.mark.parametrize("offset", ["-1", "nonsense", str(2**70)])
+def test_an_offset_of_external_data_is_a_number_of_bytes(offset, tmp_path):
+    onnx.save(weighted()[0], tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    model = onnx.load(tmp_path / "m.onnx", load_external_data=False)
+    next(e for e in model.graph.initializer[0].external_data if e.key == "offset").value = offset
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert f"external data 'm.data': offset: expected a number of bytes, found '{offset}'" in message(tmp_path / "m.onnx")
+
+
+def test_external_data_of_an_attribute_is_looked_for_beside_the_model(tmp_path, monkeypatch):
+    np.arange(4, dtype=np.float32).tofile(tmp_path / "c.data")
+    tensor = TensorProto(dims=[4], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="c.data")
+    model = model_of([helper.make_node("Constant", [], ["c"], value=tensor), helper.make_node("Add", ["x", "c"], ["y"])], {"x": [4]})
+    monkeypatch.chdir(tmp_path)
+    assert "attribute value: external data 'c.data': expected a model given by its path" in message(model)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    from_onnx(tmp_path / "m.onnx")
+
+
+def test_a_reference_to_an_attribute_outside_of_a_function_is_an_error():
+    node = helper.make_node("ReduceSum", ["x"], ["y"], keepdims=1)
+    node.attribute[0].ref_attr_name = "kept"
+    assert "attribute keepdims: expected a value, as the node is not in a function's body" in message(model_of([node], {"x": [2]}))
+
+
+def test_inputs_of_different_ranks_are_not_joined():
+    node = helper.make_node("Concat", ["x", "z"], ["y"], axis=1)
+    found = message(model_of([node], {"x": [2, 3], "z": [2]}))
+    assert "differ in the size of axis 1 alone, found tensor<2x3xf32>, tensor<2xf32>" in found
+
+
+def test_a_fault_of_a_converter_names_the_node():
+    @converter("Faulty", domain="test")
+    def faulty(x):
+        raise KeyError("nothing")
+
+    try:
+        node = helper.make_node("Faulty", ["x"], ["y"], domain="test", name="here")
+        model = model_of([node], {"x": [2]})
+        model.opset_import.append(helper.make_opsetid("test", 1))
+        with pytest.raises(
+            OnnxError, match=r"node 'here' \(test.Faulty, opset 1\): the converter failed with KeyError: 'nothing'"
+        ) as caught:
+            from_onnx(model)
+        assert isinstance(caught.value.__cause__, KeyError)
+    finally:
+        del CONVERTERS["test", "Faulty"]

@@ -6,6 +6,8 @@ import pytest
 
 from relayc.dialects.relay import IRModule, RelayError
 from relayc.pipelines import (
+    DEFAULT_OPT_LEVEL,
+    MAX_OPT_LEVEL,
     DumpIR,
     Pass,
     PassContext,
@@ -20,6 +22,7 @@ from relayc.pipelines import (
 )
 from relayc.pipelines.instruments import flag_of
 from relayc.pipelines.passes import PASSES, load_passes
+from relayc.tools import opt
 
 TEXT = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -319,3 +322,20 @@ def test_passes_work_on_modules_of_other_stages():
 
     look(IRModule.parse("func.func @k(%x: tensor<4xf32>) -> tensor<4xf32> { %0 = math.exp %x : tensor<4xf32>\nreturn %0 : tensor<4xf32> }"))
     assert names == ["math.exp", "func.return"]
+
+
+def test_the_commands_reach_the_level_of_every_pass(tmp_path, capsys):
+    load_passes()
+    assert max(pass_.info.opt_level for pass_ in PASSES.values()) == MAX_OPT_LEVEL
+    dense = """
+  %w{i} = "relay.constant"() {{value = dense<{i}.0> : tensor<2x4xf32>}} : () -> tensor<2x4xf32>
+  %{i} = "relay.nn_dense"(%x, %w{i}) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x2xf32>"""
+    types = ", ".join(["tensor<2x2xf32>"] * 3)
+    path = tmp_path / "three.mlir"
+    body = "".join(dense.format(i=i) for i in (1, 2, 3))
+    path.write_text(f"func.func @main(%x: tensor<2x4xf32>) -> ({types}) {{{body}\n  return %1, %2, %3 : {types}\n}}\n")
+    for level, products in ((DEFAULT_OPT_LEVEL, 3), (MAX_OPT_LEVEL, 1)):
+        assert opt.main([str(path), "--passes", "graph-pipeline", "--opt-level", str(level)]) == 0
+        assert capsys.readouterr().out.count("relay.nn_dense") == products
+    with pytest.raises(SystemExit):
+        opt.main([str(path), "--opt-level", str(MAX_OPT_LEVEL + 1)])

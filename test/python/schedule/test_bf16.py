@@ -10,8 +10,8 @@ from contractions import Case, batch_product, check, convolution, matrix_product
 from oracle import values
 from support import Const, program
 
+from relayc.pipelines.cpu.schedule.bf16.plan import Plan
 from relayc.pipelines.driver import compile
-from relayc.pipelines.schedule.pairs.plan import Plan
 from relayc.pipelines.target import Target
 from relayc.runtime import Module
 
@@ -171,10 +171,10 @@ def test_machine_code_keeps_sums_in_vector_registers():
 
 
 @pytest.mark.parametrize(("rows", "asks"), [(4, True), (40, False)])
-def test_weights_that_are_read_once_are_asked_for_ahead(rows, asks, monkeypatch):
+def test_weights_that_are_read_once_are_asked_for_ahead(rows, asks):
     pytest.importorskip("iced_x86")
-    monkeypatch.setattr(Target, "l2_bytes", property(lambda self: 1 << 20))
-    body = _body_with("tdpbf16ps", _compiled(matrix_product(rows, 1024, 1024, constant="b", **BF16), _server("tiles")))
+    target = Target(_server("tiles"), l2_bytes=1 << 20)
+    body = _body_with("tdpbf16ps", _compiled(matrix_product(rows, 1024, 1024, constant="b", **BF16), target))
     assert ("prefetcht0" in body) == asks
 
 

@@ -1,9 +1,11 @@
-"""Packing of parameters in blocks of columns."""
+"""Packing of parameters: layouts as data, and copies into them."""
 
 import numpy as np
 import pytest
 
-from relayc.pipelines.schedule.packing import fill_blocks
+from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.schedule.packing import Packing, fill_blocks
 
 SHAPES = {
     "a tail": (3, 37, 5, 40),
@@ -42,3 +44,62 @@ def test_negative_strides_are_read_backwards():
     found = np.empty_like(wanted)
     fill_blocks(source, 0, found)
     np.testing.assert_array_equal(found, wanted)
+
+
+PACKINGS = {
+    "columns": Packing("columns", (10, 6), ((0, 0, 1), (0, 1, 0)), (6, 10), (2, 10, 4), (("batch", 0),)),
+    "rows": Packing("rows", (7, 6), ((0, 1, 0), (0, 0, 1)), (7, 6), (8, 6), (("batch", 0), ("rows", 4))),
+    "channels": Packing("channels", (9, 1, 3), ((0, 1, 0), (0, 0, 0), (2, 0, -1)), (9, 3), (3, 3, 4), (("batch", 0),)),
+    "pairs": Packing(
+        "pairs", (5, 18), ((0, 0, 1), (0, 1, 0)), (18, 5), (2, 3, 16, 2), (("batch", 0), ("inner", 1), ("outer", 0), ("pitch", 6))
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PACKINGS)
+def test_a_packing_is_read_back_from_its_attribute(kind):
+    packing = PACKINGS[kind]
+    with make_context():
+        text = str(packing.to_attribute())
+        assert Packing.from_attribute(ir.Attribute.parse(text), packing.shape) == packing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"columns"',
+        '{kind = "diagonals", source = array<i64: 2>, map = affine_map<(d0) -> (d0)>, extents = array<i64: 2>}',
+        '{kind = "columns", source = array<i64: 2>, map = affine_map<(d0) -> (d0 mod 2)>, extents = array<i64: 2>}',
+        '{kind = "columns", source = array<i64: 2>, map = affine_map<(d0, d1) -> (d0)>, extents = array<i64: 2>}',
+    ],
+)
+def test_an_attribute_that_is_no_packing_is_an_error(text):
+    with make_context(), pytest.raises(RelayError, match=r"relay\.packing: expected \{kind = one of columns.*found"):
+        Packing.from_attribute(ir.Attribute.parse(text), (2,))
+
+
+def test_pairs_are_interleaved_with_zeros_after_each_round():
+    source = np.arange(1, 91, dtype=np.uint16).reshape(5, 18)
+    found = np.full((2, 3, 16, 2), 7, np.uint16)
+    PACKINGS["pairs"].pack(source, found)
+    padded = np.zeros((6, 32), np.uint16)
+    padded[:5, :18] = source
+    np.testing.assert_array_equal(found, padded.reshape(3, 2, 2, 16).transpose(2, 0, 3, 1))
+
+
+def test_the_last_tile_of_rows_and_the_last_block_of_channels_hold_the_last_ones():
+    rows = np.arange(42, dtype=np.uint32).reshape(7, 6)
+    found = np.zeros((8, 6), np.uint32)
+    PACKINGS["rows"].pack(rows, found)
+    np.testing.assert_array_equal(found.reshape(2, 6, 4), np.stack([rows[:4].T, rows[3:].T]))
+    channels = np.arange(27, dtype=np.uint32).reshape(9, 1, 3)
+    found = np.zeros((3, 3, 4), np.uint32)
+    PACKINGS["channels"].pack(channels, found)
+    backwards = channels[:, 0, ::-1]
+    np.testing.assert_array_equal(found, np.stack([backwards[:4].T, backwards[4:8].T, backwards[5:].T]))
+
+
+def test_one_memory_in_two_shapes_has_one_name():
+    flat = Packing("columns", (12,), ((0, 4, 1),), (3, 4), (1, 4, 8), (("batch", 0),))
+    square = Packing("columns", (3, 4), ((0, 1, 0), (0, 0, 1)), (3, 4), (1, 4, 8), (("batch", 0),))
+    assert flat.name == square.name

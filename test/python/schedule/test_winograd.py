@@ -72,3 +72,21 @@ def test_agrees_with_direct_convolution(channels: int, filters: int, height: int
     scale = np.abs(expected).max()
     np.testing.assert_allclose(blocked["main"](x), expected, rtol=0, atol=1e-6 * scale)
     np.testing.assert_allclose(fast["main"](x), expected, rtol=0, atol=TOLERANCE * scale)
+
+
+def test_operations_are_counted_by_the_definition_of_a_convolution() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((1, 32, 32, 32)).astype(np.float32)
+    weights = [Const(rng.standard_normal((32, 32, k, k)).astype(np.float32)) for k in (1, 3, 1)]
+    arrays = [x, *weights, Const(np.zeros((32, 1, 1), np.float32))]
+    with relayc.PassContext(3, required_pass=["Winograd", "AlterOpLayout"]):
+        fast = relayc.compile(program(chain(1, False), arrays))
+    with relayc.PassContext(3, disabled_pass=["Winograd"]):
+        direct = relayc.compile(program(chain(1, False), arrays))
+    convolution = 2 * 9 * 32 * 32 * 32 * 32
+    own = [kernel.own_flops for kernel in fast.step_kernels if kernel.own_flops is not None]
+    assert sorted(own) == [0, 0, convolution] and all(kernel.own_flops is None for kernel in direct.step_kernels)
+    total, whole = fast.profile([x]).total(), direct.profile([x]).total()
+    # What is fused into the transforms (a bias, a rectifier) is not counted.
+    assert 0.98 * whole.flops < total.flops <= whole.flops == whole.done_flops and total.done_flops < total.flops
+    assert "done (kernels marked *: Winograd)" in str(fast.profile([x])) and "Winograd" not in str(direct.profile([x]))

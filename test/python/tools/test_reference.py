@@ -1,12 +1,15 @@
 """Inputs made up for a model, and the comparison of results."""
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+import relayc
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import load_inputs, parse_shape, random_inputs, save_outputs
-from relayc.tools.reference import ATOL, compare
+from relayc.tools.reference import ATOL, BF16_SPREAD, compare
 
 
 def test_random_inputs_are_the_same_for_a_seed():
@@ -51,3 +54,19 @@ def test_nan_agrees_with_nan_only():
 def test_another_shape_is_an_error():
     with pytest.raises(ValueError, match=r"output 'y': expected shape \(2,\) as in the reference, found \(1, 2\)"):
         compare({"y": np.zeros((1, 2))}, {"y": np.zeros(2)})
+
+
+def test_bf16_is_allowed_what_the_readme_says():
+    reference = {"y": np.random.default_rng(0).standard_normal(1000) + 100}
+    for share, agrees in ((0.9, True), (1.1, False)):
+        found = compare({"y": reference["y"] + share * BF16_SPREAD * reference["y"].std()}, reference, "bf16")
+        assert found.agrees is agrees and found.spread == pytest.approx(share * BF16_SPREAD)
+    readme = Path(relayc.__file__).parent / "README.md"
+    assert f"`relayc run --check` and the benchmarks allow {BF16_SPREAD * 100:.0f} %" in readme.read_text()
+
+
+def test_bf16_has_nan_and_infinities_where_the_reference_has_them():
+    reference = {"y": np.array([np.nan, np.inf, 1.0])}
+    assert compare(reference, reference, "bf16").agrees
+    assert not compare({"y": np.array([np.nan, -np.inf, 1.0])}, reference, "bf16").agrees
+    assert not compare({"y": np.array([np.nan, 5.0, 1.0])}, reference, "bf16").agrees

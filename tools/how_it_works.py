@@ -1,0 +1,253 @@
+"""The page docs/how-it-works.md: `python -m relayc.tools.how_it_works [--check] FILE` writes the steps of a small model, or checks them.
+
+The model is compiled for a fixed target, so that the page is the same on every machine. What is shown is found by an instrument: every pass
+that changed the program, with the program that it left. Only the words are written by hand, in PARAGRAPHS.
+"""
+
+import itertools
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.driver import compile as compile_
+from relayc.pipelines.instruments import PassInfo, PassInstrument, ir_text
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
+from relayc.tools import generated
+
+MODEL = """<ir_version: 8, opset_import: ["" : 17]>
+small (float[1, 8, 4, 4] image) => (float[1, 10] scores) {
+  features = Conv <pads = [1, 1, 1, 1]> (image, filters)
+  normal = BatchNormalization (features, scale, shift, mean, variance)
+  positive = Relu (normal)
+  flat = Flatten (positive)
+  scores = Gemm <transB = 1> (flat, weights, bias)
+}
+"""
+"""The model that the page follows; its weights are in WEIGHTS."""
+
+WEIGHTS: dict[str, tuple[tuple[int, ...], Sequence[float]]] = {
+    "filters": ((8, 8, 3, 3), (-1, -0.5, 0, 0.5, 1, 0.25, 0.75)),
+    "scale": ((8,), (2,)),
+    "shift": ((8,), (0.5,)),
+    "mean": ((8,), (0.25,)),
+    "variance": ((8,), (4,)),
+    "weights": ((10, 128), (1, -1, 0.5)),
+    "bias": ((10,), (0.5,)),
+}
+"""Shape of each initializer, and the numbers that are repeated in it."""
+
+TARGET = "cpu -mcpu=x86-64-v3 -num-threads=1"
+
+PARAGRAPHS = {
+    "SimplifyInference": """
+        Batch normalisation is arithmetic with four constants when nothing is trained. It becomes what it is: a factor and a summand for
+        each channel, computed from the constants by operators of their own.""",
+    "CanonicalizeOps": """
+        Several operators say the same. From here on each thing is said in one way: adding a bias is `relay.add`, and new axes are a
+        `relay.reshape`, so that the passes behind have fewer operators to know.""",
+    "FoldConstant": """
+        What depends on constants alone is computed now. The square root and the quotient of the normalisation are gone; a factor and a
+        summand are left. Large constants stand in a table beside the program, and the program holds their keys.""",
+    "FoldScaleAxis": """
+        A convolution whose result is multiplied by a factor for each channel is a convolution with multiplied filters. The multiplication
+        moves from the data, where it would be done in every call, to the filters.""",
+    "SinkReshapes": """
+        A reshape moves behind (or before) what does not mind the shape, where it meets others or a constant, and goes away there. Here
+        the factor takes the shape of the filters.""",
+    "SimplifyExpr": """Algebra: neutral elements, chains of reshapes and transposes, casts there and back.""",
+    "EliminateCommonSubexpr": """What is computed twice from the same operands is computed once.""",
+    "RecognizePatterns": """Several operators that together are a larger one (a normalisation, an activation) become that one.""",
+    "RecognizeAttention": """Products around a softmax become one operator, attention.""",
+    "ConvTransposeToConv": """A transposed convolution becomes ordinary ones.""",
+    "AlterOpLayout": """Convolutions take the layout in which the channels of a block lie side by side in memory.""",
+    "Winograd": """3x3 convolutions are computed with fewer multiplications, between two transforms.""",
+    "CombineParallelDense": """Products of one tensor with several matrices become one product.""",
+    "CombineParallelConv2D": """Convolutions of one tensor with several filters become one convolution.""",
+    "DeadCodeElimination": """What nothing uses goes away.""",
+    "LoopInvariantCodeMotion": """What is the same in every iteration of a loop is computed before it.""",
+    "Inline": """Calls of functions become what the functions do.""",
+    "InferType": """The types of all values are computed anew by the type relations of the operators, and checked.""",
+    "FuseOps": """
+        Operators are gathered into groups, each of which will be one kernel: the convolution takes the summand and the rectifier behind
+        it, the product takes its bias. No intermediate tensor of a group goes through memory. The rules are in [fusion.md](fusion.md).""",
+    "ToMixedPrecision": """Where bf16 is asked for, products read operands rounded to bf16.""",
+    "OutlineGroups": """Each group becomes a function of its own, and the program calls it. Equal groups share one function.""",
+    "RelayToTe": """
+        The kernels say what they compute in MLIR's own words: `linalg` operations on tensors, with an index map for each operand and the
+        arithmetic of one element inside. Nothing says yet in which order. `main` is left with calls, and a reshape is a change of view.""",
+    "MaterializeResults": """
+        A program owns what it gives. Where it would give an input or a parameter, or one tensor twice, there is a copy now.""",
+    "ConcatenateInPlace": """Kernels whose results are only joined write straight into the place that they have in the joined tensor.""",
+    "ScheduleKernels": """
+        A strategy is chosen for each kernel by its structure, and makes loops of it: tiles whose accumulators stay in registers, vectors
+        of the width of the target, threads. The parameters get the layouts in which the loops read them; they are packed once, now.
+        Tensors are buffers that the caller gives.""",
+    "BufferizePrograms": """
+        The programs too have buffers in the place of tensors: each call of a kernel is given the memory that it writes.""",
+    "PlanMemory": """
+        Buffers that are not in use at the same time share their bytes. All of them are pieces of one arena, whose size is known.""",
+    "EmitCalls": """`main` becomes a sequence of calls with addresses: pieces of the arena, of the parameters, inputs and outputs.""",
+    "TeToTir": """
+        A strategy is chosen for each kernel by its structure, and makes loops of it: tiles whose accumulators stay in registers, vectors
+        of the width of the target, threads. The parameters get the layouts in which the loops read them; they are packed once, now. Every
+        tensor has a place: intermediate ones are pieces of one arena, which are shared by those that are not in use at the same time.""",
+    "TirToLlvm": """
+        Loops become branches, buffers become pointers, vectors stay what they are. This is LLVM's own language, which LLVM turns into the
+        machine code that `module.assembly()` shows.""",
+}
+"""What each pass does, in the words of the page, by the name of the pass."""
+
+STAGES = {
+    "relay": "The graph: what the model says, an operation for each operator.",
+    "te": "Kernels as expressions on tensors, and the program that calls them.",
+    "tir": "Kernels as loops on buffers.",
+    "llvm": "Code for the machine.",
+}
+
+WHOLE, HEAD, TAIL, WIDTH = 44, 28, 6, 150
+"""Lines of a function that is shown whole, those shown of a longer one at its beginning and end, and characters of a line."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pass that ran, and the program before and after it."""
+
+    info: PassInfo
+    before: str
+    after: str
+
+
+class Recorder(PassInstrument):
+    """Keeps what every pass made of the program."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._before = ""
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        self._before = self._before or ir_text(mod.module.operation)
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if not info.composite:
+            after = ir_text(mod.module.operation)
+            self.steps.append(Step(info, self._before, after))
+            self._before = after
+
+
+def model() -> onnx.ModelProto:
+    """MODEL with its weights."""
+    proto = onnx.parser.parse_model(MODEL)
+    for name, (shape, numbers) in WEIGHTS.items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.resize(np.array(numbers, np.float32), shape), name))
+    return proto
+
+
+def steps() -> list[Step]:
+    """The passes that the model goes through, in order."""
+    recorder = Recorder()
+    with PassContext(instruments=[recorder]):
+        compile_(model(), target=Target(TARGET), stop_after="llvm")
+    return recorder.steps
+
+
+# ---- the page -------------------------------------------------------------------------------------------------------------------------
+
+
+def page() -> str:
+    """The steps as Markdown. Raises ValueError for a pass that changed the program and has no paragraph."""
+    found = steps()
+    missing = sorted({step.info.name for step in found if step.before != step.after} - PARAGRAPHS.keys())
+    if missing:
+        raise ValueError(
+            f"expected a paragraph in PARAGRAPHS of relayc.tools.how_it_works for each pass, found none for {', '.join(missing)}"
+        )
+    lines = ["The model, in ONNX's own text:", "", "```text", *MODEL.splitlines(), "```", "", f"The target is `{TARGET}`.", ""]
+    lines += ["## relay", "", f"{STAGES['relay']} The frontend makes:", "", *_block(found[0].before, "")]
+    stage, told, idle = "relay", set[str](), list[str]()
+    for step in found:
+        info = step.info
+        if info.stage != stage:
+            lines += [*_idle(idle), f"## {info.stage}", "", STAGES[info.stage], ""]
+            stage = info.stage
+            idle.clear()
+        if step.before == step.after:
+            idle.append(info.name)
+            continue
+        lines += _idle(idle)
+        idle.clear()
+        again = info.name in told
+        told.add(info.name)
+        lines += [f"### {info.name}{' again' if again else ''}", "", *([] if again else [*_wrapped(PARAGRAPHS[info.name]), ""])]
+        lines += _block(step.after, step.before)
+    return "\n".join([*lines, *_idle(idle)])
+
+
+def _wrapped(paragraph: str) -> list[str]:
+    return textwrap.wrap(" ".join(paragraph.split()), 140, break_long_words=False)
+
+
+def _idle(names: Sequence[str]) -> list[str]:
+    """The line about passes that found nothing to do."""
+    return [*_wrapped(f"Nothing to do for {', '.join(dict.fromkeys(names))}."), ""] if names else []
+
+
+def _block(text: str, before: str) -> list[str]:
+    return ["```mlir", *shown(text, before), "```", ""]
+
+
+def shown(text: str, before: str) -> Iterator[str]:
+    """The lines of a module that are shown: functions that are as they were `before` are named alone, long ones are cut in the middle."""
+    known = {tuple(part) for part in _parts(before)}
+    for part in _parts(text):
+        name = re.search(r"@[\w.$]+", part[0]) if "func" in part[0] else None
+        if name is not None and len(part) > 1 and tuple(part) in known:
+            yield f"  // {name.group()}: as before"
+            continue
+        lines = [line if len(line) <= WIDTH else f"{line[: WIDTH - 2]} …" for line in _without_descriptors(part)]
+        if len(lines) > WHOLE:
+            left = len(lines) - HEAD - TAIL
+            lines = [*lines[:HEAD], f"    // … {left} lines are left out here", *lines[-TAIL:]]
+        yield from lines
+
+
+def _without_descriptors(lines: Sequence[str]) -> Iterator[str]:
+    """The lines without those that put pointers, offsets, sizes and strides of buffers together in LLVM's language: in the place of several
+    is a line that says how many."""
+    for about, group in itertools.groupby(lines, lambda line: _DESCRIPTOR.search(line) is not None):
+        run = [line.rstrip() for line in group]
+        yield from [f"    // … {len(run)} lines about sizes and strides of buffers are left out here"] if about and len(run) > 3 else run
+
+
+_DESCRIPTOR = re.compile(r"llvm\.(insertvalue|extractvalue|mlir\.poison|mlir\.constant)\b")
+
+
+def _parts(text: str) -> list[list[str]]:
+    """The lines of a module, those of each function together, and so those of the index maps before it."""
+    parts: list[list[str]] = []
+    inside = False
+    for line in text.rstrip().splitlines():
+        starts = re.match(r"  (llvm\.)?(func\.)?func ", line) is not None
+        alone = not inside and not (parts and line.startswith("#map") and parts[-1][0].startswith("#map"))
+        if alone or starts:
+            parts.append([line])
+        else:
+            parts[-1].append(line)
+        inside = (inside or (starts and line.endswith("{"))) and line != "  }"
+    return parts
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code (see tools.generated)."""
+    return generated.main(argv, "relayc.tools.how_it_works", "how-it-works", page)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

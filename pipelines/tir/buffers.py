@@ -51,11 +51,11 @@ def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
     return emit.create("memref.alloca", [ir.MemRefType.get(extents, element)], [], attributes)
 
 
-def prefetch(buffer: ir.Value, index: Index) -> None:
-    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the second-level cache."""
+def prefetch(buffer: ir.Value, index: Index, level: int = 2) -> None:
+    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the cache of a level (1 to 3)."""
     attributes = {
         "isWrite": ir.BoolAttr.get(False),
-        "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
+        "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4 - level),
         "isDataCache": ir.BoolAttr.get(True),
     }
     emit.create("memref.prefetch", [], [buffer, emit.materialize(emit.at_most(index, buffer.type.shape[0] - 1))], attributes)

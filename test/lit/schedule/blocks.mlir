@@ -12,7 +12,7 @@
 // CHECK: return
 
 // A deep reduction goes in chunks: the sums of a task wait in scratch memory between them, and only there. Within a chunk they are values
-// that the loop over its steps carries. The next panel of the weights is asked for while the tiles of this one go by.
+// that the loop over its steps carries, each of which asks for its share of the next panel of the weights.
 // CHECK-LABEL: func.func private @fused_dense
 // CHECK-SAME: memref<96x4096xf32>
 // CHECK: scf.parallel
@@ -20,10 +20,11 @@
 // CHECK: [[SUMS:%[a-z_0-9]+]] = memref.alloca() {alignment = 64 : i64} : memref<[[SIZE:[0-9]+]]xf32>
 // CHECK-NOT: memref.alloc
 // CHECK: vector.store {{.*}}, [[SUMS]]
-// CHECK: memref.prefetch
 // CHECK: vector.load [[SUMS]]
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>
 // CHECK-NOT: {{memref|vector}}.store
+// CHECK: memref.prefetch {{.*}}, read, locality<2>, data : memref<{{[0-9]+}}xf32>
+// CHECK-NOT: memref.prefetch
 // CHECK: vector.fma {{.*}}vector<8xf32>
 // CHECK-NOT: {{memref|vector}}.store
 // CHECK: scf.yield {{.*}} : vector<8xf32>, vector<8xf32>

@@ -41,6 +41,7 @@ PRODUCTS = {
     "around a tile": [(17, 33, 33), (31, 63, 47), (48, 48, 48)],
     "steps that are not 32 deep": [(33, 40, 34), (49, 80, 20)],
     "one row, one column": [(1, 67, 129), (1, 512, 100), (100, 70, 1)],
+    "weights beyond the cache": [(5, 1030, 1100)],
     "worth threads": [(197, 96, 130), (300, 160, 200)],
 }
 
@@ -167,6 +168,14 @@ def test_machine_code_keeps_sums_in_vector_registers():
     at = [i for i, line in enumerate(lines) if "vdpbf16ps" in line]
     loop = "\n".join(lines[at[0] : at[-1] + 1])
     assert not re.search(r"%rsp|cvt|vpsll|vpmovzx", loop)
+
+
+@pytest.mark.parametrize(("rows", "asks"), [(4, True), (40, False)])
+def test_weights_that_are_read_once_are_asked_for_ahead(rows, asks):
+    pytest.importorskip("iced_x86")
+    target = Target(_server("tiles"), l2_bytes=1 << 20)
+    body = _body_with("tdpbf16ps", _compiled(matrix_product(rows, 1024, 1024, constant="b", **BF16), target))
+    assert ("prefetcht0" in body) == asks
 
 
 def test_results_are_rounded_by_an_instruction():

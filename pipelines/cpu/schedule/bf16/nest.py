@@ -23,7 +23,7 @@ from relayc.pipelines.schedule.strategy import Scheduled, is_param, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
-from relayc.pipelines.tir.buffers import local_buffer, view
+from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
 from relayc.pipelines.tir.evaluator import Evaluator
 
 Point = dict[Var, Index]
@@ -31,6 +31,8 @@ Values = Sequence[ir.Value]
 
 GRAIN = 6000
 """Cycles below which a kernel stays on one thread."""
+STREAM_BYTES = 1024
+"""How far ahead a block of columns is asked for where each is read once: all of a step at least."""
 
 
 class BlockKernel(Protocol):
@@ -75,6 +77,10 @@ class PairsNest:
         self.tiles = ceil_div(self.row_extent, block.rows)
         # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
         self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2
+        # What is read once is asked for before.
+        read_once = ceil_div(self.tiles * prod(row.extent for row in self.rows[:-1]), block.row_tiles) == 1
+        packed_bytes = prod(packed_shape(contraction, layout, self.blocks)) * 2
+        self.prefetches = is_param(kernel, contraction.b.node) and read_once and packed_bytes > target.l2_bytes
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
 
@@ -180,8 +186,18 @@ class PairsNest:
         rows = [layout.offset.at(p) + at for p in points]
         first = points[0][self.column_block] * self.block.column_tiles
         columns = [packed_offset(c, layout, self.blocks, points[0], first + j) + at * COLUMNS for j in range(self.block.column_tiles)]
+        if self.prefetches:
+            self._prefetch(columns)
         stride = layout.offset.coefficient(self.row) if self.row is not None else layout.step
         return self.instructions.step(self.a, rows, stride, self.b, columns, sums)
+
+    def _prefetch(self, columns: Sequence[Index]) -> None:
+        """Asks the memory for a later step of each block of columns."""
+        line, size = LINE // 2, self.layout.step * COLUMNS
+        for at in columns:
+            start = emit.at_most(at + max(STREAM_BYTES // 2, size), self.b.type.shape[0] - size)
+            for element in range(0, size, line):
+                prefetch(self.b, start + element, level=1)
 
     # ---- epilogue
 

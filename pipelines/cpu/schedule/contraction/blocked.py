@@ -12,6 +12,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     TILE,
     Accumulators,
+    Ahead,
     Columns,
     Microkernel,
     Panel,
@@ -29,7 +30,10 @@ from relayc.pipelines.kernel.index import Index, Var, ceil_div
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit, vectors
-from relayc.pipelines.tir.buffers import flat, local_buffer, prefetch
+from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
+
+STREAM_BYTES = 2048
+"""How far ahead a tile asks for what it reads once: what arrives while the memory answers."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ class BlockedNest(ContractionNest):
             def panel_code(panel: Index, columns: Columns, at: Point) -> None:
                 start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
                 self._pack_columns(columns, at, self.panel_scratch, start)
+                if self.chunks > 1:
+                    self._clear(columns, self.panel_scratch, self.c.b.node.element, start)
 
             self._each_panel(task, lambda panel: self._panel_code(panel, inner, panel_code))
 
@@ -171,14 +177,51 @@ class BlockedNest(ContractionNest):
             return Panel(self.packed, self._panel_start(panel, point))
         return Panel(self.panel_scratch, self._scratch_start(task, panel, step)) if self.plan.b is Source.COPY else None
 
-    def _prefetch(self, ahead: Index, tile: Index, size: int) -> None:
-        """Asks for the part of the `size` elements at `ahead` in the packed B that falls to a tile of the task."""
+    def _ahead(self, task: _Task, panel: Index, point: Point, tile: Index) -> Ahead | None:
+        """What a tile of a task asks the memory for while it adds up all steps of a panel.
+
+        A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
+        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel.
+        """
         if self.packed is None or not self.plan.prefetches:
-            return
-        share = ceil_div(size, self.blocks.tiles)
-        var = Var(0, share, name="line")
-        with emit.for_loop(0, share, self.line, var):
-            prefetch(self.packed, ahead + tile * share + var)
+            return None
+        if self.blocks.tiles == 1:
+            return Ahead(self.packed, self._panel_start(panel, point) + STREAM_BYTES // LINE * self.line, self.tile.width, 1)
+        return self._share(self.packed, self._panel_start(panel + 1, point), tile, Index(), self.c.depth)
+
+    def _share(self, packed: ir.Value, start: Index, tile: Index, low: Index, steps: int) -> Ahead:
+        """The share of a tile of a task in `steps` steps of a panel from element `start` on, asked for from reduction step `low` on."""
+        share = ceil_div(steps * self.tile.width, self.blocks.tiles)
+        pitch = ceil_div(share, steps)
+        first = emit.at_most(start + tile * share, packed.type.shape[0] - steps * pitch)
+        return Ahead(packed, first - low * pitch, pitch, 2)
+
+    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: int) -> Index:
+        """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
+        last panel of a task the next chunk of the first, and after the last chunk the next task."""
+        first, width = task.panels * self.blocks.panels, self.tile.width
+        here = self._panel_start(first, task.point)
+
+        def choose(condition: ir.Value, then: Index, otherwise: Index) -> Index:
+            operands = [condition, emit.materialize(then), emit.materialize(otherwise)]
+            highest = max(then.bounds()[1], otherwise.bounds()[1])
+            return Index.of(Var(0, highest, emit.create("arith.select", [ir.IndexType.get()], operands), name="ahead"))
+
+        more = emit.below(low + steps, self.c.depth)
+        found = choose(more, here + (low + steps) * width, here + self.blocks.panels * self.plan.panel_size)
+        if self.blocks.panels > 1:
+            inside = emit.below(panel - first, self.blocks.panels - 1)
+            found = choose(inside, self._panel_start(panel + 1, task.point) + low * width, found)
+        return found
+
+    def _clear(self, columns: Columns, buffer: ir.Value, element: ir.Type, at: Index) -> None:
+        """Writes zeros after the columns of a narrower panel, where `at` is its first column in a buffer: tiles of a chunk compute with
+        whole panels, and what memory happens to hold may be slow to compute with (denormal numbers)."""
+        count = sum(lanes for _, lanes in columns)
+        for start, lanes in vectors.pieces(self.tile.width - count, self.tile.lanes):
+            with self.evaluator.along(lanes) as lane:
+                value = emit.zero(emit.vector_of(lanes, element) if lanes > 1 else element)
+                self.evaluator.store(value, buffer, at + count + start + lane)
 
     def _tile_number(self, task: _Task, point: Point) -> Index:
         """The number of a tile among those of its task."""
@@ -192,11 +235,10 @@ class BlockedNest(ContractionNest):
 
         def panel_code(panel: Index, columns: Columns, inner: Point) -> None:
             sweep = Sweep(columns, self._panel(task, panel, inner, Index()))
-            ahead = self._panel_start(panel + 1, inner)
 
             def tile(start: Index, at: Point) -> None:
-                self._prefetch(ahead, self._tile_number(task, at), self.plan.panel_size)
-                self.micro.tile_code(self.row_var, start, self.tile.rows, sweep, at)
+                ahead = self._ahead(task, panel, inner, self._tile_number(task, at))
+                self.micro.tile_code(self.row_var, start, self.tile.rows, replace(sweep, ahead=ahead), at)
 
             self._tiles(task, inner, tile)
 
@@ -210,7 +252,12 @@ class BlockedNest(ContractionNest):
         def begin(panel: Index, columns: Columns, inner: Point) -> None:
             def tile(start: Index, at: Point) -> None:
                 place = self._sums_place(task, panel, at)
-                self._each_row(start, at, lambda p, row: self._keep(self.micro.initial(p, columns), columns, place(row)))
+
+                def row_code(points: list[Point], row: Index) -> None:
+                    self._keep(self.micro.initial(points, columns), columns, place(row))
+                    self._clear(columns, self.sums, self.c.node.element, place(row))
+
+                self._each_row(start, at, row_code)
 
             self._tiles(task, inner, tile)
 
@@ -247,13 +294,17 @@ class BlockedNest(ContractionNest):
 
             def panel_code(panel: Index) -> None:
                 of_panel = replace(sweep, panel=self._panel(task, panel, task.point, low * inner_steps))
-                ahead = self._panel_start(panel + 1, task.point) + low * (inner_steps * self.tile.width)
+                steps = size * inner_steps
+                asks = self.packed is not None and self.plan.prefetches
+                following = self._next_chunk(task, panel, low * inner_steps, steps) if asks else None
 
                 def tile(start: Index, at: Point) -> None:
-                    self._prefetch(ahead, self._tile_number(task, at), self.chunk_size)
+                    ahead = None
+                    if self.packed is not None and following is not None:
+                        ahead = self._share(self.packed, following, self._tile_number(task, at), low * inner_steps, steps)
                     points, place = rows_from(self.row_var, start, self.tile.rows, at), self._sums_place(task, panel, at)(Index())
                     sums = self._kept(self.tile.rows, sweep.columns, place)
-                    self._keep(self.micro.reduce(points, of_panel, sums), sweep.columns, place)
+                    self._keep(self.micro.reduce(points, replace(of_panel, ahead=ahead), sums), sweep.columns, place)
 
                 self._tiles(task, task.point, tile)
 

@@ -16,6 +16,7 @@ from relayc.pipelines.kernel.contraction import Contraction, Operand
 from relayc.pipelines.kernel.graph import NotStructured
 from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
 from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.pipelines.tir.evaluator import Evaluator
 
 Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
@@ -43,6 +44,17 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What the steps of a tile ask the memory for: step k of the reduction for the cache lines of `pitch` elements of a buffer from
+    `first` + k * `pitch` on, to come to the cache of a level."""
+
+    buffer: ir.Value
+    first: Index
+    pitch: int
+    level: int
+
+
+@dataclass(frozen=True)
 class Sweep:
     """How tiles go over the reduction.
 
@@ -51,12 +63,14 @@ class Sweep:
       panel: where B is read from; None where it lies.
       steps: bounds of reduction loops that do not run over their whole extent.
       on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
+      ahead: what the steps ask the memory for; None for nothing.
     """
 
     columns: Columns
     panel: Panel | None = None
     steps: Steps = field(default_factory=dict)
     on_inner_loop: Callable[[Point], None] | None = None
+    ahead: Ahead | None = None
 
 
 class Microkernel:
@@ -157,12 +171,21 @@ class Microkernel:
         """Multiply-adds of one reduction step."""
         result = {}
         with self.evaluator.scope():
+            self._prefetch(points[0], sweep.ahead)
             right = [self._load_b(points[0], sweep.panel, start, lanes) for start, lanes in sweep.columns]
             for i in range(len(points)):
                 scalar = emit.convert(self._load_a(points, i), self.c.a.casts)
                 for j, (_, lanes) in enumerate(sweep.columns):
                     result[i, j] = emit.multiply_add(emit.broadcast(scalar, lanes), right[j], accumulators[i, j])
         return result
+
+    def _prefetch(self, point: Point, ahead: Ahead | None) -> None:
+        """What a step asks the memory for."""
+        if ahead is None:
+            return
+        start = emit.at_most(ahead.first + self.c.step(point) * ahead.pitch, ahead.buffer.type.shape[0] - 1)
+        for line in range(0, ahead.pitch, LINE * 8 // self.c.b.node.element.width):
+            prefetch(ahead.buffer, start + line, ahead.level)
 
     def _load_a(self, points: Sequence[Point], row: int) -> ir.Value:
         """The element of A for a row of a tile, which takes its rows as `points` say."""

@@ -57,8 +57,7 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
     blocks = tuning.replace(blocks, names, lambda found: found.fitted(contraction, tile, b is Source.MEMORY))
     a = source_of_a(kernel, contraction, tile)
-    # A panel is read from memory once while all tiles of a block go by, so only the first one would wait for it.
-    plan = Plan(kernel, contraction, tile, a, b, _is_parallel(contraction, tuning), prefetches and blocks.tiles > 1)
+    plan = Plan(kernel, contraction, tile, a, b, _is_parallel(contraction, tuning), prefetches)
     return BlockedNest(plan, blocks).emit()
 
 

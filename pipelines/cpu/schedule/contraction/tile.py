@@ -6,6 +6,7 @@ from math import prod
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.index import ceil_div
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir.buffers import LINE
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""
@@ -58,6 +59,14 @@ class Blocks:
         return Blocks(min(self.tiles, ceil_div(extent, tile.rows), most_tiles), panels, chunk)
 
 
+FEWEST_TILES = 4
+"""Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
+NEAR_LINE, FAR_LINE = 1.3, 8.0
+"""Cycles that a tile waits for a cache line that has been read before: from the second-level cache, and from further."""
+VISIT = 3
+"""Cycles to load and store a vector of sums that waits in the second-level cache."""
+LOADS = 1.75
+"""Vectors that a core loads in a cycle, with all that gets in the way of two."""
 REMAINDER = 1.03
 """What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
 
@@ -65,9 +74,13 @@ REMAINDER = 1.03
 def default_tile(contraction: Contraction, target: Target) -> Tile:
     """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
 
-    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
-    waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little more than
-    counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
+    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at a little less than two a cycle. As
+    each accumulator waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little
+    more than counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
+
+    What does not stay in the first-level cache costs more (see `default_blocks`): the rows of A are read from the second-level cache for
+    each panel of B; a panel of B is read again by each of few tiles one below the other, from there if it and the next one have their
+    share of that cache, or else from further; more tiles add up chunk by chunk, and visit their sums in memory for each.
 
     Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
     """
@@ -75,9 +88,23 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     registers = target.num_vector_registers
     extent = contraction.rows[-1].extent if contraction.rows else 1
     vectors_needed = ceil_div(contraction.column_extent, lanes)
+    vector_bytes = lanes * contraction.b.node.element.width // 8
 
     def cycles(rows: int, vectors: int) -> float:
-        return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
+        return max(rows * vectors / 2, (rows + vectors) / LOADS, 5) + 0.25 + (rows + vectors) / 20
+
+    def waits(count: int, rows: int, vectors: int) -> float:
+        """Cycles of a step for what `count` tiles one below the other and all panels read and write besides."""
+        panels = ceil_div(vectors_needed, vectors)
+        panel_bytes = contraction.depth * vectors * vector_bytes
+        if contraction.a.checks or panel_bytes <= target.l1_bytes * 3 // 4:
+            return 0.0
+        a_lines = count * rows * panels * contraction.a.node.element.width / 8 / LINE
+        if count < FEWEST_TILES:
+            b_lines = (count - 1) * vectors_needed * vector_bytes / LINE
+            return a_lines * NEAR_LINE + b_lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
+        steps = target.l1_bytes // 2 / (vectors * vector_bytes)
+        return a_lines * NEAR_LINE + count * rows * vectors_needed * VISIT / steps
 
     def cost(rows: int, vectors: int) -> float:
         count = ceil_div(extent, rows)
@@ -89,7 +116,7 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
             for times, v in ((blocks, vectors), (1, left))
             if tiles and times and v
         )
-        return total * REMAINDER if left and blocks else total
+        return (total * REMAINDER if left and blocks else total) + waits(count, rows, vectors)
 
     candidates = [
         (rows, vectors)
@@ -99,10 +126,6 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     # Among equals the narrower: its panel of B is smaller.
     rows, vectors = min(candidates, key=lambda c: (round(cost(*c), 3), c[1]))
     return Tile(rows, vectors, lanes)
-
-
-FEWEST_TILES = 4
-"""Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 
 
 def panel_fits(contraction: Contraction, tile: Tile, target: Target) -> bool:

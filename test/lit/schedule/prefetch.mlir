@@ -1,0 +1,35 @@
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
+
+// The last panel of columns that are copied chunk by chunk is narrower: both the copy and the sums have zeros after its last column.
+// CHECK-LABEL: func.func private @fused_matmul
+// CHECK: [[PANEL:%[a-z_0-9]+]] = memref.alloca
+// CHECK: [[SUMS:%[a-z_0-9]+]] = memref.alloca
+// CHECK: [[ZERO:%[a-z_0-9]+]] = arith.constant dense<0.000000e+00> : vector<{{[0-9]+}}xf32>
+// CHECK-NEXT: affine.apply
+// CHECK-NEXT: vector.store [[ZERO]], [[SUMS]]
+// CHECK: [[ZERO:%[a-z_0-9]+]] = arith.constant dense<0.000000e+00> : vector<{{[0-9]+}}xf32>
+// CHECK-NEXT: affine.apply
+// CHECK-NEXT: vector.store [[ZERO]], [[PANEL]]
+// CHECK: return
+
+// What fits the second-level cache is not asked for.
+// CHECK-LABEL: func.func private @fused_dense_1(
+// CHECK-NOT: memref.prefetch
+// CHECK: return
+
+// One row waits for nothing but the memory: each step asks for every cache line of a step that is some way ahead.
+// CHECK-LABEL: func.func private @fused_dense(
+// CHECK: scf.for {{.*}} iter_args(
+// CHECK: memref.prefetch {{.*}}, read, locality<3>, data : memref<{{[0-9]+}}xf32>
+// CHECK: memref.prefetch {{.*}}, read, locality<3>, data : memref<{{[0-9]+}}xf32>
+// CHECK: vector.fma
+// CHECK: scf.yield
+
+func.func @main(%x: tensor<1x4096xf32>, %a: tensor<60x1024xf32>, %b: tensor<1024x1004xf32>) -> (tensor<1x1024xf32>, tensor<1x8xf32>, tensor<60x1004xf32>) {
+  %w = "relay.constant"() {value = "w", shape = array<i64: 1024, 4096>, dtype = "float32"} : () -> tensor<1024x4096xf32>
+  %v = "relay.constant"() {value = "v", shape = array<i64: 8, 4096>, dtype = "float32"} : () -> tensor<8x4096xf32>
+  %0 = "relay.nn_dense"(%x, %w) : (tensor<1x4096xf32>, tensor<1024x4096xf32>) -> tensor<1x1024xf32>
+  %1 = "relay.nn_dense"(%x, %v) : (tensor<1x4096xf32>, tensor<8x4096xf32>) -> tensor<1x8xf32>
+  %2 = "relay.nn_matmul"(%a, %b) : (tensor<60x1024xf32>, tensor<1024x1004xf32>) -> tensor<60x1004xf32>
+  return %0, %1, %2 : tensor<1x1024xf32>, tensor<1x8xf32>, tensor<60x1004xf32>
+}

@@ -26,6 +26,7 @@ lint: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.operators --check README.md
 	$(BIN)/python -m relayc.tools.strategies --check pipelines/schedule/README.md
 	$(BIN)/python -m relayc.tools.fusion_rules --check docs/fusion.md
+	$(BIN)/python -m relayc.tools.levels --check docs/targets.md
 	$(BIN)/python -m relayc.tools.how_it_works --check docs/how-it-works.md
 
 lit: $(INSTALLED)

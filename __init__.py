@@ -11,18 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
+    from relayc.frontend import import_model, register_frontend, remove_frontend
+    from relayc.frontend.errors import ModelError
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
+    from relayc.pipelines.backend import Backend, register_backend
+    from relayc.pipelines.compile_kernel import compile_kernel
     from relayc.pipelines.driver import compile
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
-    from relayc.runtime import Module, get_global_func, num_threads, register_func, set_num_threads
+    from relayc.runtime import Device, Module, get_global_func, num_threads, register_func, set_num_threads
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Backend",
+    "Device",
     "IRModule",
+    "ModelError",
     "Module",
     "OnnxError",
     "PassContext",
@@ -32,26 +39,35 @@ __all__ = [
     "Target",
     "TensorType",
     "compile",
+    "compile_kernel",
     "from_onnx",
     "function_pass",
     "fusion_rule",
     "get_global_func",
+    "import_model",
     "module_pass",
     "num_threads",
+    "register_backend",
+    "register_frontend",
     "register_func",
+    "remove_frontend",
     "set_num_threads",
 ]
 
 # Public names are looked up on first use: `import relayc.runtime` must import neither MLIR nor onnx.
 _HOMES = {
     "relayc.dialects.relay": ("IRModule", "RelayError", "TensorType"),
+    "relayc.frontend": ("import_model", "register_frontend", "remove_frontend"),
+    "relayc.frontend.errors": ("ModelError",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
+    "relayc.pipelines.backend": ("Backend", "register_backend"),
+    "relayc.pipelines.compile_kernel": ("compile_kernel",),
     "relayc.pipelines.driver": ("compile",),
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),
-    "relayc.runtime": ("Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
+    "relayc.runtime": ("Device", "Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "runtime", "tools")
 

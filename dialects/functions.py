@@ -1,8 +1,11 @@
 """What every stage asks of the functions of a module (upstream's func.func): names, types, and who may call them."""
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from relayc.dialects.mlir import ir
 
-Function = ir.Operation | ir.OpView
+Function: TypeAlias = ir.Operation | ir.OpView
 
 
 def symbol_name(function: Function) -> str:
@@ -24,3 +27,16 @@ def symbols_of(module: ir.Module | Function) -> dict[str, ir.OpView]:
     """What has a name in a module, in order."""
     operations = module.operation.regions[0].blocks[0].operations
     return {symbol_name(op): op for op in operations if "sym_name" in op.attributes}
+
+
+def value_names(names: Sequence[str]) -> ir.ArrayAttr:
+    """Names of arguments, or of results, as the attribute `arg_attrs` or `res_attrs` of a function says them (`relay.name`)."""
+    return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])
+
+
+def refresh_signature(function: Function) -> None:
+    """Makes the type of a function of one block that of the block's arguments and of what it returns."""
+    block = function.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operation.operands
+    signature = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
+    function.attributes["function_type"] = ir.TypeAttr.get(signature)

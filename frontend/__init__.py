@@ -1,5 +1,9 @@
-"""How models come in: one package for each format."""
+"""How models come in: a package for each format, and what they share.
 
-from relayc.frontend import onnx
+`registry` says which frontend takes a model; `converter` and `steps` are what converters of any format build modules with; `onnx` imports
+ONNX models, and `relay` is for programs written in Python.
+"""
 
-__all__ = ["onnx"]
+from relayc.frontend.registry import Frontend, accepted, files_of, import_model, register_frontend, remove_frontend, suffixes
+
+__all__ = ["Frontend", "accepted", "files_of", "import_model", "register_frontend", "remove_frontend", "suffixes"]

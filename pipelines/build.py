@@ -9,18 +9,16 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.codegen.cpu import jit
-from relayc.pipelines.codegen.engine import Engine
-from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
+from relayc.frontend import import_model
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
-from relayc.pipelines.lowering import materialize_results, relay_to_te, te_to_tir, tir_to_llvm
+from relayc.pipelines.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
-from relayc.pipelines.passes import PassContext, Sequential
-from relayc.pipelines.program.lower import TirModule
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact, TensorSpec
-from relayc.runtime.objects import ObjectCode, Program, can_load
 from relayc.runtime.threads import usable_cpus
 
 
@@ -48,10 +46,15 @@ def build(
     stop_after: str | None,
     progress: Any,
     precision: str,
+    first: str = "relay",
 ) -> Artifact | IRModule:
-    """Compiles a model; the arguments are those of `relayc.compile`."""
+    """Compiles a model; the arguments are those of `relayc.compile`.
+
+    Args:
+      first: the stage to which `model` is lowered first: "tir" for a module in the te stage.
+    """
     times = StageTimes()
-    mod = model if isinstance(model, IRModule) else _import_onnx(model, shapes, progress)
+    mod = import_model(model, shapes=shapes, progress=progress)
     times.mark("import")
     outer = PassContext.current()
     if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):
@@ -60,15 +63,14 @@ def build(
     instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
     level = outer.opt_level if opt_level is None else opt_level
     texts: dict[str, str] = {}
-    lower_to_te = Sequential([relay_to_te, materialize_results], "LowerToTe", stage="te")
-    steps = {"relay": graph_pipeline(), "te": lower_to_te, "tir": te_to_tir, "llvm": tir_to_llvm}
+    steps = {"relay": graph_pipeline(), "te": te_pipeline, "tir": te_to_tir, "llvm": tir_to_llvm}
     threads = usable_cpus()
     with (
         PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments),
         ThreadPoolExecutor(threads, "relayc-params") as pool,
     ):
         program: TirModule | None = None
-        for stage, step in steps.items():
+        for stage, step in list(steps.items())[list(steps).index(first) :]:
             mod = step(mod)
             if keep_ir:
                 texts[stage] = ir_text(mod.module.operation)
@@ -84,16 +86,15 @@ def build(
                 # Parameters are packed while LLVM works.
                 blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
         assert program is not None
-        signatures = _signatures(program)
+        backend = find_backend(target.kind)
         with mod.context, ir.Location.unknown():
-            add_packed_entries(mod.module, signatures, {p.name: p.max_depth for p in program.programs})
-            code, functions, owner = _load(jit(mod.module, target), list(signatures), target.is_host)
+            made = backend.machine_code(mod.module, target, _signatures(program), {p.name: p.max_depth for p in program.programs})
         times.mark("codegen")
         params = blob.result()
         times.mark("params")
     return Artifact(
-        functions=functions,
-        keep_alive=owner,
+        functions=made.functions,
+        keep_alive=made.owner,
         programs=program.programs,
         kernels=program.kernels,
         arena_bytes=program.arena_bytes,
@@ -103,31 +104,10 @@ def build(
         target=str(target),
         precision=precision,
         lacking=target.lacking,
-        uses_tiles=program.uses_tiles and not target.emulate,
-        code=code,
+        device=backend.device,
+        permissions=backend.permissions(program, target),
+        code=made.code,
     )
-
-
-def _load(engine: Engine, names: Sequence[str], runs_here: bool) -> tuple[ObjectCode | None, Mapping[str, int], object]:
-    """The machine code, the address of the packed entry of each function, and who owns the code in memory.
-
-    The engine holds a good deal of LLVM's memory, so it is left behind where its code can do without. Raises RuntimeError where the code
-    cannot be linked.
-    """
-    addresses = entry_addresses(engine, names, runs_here)
-    if not can_load():
-        return None, addresses, engine
-    code = engine.object_code()
-    if not runs_here:
-        return code, addresses, None
-    loaded = Program(code)
-    return code, dict(zip(names, loaded.entries(len(names)), strict=True)), loaded
-
-
-def _import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None, progress: Any) -> IRModule:
-    from relayc.frontend.onnx import from_onnx
-
-    return from_onnx(model, shapes=shapes, progress=progress)
 
 
 def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:

@@ -9,11 +9,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from relayc.pipelines import reuse
+from relayc.pipelines import compile_cache
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.module import Module
-from relayc.runtime.profile import Peak
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
@@ -69,14 +69,16 @@ def compile(
     """Compiles a model.
 
     Args:
-      model: path of an ONNX file, its bytes, an onnx.ModelProto, or an IRModule (which the passes change in place).
-      target: "cpu", or a Target.
-      shapes: shape of each ONNX input with symbolic dimensions.
-      opt_level: 0 (no fusion) to 3 (the default, or that of the ambient PassContext); 4 adds passes that pay on some models only.
+      model: what a frontend takes (relayc.frontend.registry): path of an ONNX file, its bytes, an onnx.ModelProto, a Program, an IRModule
+        (which the passes change in place), or a model of another format that one is registered for.
+      target: a Target, or its text: "cpu" for this machine, "cpu -num-threads=2"; see Target.
+      shapes: shape of each input with symbolic dimensions.
+      opt_level: 0 (no fusion) to 3 (the default, or that of the ambient PassContext); 4 adds passes that pay on some models
+        only.
       dump_ir: a directory for the IR after each pass: numbered files, one folder per stage.
       keep_ir: whether the result keeps the text of every stage in `module.ir`.
       stop_after: "relay", "te", "tir" or "llvm": gives the IRModule of that stage instead of a runtime module.
-      progress: called with (nodes done, nodes in all) while an ONNX model is imported.
+      progress: called with (nodes done, nodes in all) while a model is imported.
       cache: whether to look for the program in the on-disk cache (see runtime.cache), and to keep it there. By default an ONNX model is;
         True does so for an IRModule too, False for none. RELAYC_CACHE=0 in the environment turns the cache off. Programs that an
         argument or an ambient PassContext wants to be observed on their way (dump_ir, keep_ir, stop_after, instruments, passes in the
@@ -91,7 +93,7 @@ def compile(
       A runtime Module: `module["main"](*inputs)`.
 
     Raises:
-      ValueError, TypeError: the model is invalid (OnnxError, RelayError), or an argument is.
+      ValueError, TypeError: no frontend takes the model, it is invalid (OnnxError or another ModelError, RelayError), or an argument is.
     """
     if stop_after is not None and stop_after not in STAGES:
         raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}")
@@ -102,15 +104,15 @@ def compile(
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
     observed = dump_ir is not None or keep_ir or stop_after is not None
-    slot = None if observed else reuse.find_slot(model, target, shapes, opt_level, cache, precision)
+    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision)
     if slot is not None:
         start = time.perf_counter()
         artifact = slot.load()
         if artifact is not None:
-            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), num_threads)
+            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), target, num_threads)
     from relayc.dialects.mlir import live_contexts
     from relayc.pipelines.build import build
-    from relayc.pipelines.footprint import release_memory
+    from relayc.pipelines.release_memory import release_memory
 
     contexts = live_contexts()
     built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision)
@@ -119,16 +121,10 @@ def compile(
     if slot is not None:
         built = slot.keep(built)
     release_memory(contexts)
-    return _module(built, num_threads)
+    return _module(built, target, num_threads)
 
 
-def _module(artifact: Artifact, num_threads: int | None) -> Module:
-    module = Module(artifact, _peak)
+def _module(artifact: Artifact, target: Target, num_threads: int | None) -> Module:
+    module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
     return module
-
-
-def _peak(threads: int) -> Peak:
-    from relayc.pipelines.peak import quick_peak
-
-    return quick_peak(threads)

@@ -1,7 +1,9 @@
 """The passes between the stages: relay -> te -> tir -> llvm, under their command-line names."""
 
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.passes import PassContext, config_option, module_pass
+from relayc.pipelines.backend import find_backend
+from relayc.pipelines.graph.outline_groups import outline_groups
+from relayc.pipelines.passes import PassContext, Sequential, config_option, module_pass, register_pass
 from relayc.pipelines.program import MAX_RECURSION_DEPTH
 from relayc.pipelines.target import Target
 
@@ -20,7 +22,7 @@ def _target(ctx: PassContext) -> Target:
 
 @module_pass(opt_level=0, name="RelayToTe", stage="te")
 def relay_to_te(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Fusion groups become functions of linalg operations (pipelines.te.lower)."""
+    """Functions of fusion groups become kernels of linalg operations, the others programs that call them (pipelines.te.lower)."""
     from relayc.pipelines.te.lower import lower_module
 
     return lower_module(mod)
@@ -34,20 +36,64 @@ def materialize_results(mod: IRModule, ctx: PassContext) -> IRModule:
     return materialize(mod)
 
 
-@module_pass(opt_level=0, name="TeToTir", stage="tir")
-def te_to_tir(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Kernels become loops by their schedules, memory is planned (pipelines.program.lower)."""
-    from relayc.pipelines.program.lower import lower_to_tir
+@module_pass(opt_level=0, name="ConcatenateInPlace", stage="te")
+def concatenate_in_place(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Concatenations whose operands can be written where they belong take no kernel (pipelines.program.joins)."""
+    from relayc.pipelines.program.joins import concatenate_in_place as concatenate
 
-    return lower_to_tir(mod, _target(ctx), ctx.config)
+    return concatenate(mod)
+
+
+@module_pass(opt_level=0, name="ScheduleKernels", stage="tir")
+def schedule_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Kernels become loops over buffers by their schedules (pipelines.program.kernels)."""
+    from relayc.pipelines.program.kernels import schedule_kernels as schedule
+
+    return schedule(mod, _target(ctx), ctx.config)
+
+
+@module_pass(opt_level=0, name="BufferizePrograms", stage="tir")
+def bufferize_programs(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Tensors of programs become buffers, reshapes and concatenations views (pipelines.program.buffers)."""
+    from relayc.pipelines.program.buffers import bufferize_programs as bufferize
+
+    return bufferize(mod)
+
+
+@module_pass(opt_level=0, name="PlanMemory", stage="tir")
+def plan_memory(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Buffers and parameters become parts of an arena and a blob, at offsets (pipelines.program.plan)."""
+    from relayc.pipelines.program.plan import plan_memory as plan
+
+    depth = ctx.get("relay.max_recursion_depth")
+    if depth < 1:
+        raise ValueError(f"relay.max_recursion_depth: expected at least 1, found {depth}")
+    return plan(mod, depth)
+
+
+@module_pass(opt_level=0, name="EmitCalls", stage="tir")
+def emit_calls(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Branches and loops of programs become blocks, and calls that can fail are checked (pipelines.program.calls)."""
+    from relayc.pipelines.program.tir import complete
+
+    return complete(mod)
+
+
+te_pipeline = Sequential([outline_groups, relay_to_te, materialize_results], name="LowerToTe", stage="te")
+"""relay -> te."""
+
+te_to_tir = Sequential([concatenate_in_place, schedule_kernels, bufferize_programs, plan_memory, emit_calls], name="TeToTir", stage="tir")
+"""te -> tir; gives a TirModule (pipelines.program.tir)."""
+
+register_pass(te_pipeline)
+register_pass(te_to_tir)
 
 
 @module_pass(opt_level=0, name="TirToLlvm", stage="llvm")
 def tir_to_llvm(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Loops and vectors become the LLVM and OpenMP dialects (pipelines.codegen.cpu)."""
-    from relayc.pipelines.codegen.cpu import lower_to_llvm
-
-    lower_to_llvm(mod.module, _target(ctx))
+    """Loops and vectors become the last stage of the target's backend (pipelines.backend): for CPUs the LLVM and OpenMP dialects."""
+    target = _target(ctx)
+    find_backend(target.kind).lower(mod.module, target)
     return mod
 
 
@@ -66,13 +112,4 @@ def expand_math(mod: IRModule, ctx: PassContext) -> IRModule:
     from relayc.pipelines.codegen.expand_math import expand_math as expand
 
     expand(mod.module)
-    return mod
-
-
-@module_pass(opt_level=0, name="EmulateInstructions", stage="llvm")
-def emulate_instructions(mod: IRModule, ctx: PassContext) -> IRModule:
-    """AMX tiles and AVX512-BF16 dot products become ordinary loops and vectors (pipelines.codegen.emulate_x86)."""
-    from relayc.pipelines.codegen.emulate_x86 import emulate_x86
-
-    emulate_x86(mod.module)
     return mod

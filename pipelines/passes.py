@@ -21,11 +21,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines import DEFAULT_OPT_LEVEL
+from relayc.pipelines.backend import backend_modules
 from relayc.pipelines.instruments import PassInfo, PassInstrument, flag_of
 
 __all__ = [
@@ -291,11 +292,13 @@ class Sequential(Pass):
 
 # ---- registration -----------------------------------------------------------------------------------------------------------------------
 
+_AnyPass = TypeVar("_AnyPass", bound=Pass)
+
 PASSES: dict[str, Pass] = {}
 """Every registered pass by its flag (`fold-constant`)."""
 
 
-def register_pass(pass_: Pass) -> Pass:
+def register_pass(pass_: _AnyPass) -> _AnyPass:
     """Makes a pass known by its name and flag to relayc-opt and as a requirement or position; a later one of the same name replaces it."""
     PASSES[pass_.info.flag] = pass_
     return pass_
@@ -312,7 +315,7 @@ def module_pass(opt_level: int, name: str, required: Sequence[str] = (), stage: 
     """
 
     def make(function: Callable[[IRModule, PassContext], IRModule]) -> ModulePass:
-        return register_pass(ModulePass(function, PassInfo(name, opt_level, tuple(required), stage)))  # type: ignore[return-value]
+        return register_pass(ModulePass(function, PassInfo(name, opt_level, tuple(required), stage)))
 
     return make
 
@@ -321,14 +324,14 @@ def function_pass(opt_level: int, name: str, required: Sequence[str] = (), stage
     """Decorator: makes a registered pass of a function (func, mod, ctx) -> None, called for each func.func; arguments as `module_pass`."""
 
     def make(function: Callable[[ir.Operation, IRModule, PassContext], None]) -> FunctionPass:
-        return register_pass(FunctionPass(function, PassInfo(name, opt_level, tuple(required), stage)))  # type: ignore[return-value]
+        return register_pass(FunctionPass(function, PassInfo(name, opt_level, tuple(required), stage)))
 
     return make
 
 
 def load_passes() -> None:
-    """Imports every module of relayc that registers passes and config options."""
-    for module in _PASS_MODULES:
+    """Imports every module of relayc, and of every backend, that registers passes and config options."""
+    for module in (*_PASS_MODULES, *backend_modules()):
         importlib.import_module(module)
 
 

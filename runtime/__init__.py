@@ -1,4 +1,4 @@
-"""How code runs: compiled modules, packed functions, tensors, threads. Imports neither MLIR nor any part of the compiler."""
+"""How code runs: compiled modules, packed functions, devices, tensors, threads. Imports neither MLIR nor any part of the compiler."""
 
 from relayc.runtime.artifact import (
     Artifact,
@@ -12,10 +12,11 @@ from relayc.runtime.artifact import (
     Step,
     TensorSpec,
 )
+from relayc.runtime.device import Device, DeviceError, DeviceFacts, DeviceKind, device_kind, device_of, register_device_kind
 from relayc.runtime.module import Function, Module
 from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
 from relayc.runtime.registry import get_global_func, register_func
-from relayc.runtime.tensor import as_array, to_tensor
+from relayc.runtime.tensor import Tensor, as_array, to_tensor
 from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
 
 __all__ = [
@@ -23,6 +24,10 @@ __all__ = [
     "Branch",
     "BufferRef",
     "CallSite",
+    "Device",
+    "DeviceError",
+    "DeviceFacts",
+    "DeviceKind",
     "Function",
     "KernelInfo",
     "Loop",
@@ -34,12 +39,16 @@ __all__ = [
     "ProgramCall",
     "ProgramInfo",
     "Step",
+    "Tensor",
     "TensorSpec",
     "Total",
     "as_array",
+    "device_kind",
+    "device_of",
     "get_global_func",
     "num_threads",
     "openmp_library",
+    "register_device_kind",
     "register_func",
     "set_num_threads",
     "to_tensor",

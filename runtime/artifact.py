@@ -12,10 +12,11 @@ from typing import Literal
 import ml_dtypes
 import numpy as np
 
-from relayc.runtime.objects import ObjectCode
-
 PACKED_PREFIX = "__tvm_ffi_"
 """Prefix of the symbol of a packed function, as tvm-ffi expects it of a shared library."""
+
+ENTRIES_SYMBOL = "__relayc_entries"
+"""Function of a program's object code: gives the array of the addresses of all packed entries."""
 
 ALIGNMENT = 64
 """Alignment in bytes of arenas, parameters and outputs that the runtime allocates, and of every offset in an arena or parameter blob."""
@@ -28,7 +29,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Name, static shape and element type name of a row-major tensor on the CPU."""
+    """Name, static shape and element type name of a row-major tensor."""
 
     name: str
     shape: tuple[int, ...]
@@ -186,6 +187,19 @@ class KernelInfo:
         return self.flops if self.own_flops is None else self.own_flops
 
 
+@dataclass(frozen=True)
+class ObjectCode:
+    """The machine code of a program as object files.
+
+    Attributes:
+      root: the object of everything but the kernels in `groups`, which it refers to by name.
+      groups: kernel names, in the order of the group's table, and the object that holds them.
+    """
+
+    root: bytes
+    groups: tuple[tuple[tuple[str, ...], bytes], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """A compiled module.
@@ -200,11 +214,12 @@ class Artifact:
       params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
-      target: name of the target the code is for.
+      target: text of the target the code is for, with all attributes.
+      device: kind of the devices that run it (see runtime.device).
       precision: what products and convolutions of f32 are computed in: "f32" or "bf16".
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
-      uses_tiles: whether the code uses AMX tiles, for whose registers a process must ask.
-      code: the machine code as object files; None where `functions` are not made of them (runtime.objects.can_load).
+      permissions: what a process must ask the system for before the code may run, in words of the kind of device.
+      code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
     """
 
     functions: Mapping[str, int]
@@ -218,7 +233,8 @@ class Artifact:
     target: str = "cpu"
     precision: str = "f32"
     lacking: tuple[str, ...] = ()
-    uses_tiles: bool = False
+    device: str = "cpu"
+    permissions: tuple[str, ...] = ()
     code: ObjectCode | None = None
 
 

@@ -29,13 +29,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Node, ProgramInfo, TensorSpec
-from relayc.runtime.objects import LoadError, ObjectCode, Program
+from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Node, ObjectCode, ProgramInfo, TensorSpec
+from relayc.runtime.device import DeviceError, device_kind
 
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 3"
+_MAGIC = b"relayc program 4"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -114,6 +114,9 @@ class Cache:
         external data found in `folder`.
 
         The functions of a program that does not run here have the address 0.
+
+        Raises:
+          DeviceError: the program is for a kind of device that nobody registered in this process. It is kept.
         """
         path = self._path(key)
         if not self.is_trusted:
@@ -130,7 +133,9 @@ class Cache:
             return artifact
         except FileNotFoundError:
             return None
-        except (LoadError, OSError, ValueError, KeyError, TypeError, struct.error):
+        except DeviceError as error:
+            raise DeviceError(f"{path}: {error}") from error
+        except (OSError, ValueError, KeyError, TypeError, struct.error):
             _remove(path)
             return None
 
@@ -274,7 +279,7 @@ def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: 
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
-        if field.name in ("programs", "kernels", "arena_bytes", "target", "uses_tiles", "precision")
+        if field.name in ("programs", "kernels", "arena_bytes", "target", "device", "permissions", "precision")
     }
     meta = {
         "key": key,
@@ -328,11 +333,11 @@ def _read(handle: int, key: str, digest_of: Callable[[str], str | None], runs_he
         contents.append(objects[at : at + size])
         at += size
     code = ObjectCode(contents[0], tuple((tuple(names), content) for names, content in zip(meta["groups"], contents[1:], strict=True)))
-    functions, program = dict.fromkeys(meta["functions"], 0), None
+    device, functions, owner = device_kind(meta["program"]["device"]), dict.fromkeys(meta["functions"], 0), None
     if runs_here:
-        program = Program(code)
-        functions = dict(zip(functions, program.entries(len(functions)), strict=True))
-    return Artifact(functions=functions, keep_alive=program, params=params, code=code, **_fields(meta["program"]))
+        addresses, owner = device.load(code, len(functions))
+        functions = dict(zip(functions, addresses, strict=True))
+    return Artifact(functions=functions, keep_alive=owner, params=params, code=code, **_fields(meta["program"]))
 
 
 def _map(handle: int, offset: int, size: int) -> np.ndarray:
@@ -346,7 +351,8 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
         "kernels": tuple(_kernel(k) for k in program["kernels"]),
         "arena_bytes": program["arena_bytes"],
         "target": program["target"],
-        "uses_tiles": program["uses_tiles"],
+        "device": program["device"],
+        "permissions": tuple(program["permissions"]),
         "precision": program["precision"],
     }
 

@@ -33,7 +33,7 @@ def keeping_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
         except BaseException as exception:
             if not hasattr(exception, "__tvm_ffi_error__"):
-                exception.__tvm_ffi_error__ = _error(exception)  # type: ignore[attr-defined]
+                exception.__tvm_ffi_error__ = _error(exception)  # type: ignore[attr-defined] # any exception takes attributes
             _raised.exception = exception
             raise
 
@@ -53,7 +53,7 @@ def _error(exception: BaseException) -> tvm_ffi.core.Error:
 def reraise_original(error: BaseException) -> None:
     """Raises the exception that `error`, raised by a call of a packed function, stands for; returns where `error` stands for itself."""
     exception, carried = _raised.exception, getattr(error, "__tvm_ffi_error__", None)
-    if exception is None or carried is None or not carried.same_as(exception.__tvm_ffi_error__):  # type: ignore[attr-defined]
+    if exception is None or carried is None or not carried.same_as(exception.__tvm_ffi_error__):  # type: ignore[attr-defined] # as set above
         return
     _raised.exception = None
     context = exception.__context__

@@ -9,13 +9,12 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, numpy_dtype
-from relayc.runtime.disassembly import disassemble
+from relayc.runtime.device import Device, device_kind
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.stepwise import Stepwise, call_sites
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import Team, checked_threads
-from relayc.runtime.tiles import request_tiles
 
 _PLAIN = 0x0101
 """numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
@@ -60,22 +59,30 @@ class ArenaPool:
 class Function:
     """A compiled function on arrays: a program such as `main`, or a kernel.
 
-    Takes numpy arrays or tensors that speak DLPack, on the CPU, of exactly the dtype and shape it was compiled for; strided ones are
-    copied first. Returns new numpy arrays (64-byte aligned): one bare, several as a tuple. Calls from several threads run at the same
+    Takes numpy arrays or tensors that speak DLPack, in the host's memory, of exactly the dtype and shape it was compiled for; strided ones
+    are copied first. Returns new numpy arrays (64-byte aligned): one bare, several as a tuple. Calls from several threads run at the same
     time; the GIL is released.
 
     Attributes:
       name: of the function in the module.
       inputs, outputs: specs of the tensors it takes and gives.
+      device: where it runs.
       packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of a program takes two more
         arguments, the arena and the parameters. Called directly, it runs on as many threads as OpenMP says for the calling thread.
       team: the threads of its calls.
     """
 
     def __init__(
-        self, name: str, packed: tvm_ffi.Function, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], arenas: ArenaPool | None
+        self,
+        name: str,
+        packed: tvm_ffi.Function,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
+        arenas: ArenaPool | None,
+        device: Device,
     ) -> None:
         self.name = name
+        self.device = device
         self.packed = packed
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
@@ -160,12 +167,11 @@ class Function:
             arrays.append(array)
         return arrays
 
-    @staticmethod
-    def _as_array(value: Any, where: str) -> np.ndarray:
+    def _as_array(self, value: Any, where: str) -> np.ndarray:
         try:
             return as_array(value)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{where} on the cpu, {error}") from error
+            raise type(error)(f"{where} on the {self.device.kind}, {error}") from error
 
     def _argument(self, i: int, spec: TensorSpec) -> str:
         return f"{self.name}: argument {i} {spec.name!r}: expected {spec}"
@@ -212,7 +218,8 @@ class Module:
         called in two places is there twice, one that is called in a loop once.
       ir: text of the stages that were kept ("relay", "te", "tir", "llvm").
       stats: seconds spent per compilation stage.
-      target: name of the target the code is for.
+      target: text of the target the code is for, with all attributes.
+      device: where its functions run.
       precision: what products and convolutions of f32 are computed in: "f32" or "bf16" (rounded operands, sums in f32).
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
         the program can be looked at, and kept in the cache for machines that have them.
@@ -222,6 +229,10 @@ class Module:
         """
         Args:
           measure_peak: gives what the machine can do with a number of threads; profiles call it when they are asked for shares of that.
+
+        Raises:
+          DeviceError: the program is for a kind of device that nobody registered.
+          RuntimeError: the system refuses the process what the program needs.
         """
         self._artifact = artifact
         self._measure_peak = measure_peak
@@ -234,10 +245,11 @@ class Module:
         self.ir: Mapping[str, str] = _Texts(artifact.ir)
         self.stats = dict(artifact.stats)
         self.target = artifact.target
+        self.device = Device(artifact.device)
         self.precision = artifact.precision
         self.lacking = artifact.lacking
-        if artifact.uses_tiles and not self.lacking:
-            request_tiles()
+        if not self.lacking:
+            device_kind(self.device.kind).request(artifact.permissions)
         self._infos = {kernel.name: kernel for kernel in artifact.kernels}
         self.step_kernels = tuple(site.kernel for site in self.call_sites() if self._infos.get(site.kernel.name) is site.kernel)
         names = [*(program.name for program in artifact.programs if program.public), *self._infos]
@@ -250,8 +262,8 @@ class Module:
             packed = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._artifact.keep_alive)
             packed.release_gil = True
         if name in self._programs:
-            return Function(name, packed, self._programs[name].inputs, self._programs[name].outputs, self._arenas)
-        return Function(name, packed, self._infos[name].inputs, self._infos[name].outputs, None)
+            return Function(name, packed, self._programs[name].inputs, self._programs[name].outputs, self._arenas, self.device)
+        return Function(name, packed, self._infos[name].inputs, self._infos[name].outputs, None, self.device)
 
     def _refuse(self, *_: object) -> None:
         raise RuntimeError(f"the program is for target {self.target}: this machine lacks {', '.join(self.lacking)}")
@@ -264,14 +276,14 @@ class Module:
 
         Raises:
           KeyError: there is no such function.
-          ValueError: there are no object files of the program here.
+          ValueError: there are no object files of the program here, or nothing shows those of its kind of device.
           ModuleNotFoundError: the disassembler is not installed.
         """
         if function is not None and function not in self._programs:
             self.get_function(function)
         if self._artifact.code is None:
-            raise ValueError("assembly: expected a program made of object files, as on Linux on x86-64, found another")
-        return disassemble(self._artifact.code, function)
+            raise ValueError("assembly: expected a program made of object files, found one of code that is in memory only")
+        return device_kind(self.device.kind).disassemble(self._artifact.code, function)
 
     @property
     def num_threads(self) -> int | None:
@@ -395,4 +407,4 @@ class Module:
         return steps.sites, rounds, threads
 
     def __repr__(self) -> str:
-        return f"<relayc module: {self._functions[self._default]!r}, {len(self.kernels)} kernels, target {self.target}>"
+        return f"<relayc module: {self._functions[self._default]!r}, {len(self.kernels)} kernels, on {self.device}, target {self.target}>"

@@ -1,4 +1,4 @@
-"""Arrays in and out: anything that speaks DLPack as a numpy array, and a numpy array as a tvm-ffi tensor, without copies."""
+"""Tensors on devices, and arrays in and out: anything that speaks DLPack as a numpy array, and a numpy array as a tvm-ffi tensor."""
 
 import ctypes
 from typing import Any
@@ -8,11 +8,13 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import numpy_dtype
+from relayc.runtime.device import Device, DeviceError, device_kind, device_of
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
 _DTYPE_CODE_OFFSET = 32 + 20  # of DLManagedTensorVersioned.dl_tensor.dtype.code
 _DL_BFLOAT = 4
+_HOST = 1  # kDLCPU: memory that numpy can see
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -43,6 +45,14 @@ def _export(value: Any) -> Any:
         return value.__dlpack__()
 
 
+def _place(tensor: tvm_ffi.Tensor) -> str:
+    """The device of a tensor: under the name of its kind, or of a kind that nobody registered under that of tvm-ffi."""
+    try:
+        return str(device_of(tensor))
+    except DeviceError:
+        return str(tensor.device)
+
+
 class _Memory:
     """The memory of a tvm-ffi tensor in numpy's array interface."""
 
@@ -58,7 +68,7 @@ class _Memory:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A numpy array, numpy scalar or DLPack tensor (of torch, tvm-ffi, ...) on the CPU as a numpy array that shares its memory.
+    """A numpy array, numpy scalar or DLPack tensor (of torch, tvm-ffi, ...) in the host's memory as a numpy array that shares its memory.
 
     Raises:
       TypeError: `value` is none of these, cannot be exported through DLPack, or has a dtype that numpy and ml_dtypes do not know.
@@ -72,8 +82,8 @@ def as_array(value: Any) -> np.ndarray:
         tensor = value if isinstance(value, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(_export(value))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise TypeError(f"found a {type(value).__name__} that cannot be exported through DLPack ({error})") from error
-    if tensor.device.type != "cpu":
-        raise ValueError(f"found a tensor on {tensor.device}")
+    if tensor.device.dlpack_device_type() != _HOST:
+        raise ValueError(f"found a tensor on {_place(tensor)}")
     try:
         dtype = numpy_dtype(str(tensor.dtype))
     except TypeError:
@@ -83,3 +93,67 @@ def as_array(value: Any) -> np.ndarray:
     # bfloat16 is not a type of the array interface: its bits are.
     exchange = np.dtype(np.uint16) if dtype == _BFLOAT16 else dtype
     return np.asarray(_Memory(tensor, exchange)).view(dtype)
+
+
+class Tensor:
+    """A tensor on a device, contiguous in row-major order. It speaks DLPack, so functions of a module take it, and so do other frameworks.
+
+    `Device.empty` and `Device.tensor` make tensors.
+
+    Attributes:
+      data: the tvm-ffi tensor underneath, which owns the memory.
+      device, shape, dtype: where it is, its dimensions, the name of its dtype.
+    """
+
+    def __init__(self, data: tvm_ffi.Tensor) -> None:
+        self.data = data
+        self.device: Device = device_of(data)
+        self.shape = tuple(int(extent) for extent in data.shape)
+        self.dtype = str(data.dtype)
+
+    def numpy(self) -> np.ndarray:
+        """A copy in the host's memory."""
+        self.device.synchronize()
+        return device_kind(self.device.kind).to_numpy(self.data)
+
+    def to(self, device: "Device | str") -> "Tensor":
+        """A copy on a device, which may be the one it is on.
+
+        Raises:
+          DeviceError: the device is not known or does not exist.
+        """
+        return Device(device).tensor(self)
+
+    def copy_from(self, value: Any) -> None:
+        """Writes what an array, or a tensor of any device, holds.
+
+        Raises:
+          TypeError: no array or tensor, or one of another dtype.
+          ValueError: another shape.
+        """
+        kind = device_kind(self.device.kind)
+        if isinstance(value, Tensor):
+            self._check(value.shape, value.dtype)
+            if value.device.kind == self.device.kind:
+                kind.copy(value.data, self.data)
+            else:
+                kind.from_numpy(value.numpy(), self.data)
+            return
+        array = as_array(value)
+        self._check(array.shape, array.dtype.name)
+        kind.from_numpy(np.ascontiguousarray(array).reshape(array.shape), self.data)
+
+    def _check(self, shape: tuple[int, ...], dtype: str) -> None:
+        if dtype != self.dtype:
+            raise TypeError(f"tensor on {self.device}: expected dtype {self.dtype}, found {dtype}")
+        if shape != self.shape:
+            raise ValueError(f"tensor on {self.device}: expected shape {list(self.shape)}, found {list(shape)}")
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        return f"<relayc tensor {self.dtype}[{', '.join(map(str, self.shape))}] on {self.device}>"

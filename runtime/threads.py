@@ -47,7 +47,7 @@ def openmp_library() -> str:
     for name in _OTHERS:
         if path := ctypes.util.find_library(name):
             return path
-    raise OSError("no OpenMP runtime found: install intel-openmp (x86-64) or LLVM's libomp")
+    raise OSError("no OpenMP runtime found: install intel-openmp or LLVM's libomp")
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """The command `relayc`.
 
-    relayc run MODEL       compiles an ONNX model and runs it
+    relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it
     relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), or its IR or machine code
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc cache           shows the compiled programs that are kept on disk; relayc cache clear removes them
@@ -25,6 +25,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from relayc.dialects.mlir import ir
+from relayc.frontend import suffixes
+from relayc.frontend.errors import MissingShapes
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
@@ -62,7 +64,7 @@ def import_progress() -> Iterator[Any]:
 
 
 def compile_with_progress(model: Any, **options: Any) -> Module:
-    """Compiles an ONNX model with options of `relayc.compile`; a progress bar shows how far it is."""
+    """Compiles a model with options of `relayc.compile`; a progress bar shows how far it is."""
     from relayc.pipelines.driver import compile as compile_
 
     with import_progress() as progress:
@@ -192,14 +194,14 @@ def _count(text: str) -> int:
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help="an ONNX file")
+    parser.add_argument("model", type=Path, help=f"a model: a file that ends in {' or '.join(suffixes())}")
     parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: random, from --seed)")
     parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of random inputs (default 0)")
     shape_help = "shape of an input with symbolic dimensions; may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
-    target = "CPU to compile for, such as 'cpu -mcpu=x86-64-v3 -mattr=-fma' (default cpu: this one)"
+    target = "what to compile for: a kind and its attributes, such as 'cpu -num-threads=4' (default cpu: this machine)"
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
-    precision = "bf16: round the operands of products and convolutions to it, where the CPU has instructions for that (default f32)"
+    precision = "bf16: round the operands of products and convolutions to it, where the target has instructions for that (default f32)"
     parser.add_argument("--precision", choices=PRECISIONS, default="f32", help=precision)
     levels = range(MAX_OPT_LEVEL + 1)
     parser.add_argument("--opt-level", type=int, choices=levels, default=DEFAULT_OPT_LEVEL, help="optimisation level (default %(default)s)")
@@ -211,10 +213,10 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="relayc", description="Compile and run ONNX models.")
+    parser = argparse.ArgumentParser(prog="relayc", description="Compile and run models.")
     parser.add_argument("--version", action="version", version=f"relayc {importlib.metadata.version('relayc')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    runner = commands.add_parser("run", help="compile a model and run it", description="Compile an ONNX model and run it.")
+    runner = commands.add_parser("run", help="compile a model and run it", description="Compile a model and run it.")
     _add_model_options(runner)
     runner.add_argument("--outputs", type=Path, metavar="OUT.npz", help="save the outputs by name")
     runner.add_argument("--repeat", type=_count, metavar="N", help="run N more times and print the latency")
@@ -222,7 +224,7 @@ def make_parser() -> argparse.ArgumentParser:
     runner.add_argument("--json", type=Path, metavar="OUT.json", help="write the profile as JSON too; implies --profile")
     runner.add_argument("--check", action="store_true", help="compare the outputs with those of ONNX Runtime")
     runner.set_defaults(action=run)
-    about = "Compile an ONNX model and show its kernels: operators, FLOPs, bytes, time."
+    about = "Compile a model and show its kernels: operators, FLOPs, bytes, time."
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
     _add_model_options(inspector)
     stages = "print the program at a stage instead: its IR, or with asm the machine code"
@@ -235,8 +237,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _message(error: Exception) -> str:
     """What an error says, in the words of the command line."""
-    from relayc.frontend.onnx.errors import MissingShapes  # onnx with it: a program from the cache needs it for nothing else
-
     if isinstance(error, MissingShapes):
         return f"{error.what}; give them with --shape {error.inputs[0]}=D0,D1,..."
     return str(error)

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from relayc.dialects.relay import OPS
 from relayc.frontend.onnx import FAMILIES, supported_operators
-from relayc.frontend.onnx.core import CONVERTERS
+from relayc.frontend.onnx.converters import CONVERTERS
 from relayc.tools import generated
 
 

@@ -16,9 +16,11 @@ from relayc.dialects.relay import sort as sort
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import unary as unary
 from relayc.dialects.relay import winograd as winograd
-from relayc.dialects.relay.base import OPS, Op, Operand, Pattern, RelayError, Variadic, View, build, fields_of, make_tuple
+from relayc.dialects.relay.base import OPS, LayoutRole, Op, Operand, Pattern, Precision, RelayError, Variadic, View
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, Yield
+from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.dialects.relay.types import TensorType, TupleType
 
 __all__ = [
@@ -27,9 +29,11 @@ __all__ = [
     "Fused",
     "IRModule",
     "If",
+    "LayoutRole",
     "Op",
     "Operand",
     "Pattern",
+    "Precision",
     "RelayError",
     "TensorType",
     "TupleGetItem",

@@ -1,6 +1,7 @@
 """Activations: nn.relu, nn.leaky_relu, nn.prelu, nn.softmax, nn.log_softmax, nn.dropout."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.shapes import normalize_axis
 
 
 def _check_float(data: TensorType) -> None:
@@ -12,6 +13,10 @@ class Relu(Op, name="nn_relu", relay_name="nn.relu"):
 
     data: Operand
     pattern = Pattern.ELEMWISE
+    layout_role = LayoutRole.FOLLOWS
+    precision = Precision.EXACT
+    keeps_shape = True
+    idempotent = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -25,6 +30,9 @@ class LeakyRelu(Op, name="nn_leaky_relu", relay_name="nn.leaky_relu"):
     data: Operand
     alpha: float = 0.25
     pattern = Pattern.ELEMWISE
+    layout_role = LayoutRole.FOLLOWS
+    precision = Precision.FOLLOW
+    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -39,6 +47,8 @@ class Prelu(Op, name="nn_prelu", relay_name="nn.prelu"):
     alpha: Operand
     axis: int = 1
     pattern = Pattern.BROADCAST
+    precision = Precision.FOLLOW
+    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -54,6 +64,7 @@ class _AlongAxis(Op):
     axis: int = -1
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     fuse_prologue = True
+    by_rows = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -2,7 +2,8 @@
 
 import math
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, RelayError, TensorType, Variadic, View, broadcast_shapes, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
+from relayc.dialects.relay.shapes import broadcast_shapes
 
 AXES = "BHSD"
 """Letters of a layout: batch, head, position in the sequence, element of a head."""
@@ -51,6 +52,8 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
     value_layout: str = AXES
     out_layout: str = AXES
     pattern = Pattern.OPAQUE
+    precision = Precision.ALWAYS
+    factors = 3
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -68,13 +71,13 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
             ("sequence of value", keys, value_keys),
         ):
             _agree(name, expected, found)
-        divides = None in (heads, groups) or (groups and heads % groups == 0)
+        divides = heads is None or groups is None or (groups > 0 and heads % groups == 0)
         check(divides, "heads of query", f"a multiple of the {groups} of key", heads)
         check(sorted(op.out_layout) == sorted(AXES), "out_layout", f"the letters {AXES} in some order", repr(op.out_layout))
         check(len(op.mask) <= 1, "mask", "at most one", len(op.mask))
         for mask in op.mask:
-            expected = f"the dtype of query ({op.query.dtype}), float32 or bool"
-            check(mask.dtype in (op.query.dtype, "float32", "bool"), "mask", expected, mask.dtype)
+            dtypes = f"the dtype of query ({op.query.dtype}), float32 or bool"
+            check(mask.dtype in (op.query.dtype, "float32", "bool"), "mask", dtypes, mask.dtype)
             _check_mask(mask, (batch, heads, rows, keys))
         sizes = dict(zip(AXES, (batch, heads, rows, width), strict=True))
         return TensorType(tuple(sizes[axis] for axis in op.out_layout), op.query.dtype)

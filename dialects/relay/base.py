@@ -18,59 +18,51 @@ type relation. For example
 and runs again in the verifier. On an operation found in the IR, `op.data` is the operand and `op.alpha` the Python value.
 """
 
-import enum
 import inspect
 import types as pytypes
 import typing
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
+from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ext, ir
 from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, attr_spec
 from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
-from relayc.dialects.relay.types import DTYPES, RelayType, TensorType, type_of
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
 
 __all__ = [
     "OPS",
     "Floats",
     "Ints",
+    "LayoutRole",
     "Op",
     "Operand",
     "Pattern",
+    "Precision",
     "RelayDialect",
     "RelayError",
     "TensorType",
     "Variadic",
     "View",
-    "broadcast_shapes",
-    "build",
     "check",
-    "normalize_axis",
-    "operation_name",
 ]
 
 
-class Pattern(enum.IntEnum):
-    """Relay's fusion patterns (TVM's OpPatternKind), in the order in which they restrict fusion."""
+if typing.TYPE_CHECKING:
+    # What such a field gives of an operation that is found in the IR.
+    Operand: TypeAlias = ir.Value
+    Variadic: TypeAlias = list[ir.Value]
+else:
 
-    ELEMWISE = 0
-    BROADCAST = 1
-    INJECTIVE = 2
-    COMM_REDUCE = 3
-    OUT_ELEMWISE_FUSABLE = 4
-    TUPLE = 7
-    OPAQUE = 8
+    class Operand:
+        """Annotation of a field that is one operand."""
 
-
-class Operand:
-    """Annotation of a field that is one operand."""
-
-
-class Variadic:
-    """Annotation of the last operand field when it takes any number of operands (Relay passes a tuple there), all of one type."""
+    class Variadic:
+        """Annotation of the last operand field when it takes any number of operands (Relay passes a tuple there), all of one type."""
 
 
 class View(pytypes.SimpleNamespace):
@@ -81,68 +73,70 @@ class View(pytypes.SimpleNamespace):
         def __getattr__(self, name: str) -> Any: ...
 
 
-# ---- the operation ----------------------------------------------------------------------------------------------------------------
-
-
-def ir_name(relay_name: str) -> str:
-    """Relay's name of an operator as it stands in the IR, where IRDL allows no dots: `nn.conv2d` -> `nn_conv2d`."""
-    return relay_name.replace(".", "_")
-
-
-def operation_name(name: str) -> str:
-    """Name of the operations of an operator of a name: `nn_conv2d` -> `relay.nn_conv2d`, `concatenate` -> `tensor.concat`."""
-    cls = OPS.get(name)
-    return cls.OPERATION_NAME if cls is not None else f"relay.{name}"
-
-
-def source_of(location: ir.Location) -> str:
-    """The name a location carries (an ONNX node's, say), or its text where it has none."""
-    text = str(location)
-    return text[len("loc(") : -1] if text.startswith("loc(") else text
-
-
-def sources_of(location: ir.Location) -> tuple[str, ...]:
-    """The names that a location carries, each once: several for operations fused into one."""
-    if isinstance(location, ir.FusedLoc):
-        return tuple(dict.fromkeys(name for part in location.locations for name in sources_of(part)))
-    return () if isinstance(location, ir.UnknownLoc) else (source_of(location).strip('"'),)
-
-
-class Op(RelayDialect.Operation):
+class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made at run time
     """Base class of the operators; see the module's docstring.
 
-    Class attributes an operator may set:
-      pattern: fusion pattern (default OPAQUE).
-      pure: whether the operation may be removed when unused, merged with an equal one and folded (default True).
-      result_names: names of the results (default one, `result`); those from `required_results` on may be absent.
-      region_names: names of the regions, in order (default none).
-      terminator: whether it ends a block (default False).
+    Class attributes an operator may set, with their defaults:
+      pattern: fusion pattern (OPAQUE).
+      pure: whether the operation may be removed when unused, merged with an equal one and folded (True).
+      result_names: names of the results (one, `result`); those from `required_results` on may be absent.
+      region_names: names of the regions, in order (none).
+      terminator: whether it ends a block (False).
       upstream: the operation of upstream MLIR that stands for the operator, where the dialect has none of its own; MLIR verifies it.
       upstream_attributes: names of attributes there, where they differ.
-      root_only: True where nothing may be fused after this operator although its pattern would allow it (it writes its output in
-        pieces: concatenate, pad).
-      fuse_prologue: True where elementwise producers of the first operand may be fused in although the operator is not injective (it
-        reads its data row by row: softmax, layer_norm).
-      commutative: True where the two operands may change places (default False).
-      gathers: True where the operator reads its data at computed indices (take, resize), so that reading it twice is no bargain.
+
+    Facts about what it computes, of which each is False, or says nothing, unless it is set:
+      is_structure: it holds the program together (constants, tuples, branches, loops), and is computed by no kernel.
+      is_view: the result has the elements of the operand in their order: it is the operand's memory under another shape, and no kernel.
+      keeps_shape: the result has the shape of the first operand.
+      broadcasts: the operands broadcast to the result as in numpy, element by element; there are no attributes.
+      by_rows: it computes each row of its first operand along the attribute `axis` by itself (softmax, layer_norm).
+      gathers: it reads its data at computed indices (take, resize), so that reading it twice is no bargain.
+      moves_only: it computes nothing that would be worth keeping, though its pattern is not INJECTIVE: elements repeated or converted.
+      repeats_only: the result says no more than the operands and attributes, which what uses it can read instead (broadcast_to, zeros).
+      root_only: nothing may be fused after it although its pattern would allow it: it writes its result in pieces (concatenate, pad).
+      fuse_prologue: elementwise producers of the first operand may be fused in although it is not injective: it reads row by row.
+      commutative: the two operands may change places.
+      right_neutral: the number c for which the operator of x and c gives x.
+      involutory: applied twice it gives what it was given (negative).
+      idempotent: applied twice it gives what it gives once (abs).
+      layout_role: how it takes part in a change of layout (LayoutRole.FIXED); see also `can_change_layout`, `images` and `in_layout`.
+      layout_gain: what it gains from lanes along the channels, for each element of its result, in the time that a transform takes for one.
+      precision: what it does with tensors stored as bf16 (Precision.NEVER).
+      factors: how many leading operands are multiplied, of a Precision.ALWAYS operator (2); it reads the others in float32.
     """
 
     # Not annotated: annotations are the fields of an operator.
     pattern = Pattern.OPAQUE
     pure = True
-    result_names = ("result",)
+    result_names = cast("tuple[str, ...]", ("result",))
     required_results = 1
-    region_names = ()
+    region_names = cast("tuple[str, ...]", ())
     terminator = False
-    upstream = None
-    upstream_attributes = {}
+    upstream = cast("str | None", None)
+    upstream_attributes = cast("dict[str, str]", {})
+    is_structure = False
+    is_view = False
+    keeps_shape = False
+    broadcasts = False
+    by_rows = False
+    gathers = False
+    moves_only = False
+    repeats_only = False
     root_only = False
     fuse_prologue = False
     commutative = False
-    gathers = False
-    operand_names = ()
+    right_neutral = cast("int | None", None)
+    involutory = False
+    idempotent = False
+    layout_role = LayoutRole.FIXED
+    layout_gain = 0.0
+    precision = Precision.NEVER
+    factors = 2
+    # Made of the fields.
+    operand_names = cast("tuple[str, ...]", ())
     variadic = False
-    attr_specs = {}
+    attr_specs = cast("dict[str, AttrSpec]", {})
     relay_name = ""
 
     def __init_subclass__(cls, *, name: str | None = None, relay_name: str | None = None) -> None:
@@ -170,7 +164,7 @@ class Op(RelayDialect.Operation):
         super().__init_subclass__(name=name, traits=[*traits, *([ir.IsTerminatorTrait] if cls.terminator else [])])
         if cls.upstream is not None:
             cls.OPERATION_NAME = cls.upstream
-        cls.__init__ = _build  # type: ignore[method-assign]
+        cls.__init__ = _build  # type: ignore[assignment] # the builder of all operators, in place of the one that ext makes
         for i, operand in enumerate(cls.operand_names):
             last = cls.variadic and i == len(cls.operand_names) - 1
             setattr(cls, operand, property(_variadic_getter(i) if last else _operand_getter(i)))
@@ -184,7 +178,7 @@ class Op(RelayDialect.Operation):
         raise NotImplementedError
 
     @classmethod
-    def view(cls, operands: Sequence[RelayType], attributes: dict[str, Any]) -> View:
+    def view(cls, operands: Sequence[RelayType], attributes: Mapping[str, Any]) -> View:
         """The View of an operation with these operand types and attribute values. Raises RelayError on a wrong number of operands."""
         fixed = len(cls.operand_names) - cls.variadic
         if len(operands) < fixed or (len(operands) > fixed and not cls.variadic):
@@ -196,10 +190,10 @@ class Op(RelayDialect.Operation):
         return View(**named, **attributes)
 
     @classmethod
-    def result_types(cls, operands: Sequence[RelayType], attributes: dict[str, Any]) -> list[RelayType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, Any]) -> list[RelayType]:
         """Runs the type relation. Raises RelayError."""
         found = cls.infer(cls.view(operands, attributes))
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+        return [found] if isinstance(found, (TensorType, TupleType)) else list(found)
 
     @classmethod
     def canonical_attributes(cls, operands: Sequence[RelayType], values: dict[str, Any]) -> dict[str, Any]:
@@ -233,6 +227,20 @@ class Op(RelayDialect.Operation):
     def inferred_types(self) -> list[RelayType]:
         """What the type relation says of the operation as it stands. Raises RelayError."""
         return type(self).result_types(self.operand_types(), self.attrs())
+
+    # ---- layouts, of operators whose `layout_role` is not FIXED
+
+    def can_change_layout(self) -> bool:
+        """Whether the attributes and operands of this operation allow what the `layout_role` says of the operator."""
+        return True
+
+    def images(self) -> list[ir.Value]:
+        """The operands that are images; of an elementwise operator the operands with the shape of the result are, whatever this says."""
+        return list(self.operation.operands)
+
+    def in_layout(self, target: str) -> dict[str, Any]:
+        """The attributes with which it does the same with its images in the layout `target` ("NHWC", "NCHW16c") as it does now in NCHW."""
+        return self.attrs()
 
     def source(self) -> str:
         """Where the operation came from: the name its location carries (the ONNX node's)."""
@@ -289,62 +297,3 @@ def _build(self: Op, *operands: Any, loc: ir.Location | None = None, ip: ir.Inse
         ip=ip,
     )
     ir.OpView.__init__(self, operation)
-
-
-def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
-    """Builds an operator by Relay's name (`nn.conv2d`) and gives its result, or the tuple of results where it has several.
-
-    A result that is a tuple in the IR (that of `split`) is given as its fields.
-
-    Raises:
-      RelayError: no such operator, or its rules are broken.
-    """
-    cls = OPS.get(ir_name(relay_name))
-    if cls is None:
-        raise RelayError(f"no operator {relay_name!r} in the relay dialect")
-    operation = cls(*operands, **attributes).operation
-    if len(operation.results) != 1:
-        return tuple(operation.results)
-    result = operation.results[0]
-    return fields_of(result) if isinstance(result.type, ir.TupleType) else result
-
-
-def fields_of(value: ir.Value) -> tuple[ir.Value, ...]:
-    """The fields of a tuple, each taken out by a `tuple_get_item` at the ambient insertion point."""
-    return tuple(OPS["tuple_get_item"](value, index=i).result for i in range(ir.TupleType(value.type).num_types))
-
-
-def make_tuple(values: Sequence[ir.Value]) -> ir.Value:
-    """A tuple of values, made at the ambient insertion point."""
-    type_ = ir.TupleType.get_tuple([v.type for v in values])
-    return ir.Operation.create("builtin.unrealized_conversion_cast", [type_], list(values)).result
-
-
-def tuple_fields(value: ir.Value) -> list[ir.Value] | None:
-    """What a tuple was made of; None where that is not known."""
-    owner = value.owner
-    made = isinstance(value.type, ir.TupleType) and not isinstance(owner, ir.Block) and owner.name == "builtin.unrealized_conversion_cast"
-    return list(owner.operands) if made else None
-
-
-def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
-    """`axis` counted from the front. Raises RelayError where it is outside [-rank, rank)."""
-    check(-rank <= axis < rank, name, f"a value in [{-rank}, {rank})", axis)
-    return axis % rank if rank else 0
-
-
-def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
-    """numpy broadcasting of shapes with unknown dimensions. Raises RelayError where they do not broadcast."""
-    rank = max(map(len, shapes), default=0)
-    out: list[int | None] = []
-    for position in range(rank):
-        dims = {s[position - rank + len(s)] for s in shapes if position - rank + len(s) >= 0}
-        known = {d for d in dims if d is not None and d != 1}
-        if len(known) > 1:
-            raise RelayError(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {', '.join(map(str, shapes))}")
-        out.append(known.pop() if known else (None if None in dims else 1))
-    return tuple(out)
-
-
-def itemsize(dtype: str) -> int:
-    return DTYPES[dtype].itemsize

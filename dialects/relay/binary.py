@@ -4,9 +4,12 @@ The operands share one element type; the result has it too, or is bool for compa
 """
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, broadcast_shapes
+from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, INTEGER, NUMBER, same_dtype
+from relayc.dialects.relay.shapes import broadcast_shapes
+from relayc.dialects.relay.types import RelayType
 
 
 class _Binary(Op):
@@ -16,10 +19,12 @@ class _Binary(Op):
     rhs: Operand
     pattern = Pattern.BROADCAST
     kind = NUMBER
-    out_dtype = None
+    out_dtype = cast("str | None", None)
+    layout_role = LayoutRole.FOLLOWS
+    broadcasts = True
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         op = cls.view(operands, attributes)
         dtype = same_dtype(lhs=op.lhs, rhs=op.rhs)
         cls.kind.require("lhs", op.lhs)
@@ -30,20 +35,30 @@ class Add(_Binary, name="add"):
     """lhs + rhs; integers wrap."""
 
     commutative = True
+    precision = Precision.FOLLOW
+    right_neutral = 0
 
 
 class Subtract(_Binary, name="subtract"):
     """lhs - rhs; integers wrap."""
+
+    precision = Precision.FOLLOW
+    right_neutral = 0
 
 
 class Multiply(_Binary, name="multiply"):
     """lhs * rhs; integers wrap."""
 
     commutative = True
+    precision = Precision.FOLLOW
+    right_neutral = 1
 
 
 class Divide(_Binary, name="divide"):
     """lhs / rhs; of integers the quotient rounded toward zero (ONNX Div). An integer division by zero gives an unspecified value."""
+
+    precision = Precision.FOLLOW
+    right_neutral = 1
 
 
 class FloorDivide(_Binary, name="floor_divide"):
@@ -61,12 +76,15 @@ class FloorMod(_Binary, name="floor_mod"):
 class Power(_Binary, name="power"):
     """lhs to the power rhs; of integers, a negative rhs gives the truncated reciprocal (0 unless lhs is 1 or -1)."""
 
+    right_neutral = 1
+
 
 class Maximum(_Binary, name="maximum"):
     """The larger one; NaN where either is NaN. Of bools, or."""
 
     kind = ANY
     commutative = True
+    precision = Precision.FOLLOW
 
 
 class Minimum(_Binary, name="minimum"):
@@ -74,6 +92,7 @@ class Minimum(_Binary, name="minimum"):
 
     kind = ANY
     commutative = True
+    precision = Precision.FOLLOW
 
 
 class _Compare(_Binary):
@@ -157,12 +176,14 @@ class LeftShift(_Binary, name="left_shift"):
     """lhs shifted left by rhs bits, zeros in; 0 where rhs is not below the width (numpy)."""
 
     kind = INTEGER
+    right_neutral = 0
 
 
 class RightShift(_Binary, name="right_shift"):
     """lhs shifted right by rhs bits: the sign comes in for signed types, zeros for unsigned; all sign or 0 from the width on (numpy)."""
 
     kind = INTEGER
+    right_neutral = 0
 
 
 class Where(Op, name="where"):
@@ -172,6 +193,9 @@ class Where(Op, name="where"):
     x: Operand
     y: Operand
     pattern = Pattern.BROADCAST
+    layout_role = LayoutRole.FOLLOWS
+    precision = Precision.FOLLOW
+    broadcasts = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -12,13 +12,14 @@ take the call for an opaque operator (as Relax does with call_tir and call_dps_p
 
 import re
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import check
-from relayc.dialects.relay.types import RelayType, TensorType, relay_type, type_of
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
 
-Results = ir.Value | tuple[ir.Value, ...]
+Results: TypeAlias = ir.Value | tuple[ir.Value, ...]
 
 STAGES = ("te", "tir")
 """Later stages that a relay function may call into."""
@@ -44,10 +45,15 @@ def call(callee: str, *args: ir.Value) -> Results:
     """
     function = symbols_of(_module()).get(callee)
     check(function is not None, "call", "the name of a function of the module", f"{callee!r}")
-    signature = signature_of(function)  # type: ignore[arg-type]
+    signature = signature_of(function)
     found = [v.type for v in args]
     check(list(signature.inputs) == found, f"arguments of @{callee}", _listed(signature.inputs), _listed(found))
     return _emit(callee, signature.results, args)
+
+
+def _tensor_types(types: RelayType | Sequence[TensorType]) -> list[TensorType]:
+    """The tensors of a type, or of several."""
+    return list(flat_types(types) if isinstance(types, (TensorType, TupleType)) else types)
 
 
 def call_packed(name: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]) -> Results:
@@ -69,7 +75,7 @@ def call_te(callee: str, args: Sequence[ir.Value], types: RelayType | Sequence[T
 
     Raises RelayError where there is no such function, or its types are not those of the arguments and results in the te stage.
     """
-    results = [types] if isinstance(types, TensorType) else list(types)
+    results = _tensor_types(types)
     return _call_stage("te", callee, args, results, [v.type for v in args], [t.to_mlir() for t in results])
 
 
@@ -78,7 +84,7 @@ def call_tir(callee: str, args: Sequence[ir.Value], types: RelayType | Sequence[
 
     Raises RelayError as `call_te` does.
     """
-    results = [types] if isinstance(types, TensorType) else list(types)
+    results = _tensor_types(types)
     return _call_stage("tir", callee, args, results, [*(v.type for v in args), *(t.to_mlir() for t in results)], [])
 
 
@@ -93,7 +99,7 @@ def _call_stage(
     function = symbols_of(_module()).get(callee)
     is_there = function is not None and stage_of(function) == stage
     check(is_there, f"call_{stage}", f"the name of a function of the {stage} stage in the module", f"{callee!r}")
-    signature = signature_of(function)  # type: ignore[arg-type]
+    signature = signature_of(function)
     for what, wanted, found in (("arguments", inputs, signature.inputs), ("results", outputs, signature.results)):
         same = len(wanted) == len(found) and all(_is_same(a, b) for a, b in zip(wanted, found, strict=True))
         check(same, f"call_{stage}: {what} of @{callee}", _listed(found), _listed(wanted))
@@ -117,7 +123,7 @@ def _is_same(tensor: ir.Type, other: ir.Type) -> bool:
 def _call_declared(
     kind: str, target: ir.Attribute, name: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]
 ) -> Results:
-    results = [types] if isinstance(types, TensorType) else list(types)  # type: ignore[arg-type]
+    results = _tensor_types(types)
     for what, type_ in (*(("argument", type_of(v)) for v in args), *(("result", t) for t in results)):
         check(isinstance(type_, TensorType), f"call_{kind}: {what}", "a tensor", type_)
     signature = ir.FunctionType.get([v.type for v in args], [t.to_mlir() for t in results])

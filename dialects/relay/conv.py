@@ -5,9 +5,13 @@ unblocked: packing them is a matter of the schedule.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
-from relayc.dialects.relay.layout import Layout, layout
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.layout import NCHW, Layout, layout
+from relayc.dialects.relay.linear import Linear, WeightChannels
+from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.window import SPATIAL, Pairs, extent, padding_pairs, per_axis, windows
 
 
@@ -64,7 +68,7 @@ def _agree(found: int | None, given: int | None, what: str, where: str) -> int |
     return given if found is None else found
 
 
-class ConvBase(Op):
+class ConvBase(Linear):
     """What all convolutions share; subclasses give the attributes whose defaults depend on their rank.
 
     `channels` and `kernel_size` say what the weight says, and are checked against it; the result has the layout of data and its dtype
@@ -80,15 +84,31 @@ class ConvBase(Op):
     out_dtype: str = ""
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     spatial_rank = 0
+    grouped_axis = ""  # the letter of the weight's axis that counts the channels of one group
+    precision = Precision.ALWAYS
 
     def geometry(self) -> ConvGeometry:
         """The attributes in long form."""
         return ConvGeometry.of(self, self.spatial_rank)
 
+    def channel_axis(self, of_result: bool) -> int | None:
+        parsed = layout(self.out_layout or self.data_layout if of_result else self.data_layout)
+        return None if parsed.blocks else parsed.index("C")
 
-class _Conv(ConvBase):
+    def weight_channels(self, of_result: bool) -> WeightChannels:
+        kernel = layout(self.kernel_layout)
+        axis, other = ("O", "I") if of_result else ("I", "O")
+        groups = self.groups if axis == self.grouped_axis else 1
+        return WeightChannels(kernel.index(axis), groups, kernel.index(other))
+
+
+class Conv(ConvBase):
+    """The weight's axis O holds the channels of the result, I those of data in one group."""
+
+    grouped_axis = "I"
+
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         g = ConvGeometry.of(op, cls.spatial_rank)
         data, weight = g.data_layout.logical(op.data.shape), _check_weight(op, g)
         expected = _times(weight["I"], g.groups)
@@ -123,7 +143,7 @@ def _check_blocks(g: ConvGeometry, channels_in: int | None, channels_out: int | 
     )
 
 
-class Conv1d(_Conv, name="nn_conv1d", relay_name="nn.conv1d"):
+class Conv1d(Conv, name="nn_conv1d", relay_name="nn.conv1d"):
     """Convolution over one spatial axis (Relay nn.conv1d; ONNX Conv)."""
 
     strides: Ints = (1,)
@@ -134,7 +154,7 @@ class Conv1d(_Conv, name="nn_conv1d", relay_name="nn.conv1d"):
     spatial_rank = 1
 
 
-class Conv2d(_Conv, name="nn_conv2d", relay_name="nn.conv2d"):
+class Conv2d(Conv, name="nn_conv2d", relay_name="nn.conv2d"):
     """Convolution over two spatial axes (Relay nn.conv2d; ONNX Conv); padding is (top, left, bottom, right)."""
 
     strides: Ints = (1, 1)
@@ -143,9 +163,27 @@ class Conv2d(_Conv, name="nn_conv2d", relay_name="nn.conv2d"):
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
     spatial_rank = 2
+    layout_role = LayoutRole.FOLLOWS
+    layout_gain = 1.5
+
+    def is_plain(self) -> bool:
+        """Whether all its layouts are those that ONNX writes, and its weight, which schedules pack for another layout, is a constant."""
+        layouts = self.data_layout == NCHW and self.kernel_layout == "OIHW" and self.out_layout in ("", NCHW)
+        return layouts and isinstance(self.weight.owner, Constant)
+
+    def can_change_layout(self) -> bool:
+        """Where it is depthwise; one over all channels may read one layout and write another, and follows none."""
+        data, result = TensorType.of(self.data).shape, TensorType.of(self.result).shape
+        return self.is_plain() and self.groups == data[1] == result[1] and self.groups > 1
+
+    def images(self) -> list[ir.Value]:
+        return [self.data]
+
+    def in_layout(self, target: str) -> dict[str, Any]:
+        return {**self.attrs(), "data_layout": target, "out_layout": target}
 
 
-class Conv3d(_Conv, name="nn_conv3d", relay_name="nn.conv3d"):
+class Conv3d(Conv, name="nn_conv3d", relay_name="nn.conv3d"):
     """Convolution over three spatial axes (Relay nn.conv3d; ONNX Conv)."""
 
     strides: Ints = (1, 1, 1)
@@ -159,8 +197,10 @@ class Conv3d(_Conv, name="nn_conv3d", relay_name="nn.conv3d"):
 class _ConvTranspose(ConvBase):
     """The weight's axis I holds the channels of data, O those of the result in one group."""
 
+    grouped_axis = "O"
+
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         g = ConvGeometry.of(op, cls.spatial_rank)
         data, weight = g.data_layout.logical(op.data.shape), _check_weight(op, g)
         for each in (g.data_layout, g.out_layout):

@@ -18,6 +18,7 @@ class Full(Op, name="full"):
     shape: Ints
     dtype: str | None = None
     pattern = Pattern.ELEMWISE
+    repeats_only = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -31,6 +32,7 @@ class Zeros(Op, name="zeros"):
     shape: Ints
     dtype: str = "float32"
     pattern = Pattern.ELEMWISE
+    repeats_only = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -43,6 +45,7 @@ class Ones(Op, name="ones"):
     shape: Ints
     dtype: str = "float32"
     pattern = Pattern.ELEMWISE
+    repeats_only = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -67,6 +70,7 @@ class Arange(Op, name="arange"):
     stop: float
     step: float = 1.0
     dtype: str = "float32"
+    repeats_only = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

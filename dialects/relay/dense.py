@@ -1,6 +1,8 @@
 """Matrix products and the bias that follows them: nn.dense, nn.matmul, nn.batch_matmul, nn.bias_add."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.linear import Linear, WeightChannels
+from relayc.dialects.relay.shapes import normalize_axis
 
 
 def _check_operands(a: TensorType, b: TensorType, names: tuple[str, str]) -> None:
@@ -14,7 +16,7 @@ def _contract(a: TensorType, a_axis: int, b: TensorType, b_axis: int, names: tup
     check(None in (found, expected) or found == expected, f"dimension {b_axis} of {names[1]} {b}", f"{expected} (of {names[0]} {a})", found)
 
 
-class Dense(Op, name="nn_dense", relay_name="nn.dense"):
+class Dense(Linear, name="nn_dense", relay_name="nn.dense"):
     """data x weight^T: data [..., in], weight [units, in] -> [..., units] (Relay nn.dense).
 
     `units` is optional, checked where given. `out_dtype` is the dtype of the result, that of data where empty.
@@ -25,6 +27,7 @@ class Dense(Op, name="nn_dense", relay_name="nn.dense"):
     units: int | None = None
     out_dtype: str = ""
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    precision = Precision.ALWAYS
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -37,8 +40,14 @@ class Dense(Op, name="nn_dense", relay_name="nn.dense"):
         check(None in (units, op.units) or units == op.units, "units", f"{units} (weight {op.weight})", op.units)
         return TensorType((*op.data.shape[:-1], op.units if units is None else units), op.out_dtype or op.data.dtype)
 
+    def channel_axis(self, of_result: bool) -> int | None:
+        return TensorType.of(self.data).rank - 1
 
-class Matmul(Op, name="nn_matmul", relay_name="nn.matmul"):
+    def weight_channels(self, of_result: bool) -> WeightChannels:
+        return WeightChannels(0 if of_result else 1)
+
+
+class Matmul(Linear, name="nn_matmul", relay_name="nn.matmul"):
     """tensor_a x tensor_b, each transposed where its flag is set (Relay nn.matmul).
 
     tensor_a [..., m, k] ([k, m] when transposed, then of rank 2), tensor_b [k, n] ([n, k] when transposed) -> [..., m, n].
@@ -51,6 +60,7 @@ class Matmul(Op, name="nn_matmul", relay_name="nn.matmul"):
     transpose_a: bool = False
     transpose_b: bool = False
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    precision = Precision.ALWAYS
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -63,6 +73,12 @@ class Matmul(Op, name="nn_matmul", relay_name="nn.matmul"):
         check(None in (units, op.units) or units == op.units, "units", f"{units} (tensor_b {b})", op.units)
         rows = a.shape[1:] if op.transpose_a else a.shape[:-1]
         return TensorType((*rows, op.units if units is None else units), op.out_dtype or a.dtype)
+
+    def channel_axis(self, of_result: bool) -> int | None:
+        return None if self.transpose_a and not of_result else TensorType.of(self.tensor_a).rank - 1
+
+    def weight_channels(self, of_result: bool) -> WeightChannels:
+        return WeightChannels(0 if self.transpose_b == of_result else 1)
 
 
 class BatchMatmul(Op, name="nn_batch_matmul", relay_name="nn.batch_matmul"):
@@ -78,6 +94,7 @@ class BatchMatmul(Op, name="nn_batch_matmul", relay_name="nn.batch_matmul"):
     transpose_a: bool = False
     transpose_b: bool = True
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    precision = Precision.ALWAYS
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -100,6 +117,8 @@ class BiasAdd(Op, name="nn_bias_add", relay_name="nn.bias_add"):
     bias: Operand
     axis: int = 1
     pattern = Pattern.BROADCAST
+    precision = Precision.FOLLOW
+    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

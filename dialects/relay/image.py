@@ -1,6 +1,7 @@
 """Resampling of images: image.resize1d/2d/3d, nn.upsampling and nn.upsampling3d."""
 
-from relayc.dialects.relay.base import Floats, Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Floats, Ints, LayoutRole, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.window import SPATIAL, per_axis
 
@@ -21,7 +22,7 @@ LONGEST = 1 << 24
 """Elements along a resampled axis: their positions are computed in float32, which has no more whole numbers."""
 
 
-class _Resize(Op):
+class _Resize(ImageOp):
     """What the resizing operators share.
 
     Attributes:
@@ -49,9 +50,10 @@ class _Resize(Op):
     pattern = Pattern.INJECTIVE
     gathers = True
     spatial_rank = 0
+    precision = Precision.FOLLOW
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         letters = SPATIAL[cls.spatial_rank]
         parsed = layout(op.layout, "NC" + letters)
         check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)
@@ -82,6 +84,8 @@ class Resize2d(_Resize, name="image_resize2d", relay_name="image.resize2d"):
 
     layout: str = "NCHW"
     spatial_rank = 2
+    layout_role = LayoutRole.FOLLOWS
+    layout_gain = 2.0
 
 
 class Resize3d(_Resize, name="image_resize3d", relay_name="image.resize3d"):
@@ -106,7 +110,7 @@ def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType
     return op.data.with_shape(parsed.shape(dims))
 
 
-class Upsampling(Op, name="nn_upsampling", relay_name="nn.upsampling"):
+class Upsampling(ImageOp, name="nn_upsampling", relay_name="nn.upsampling"):
     """Enlarges both spatial axes by scale_h and scale_w (Relay nn.upsampling).
 
     method is nearest_neighbor, bilinear or bicubic; coordinates are those of align_corners where it is set, else asymmetric.
@@ -120,13 +124,16 @@ class Upsampling(Op, name="nn_upsampling", relay_name="nn.upsampling"):
     align_corners: bool = False
     pattern = Pattern.INJECTIVE
     gathers = True
+    layout_role = LayoutRole.FOLLOWS
+    layout_gain = 1.0
+    precision = Precision.FOLLOW
 
     @staticmethod
     def infer(op: View) -> TensorType:
         return _upsampled(op, (op.scale_h, op.scale_w), ("nearest_neighbor", "bilinear", "bicubic"))
 
 
-class Upsampling3d(Op, name="nn_upsampling3d", relay_name="nn.upsampling3d"):
+class Upsampling3d(ImageOp, name="nn_upsampling3d", relay_name="nn.upsampling3d"):
     """Enlarges the three spatial axes by scale_d, scale_h and scale_w (Relay nn.upsampling3d); method nearest_neighbor or trilinear."""
 
     data: Operand
@@ -138,6 +145,7 @@ class Upsampling3d(Op, name="nn_upsampling3d", relay_name="nn.upsampling3d"):
     coordinate_transformation_mode: str = "half_pixel"
     pattern = Pattern.INJECTIVE
     gathers = True
+    precision = Precision.FOLLOW
 
     @staticmethod
     def infer(op: View) -> TensorType:

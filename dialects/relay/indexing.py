@@ -3,8 +3,9 @@
 An index may be negative, counting from the end; one outside the axis is clamped to it, so that no program reads or writes elsewhere.
 """
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
 
 _TAKE_MODES = ("clip", "wrap", "fast")
@@ -78,7 +79,8 @@ def _index_depth(indices: TensorType) -> int:
     check(indices.rank >= 1, "indices", "rank 1 or more", indices)
     depth = indices.shape[0]
     check(depth is not None, "indices", "a known first dimension (the length of an index)", indices)
-    return depth  # type: ignore[return-value]
+    assert depth is not None
+    return depth
 
 
 class GatherNd(Op, name="gather_nd"):

@@ -7,10 +7,14 @@ block size: "NCHW16c" is a tensor [N, C / 16, H, W, 16].
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, overload
 
 from relayc.dialects.relay.base import RelayError, check
 
 Shape = tuple[int | None, ...]
+
+NCHW = "NCHW"
+"""The layout in which ONNX and Relay write images."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,12 @@ class Layout:
         """Block size of `axis`: 1 where it is not blocked."""
         return self.blocks.get(axis, 1)
 
-    def logical(self, shape: Shape, what: str = "data") -> dict[str, int | None]:
+    @overload
+    def logical(self, shape: tuple[int, ...], what: str = ...) -> dict[str, int]: ...
+    @overload
+    def logical(self, shape: Shape, what: str = ...) -> dict[str, int | None]: ...
+
+    def logical(self, shape: Shape, what: str = "data") -> Any:
         """Length of each logical axis of a tensor of `shape`. Raises RelayError where the shape does not fit the layout."""
         check(len(shape) == self.rank, f"rank of {what}", f"{self.rank} (layout {self.text})", len(shape))
         found = dict(zip(self.axes, shape, strict=True))

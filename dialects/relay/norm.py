@@ -3,7 +3,8 @@
 A variance is the mean of the squared deviations. `center` and `scale` say whether beta is added and gamma multiplied.
 """
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.shapes import normalize_axis
 
 
 def _check_vectors(op: View, axis: int, *names: str) -> None:
@@ -55,6 +56,7 @@ class LayerNorm(Op, name="nn_layer_norm", relay_name="nn.layer_norm"):
     scale: bool = True
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     fuse_prologue = True
+    by_rows = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -71,6 +73,7 @@ class RmsNorm(Op, name="nn_rms_norm", relay_name="nn.rms_norm"):
     epsilon: float = 1e-5
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     fuse_prologue = True
+    by_rows = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -5,7 +5,8 @@ All keep the layout of their data, which may be blocked in its channels ("NCHW16
 
 from dataclasses import dataclass
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import Layout, layout
 from relayc.dialects.relay.window import SPATIAL, Pairs, padding_pairs, per_axis, windows
 
@@ -41,7 +42,7 @@ def pool_layout(text: str, n: int) -> Layout:
     return parsed
 
 
-class _Pool(Op):
+class _Pool(ImageOp):
     data: Operand
     ceil_mode: bool = False
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
@@ -53,7 +54,7 @@ class _Pool(Op):
         return PoolGeometry.of(self, self.spatial_rank)
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         g = PoolGeometry.of(op, cls.spatial_rank)
         check_dtype(op.data, cls.floats_only)
         dims = g.layout.logical(op.data.shape)
@@ -79,6 +80,7 @@ class MaxPool1d(_Pool, name="nn_max_pool1d", relay_name="nn.max_pool1d"):
     padding: Ints = (0,)
     layout: str = "NCW"
     spatial_rank = 1
+    precision = Precision.EXACT
 
 
 class MaxPool2d(_Pool, name="nn_max_pool2d", relay_name="nn.max_pool2d"):
@@ -90,6 +92,9 @@ class MaxPool2d(_Pool, name="nn_max_pool2d", relay_name="nn.max_pool2d"):
     padding: Ints = (0, 0)
     layout: str = "NCHW"
     spatial_rank = 2
+    precision = Precision.EXACT
+    layout_role = LayoutRole.FOLLOWS
+    layout_gain = 0.5
 
 
 class MaxPool3d(_Pool, name="nn_max_pool3d", relay_name="nn.max_pool3d"):
@@ -101,16 +106,18 @@ class MaxPool3d(_Pool, name="nn_max_pool3d", relay_name="nn.max_pool3d"):
     padding: Ints = (0, 0, 0)
     layout: str = "NCDHW"
     spatial_rank = 3
+    precision = Precision.EXACT
 
 
-class _AvgPool(_Pool):
+class AvgPool(_Pool):
     """Averages count the elements of the window that lie in the data, with `count_include_pad` those in the padding too."""
 
     count_include_pad: bool = False
     floats_only = True
+    precision = Precision.AVERAGE
 
 
-class AvgPool1d(_AvgPool, name="nn_avg_pool1d", relay_name="nn.avg_pool1d"):
+class AvgPool1d(AvgPool, name="nn_avg_pool1d", relay_name="nn.avg_pool1d"):
     """Mean of each window over one axis (Relay nn.avg_pool1d; ONNX AveragePool)."""
 
     pool_size: Ints = (1,)
@@ -121,7 +128,7 @@ class AvgPool1d(_AvgPool, name="nn_avg_pool1d", relay_name="nn.avg_pool1d"):
     spatial_rank = 1
 
 
-class AvgPool2d(_AvgPool, name="nn_avg_pool2d", relay_name="nn.avg_pool2d"):
+class AvgPool2d(AvgPool, name="nn_avg_pool2d", relay_name="nn.avg_pool2d"):
     """Mean of each window over two axes (Relay nn.avg_pool2d; ONNX AveragePool)."""
 
     pool_size: Ints = (1, 1)
@@ -130,9 +137,11 @@ class AvgPool2d(_AvgPool, name="nn_avg_pool2d", relay_name="nn.avg_pool2d"):
     padding: Ints = (0, 0)
     layout: str = "NCHW"
     spatial_rank = 2
+    layout_role = LayoutRole.FOLLOWS
+    layout_gain = 0.5
 
 
-class AvgPool3d(_AvgPool, name="nn_avg_pool3d", relay_name="nn.avg_pool3d"):
+class AvgPool3d(AvgPool, name="nn_avg_pool3d", relay_name="nn.avg_pool3d"):
     """Mean of each window over three axes (Relay nn.avg_pool3d; ONNX AveragePool)."""
 
     pool_size: Ints = (1, 1, 1)
@@ -143,40 +152,53 @@ class AvgPool3d(_AvgPool, name="nn_avg_pool3d", relay_name="nn.avg_pool3d"):
     spatial_rank = 3
 
 
-class _GlobalPool2d(Op):
+class GlobalPool2d(ImageOp):
+    """Both spatial axes reduced, which stay with length 1; `reduction` is the operator that does the same over them."""
+
     data: Operand
     layout: str = "NCHW"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     floats_only = False
+    reduction = ""
+    layout_role = LayoutRole.JOINS
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         check_dtype(op.data, cls.floats_only)
         parsed = pool_layout(op.layout, 2)
         return op.data.with_shape(parsed.shape({**parsed.logical(op.data.shape), "H": 1, "W": 1}))
 
 
-class GlobalMaxPool2d(_GlobalPool2d, name="nn_global_max_pool2d", relay_name="nn.global_max_pool2d"):
+class GlobalMaxPool2d(GlobalPool2d, name="nn_global_max_pool2d", relay_name="nn.global_max_pool2d"):
     """Largest element over both spatial axes, which stay with length 1 (Relay nn.global_max_pool2d)."""
 
+    precision = Precision.EXACT
+    reduction = "max"
 
-class GlobalAvgPool2d(_GlobalPool2d, name="nn_global_avg_pool2d", relay_name="nn.global_avg_pool2d"):
+
+class GlobalAvgPool2d(GlobalPool2d, name="nn_global_avg_pool2d", relay_name="nn.global_avg_pool2d"):
     """Mean over both spatial axes, which stay with length 1 (Relay nn.global_avg_pool2d)."""
 
     floats_only = True
+    precision = Precision.AVERAGE
+    reduction = "mean"
 
 
-class _AdaptivePool(Op):
-    """Output i along an axis takes the elements from floor(i * in / out) up to ceil((i + 1) * in / out)."""
+class AdaptivePool(ImageOp):
+    """Output i along an axis takes the elements from floor(i * in / out) up to ceil((i + 1) * in / out).
+
+    `reduction` is the operator that does the same where the result has one element along each axis.
+    """
 
     data: Operand
     output_size: Ints = ()
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     spatial_rank = 0
     floats_only = False
+    reduction = ""
 
     @classmethod
-    def infer(cls, op: View) -> TensorType:  # type: ignore[override]
+    def infer(cls, op: View) -> TensorType:
         check_dtype(op.data, cls.floats_only)
         parsed, letters = pool_layout(op.layout, cls.spatial_rank), SPATIAL[cls.spatial_rank]
         dims = parsed.logical(op.data.shape)
@@ -185,46 +207,58 @@ class _AdaptivePool(Op):
         return op.data.with_shape(parsed.shape(dims))
 
 
-class AdaptiveMaxPool1d(_AdaptivePool, name="nn_adaptive_max_pool1d", relay_name="nn.adaptive_max_pool1d"):
+class AdaptiveMaxPool1d(AdaptivePool, name="nn_adaptive_max_pool1d", relay_name="nn.adaptive_max_pool1d"):
     """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool1d)."""
 
     layout: str = "NCW"
     spatial_rank = 1
+    precision = Precision.EXACT
+    reduction = "max"
 
 
-class AdaptiveMaxPool2d(_AdaptivePool, name="nn_adaptive_max_pool2d", relay_name="nn.adaptive_max_pool2d"):
+class AdaptiveMaxPool2d(AdaptivePool, name="nn_adaptive_max_pool2d", relay_name="nn.adaptive_max_pool2d"):
     """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool2d)."""
 
     layout: str = "NCHW"
     spatial_rank = 2
+    precision = Precision.EXACT
+    reduction = "max"
 
 
-class AdaptiveMaxPool3d(_AdaptivePool, name="nn_adaptive_max_pool3d", relay_name="nn.adaptive_max_pool3d"):
+class AdaptiveMaxPool3d(AdaptivePool, name="nn_adaptive_max_pool3d", relay_name="nn.adaptive_max_pool3d"):
     """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool3d)."""
 
     layout: str = "NCDHW"
     spatial_rank = 3
+    precision = Precision.EXACT
+    reduction = "max"
 
 
-class AdaptiveAvgPool1d(_AdaptivePool, name="nn_adaptive_avg_pool1d", relay_name="nn.adaptive_avg_pool1d"):
+class AdaptiveAvgPool1d(AdaptivePool, name="nn_adaptive_avg_pool1d", relay_name="nn.adaptive_avg_pool1d"):
     """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool1d)."""
 
     layout: str = "NCW"
     spatial_rank = 1
     floats_only = True
+    precision = Precision.AVERAGE
+    reduction = "mean"
 
 
-class AdaptiveAvgPool2d(_AdaptivePool, name="nn_adaptive_avg_pool2d", relay_name="nn.adaptive_avg_pool2d"):
+class AdaptiveAvgPool2d(AdaptivePool, name="nn_adaptive_avg_pool2d", relay_name="nn.adaptive_avg_pool2d"):
     """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool2d)."""
 
     layout: str = "NCHW"
     spatial_rank = 2
     floats_only = True
+    precision = Precision.AVERAGE
+    reduction = "mean"
 
 
-class AdaptiveAvgPool3d(_AdaptivePool, name="nn_adaptive_avg_pool3d", relay_name="nn.adaptive_avg_pool3d"):
+class AdaptiveAvgPool3d(AdaptivePool, name="nn_adaptive_avg_pool3d", relay_name="nn.adaptive_avg_pool3d"):
     """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool3d)."""
 
     layout: str = "NCDHW"
     spatial_rank = 3
     floats_only = True
+    precision = Precision.AVERAGE
+    reduction = "mean"

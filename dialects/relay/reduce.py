@@ -3,10 +3,15 @@
 `axis` None means all axes; `exclude` turns the choice around; `keepdims` leaves reduced axes with size 1.
 """
 
+import typing
 from collections.abc import Mapping, Sequence
+from typing import cast
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
+from relayc.dialects.relay.layout import NCHW, layout
+from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.types import RelayType
 
 
 def reduced_axes(rank: int, axis: Sequence[int] | None, exclude: bool = False) -> tuple[int, ...]:
@@ -32,10 +37,10 @@ class _Reduce(Op):
     exclude: bool = False
     pattern = Pattern.COMM_REDUCE
     kind = NUMBER
-    out_dtype = None
+    out_dtype = cast("str | None", None)
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         op = cls.view(operands, attributes)
         cls.kind.require("data", op.data)
         axes = reduced_axes(op.data.rank, op.axis, op.exclude)
@@ -45,9 +50,22 @@ class _Reduce(Op):
 class Sum(_Reduce, name="sum"):
     """Sum; 0 of no elements, integers wrap."""
 
+    precision = Precision.AVERAGE
+
 
 class Mean(_Reduce, name="mean"):
     """Sum divided by the number of elements; of integers the quotient rounded toward zero."""
+
+    layout_role = LayoutRole.JOINS
+    precision = Precision.AVERAGE
+
+    def can_change_layout(self) -> bool:
+        """Where it is over the pixels of images."""
+        spatial = [NCHW.index(axis) for axis in "HW"]
+        return not self.exclude and TensorType.of(self.data).rank == len(NCHW) and sorted(a % 4 for a in self.axis or ()) == spatial
+
+    def in_layout(self, target: str) -> dict[str, typing.Any]:
+        return {**self.attrs(), "axis": tuple(layout(target).index(axis) for axis in "HW")}
 
 
 class Max(_Reduce, name="max"):
@@ -81,7 +99,7 @@ class _ArgReduce(_Reduce):
     out_dtype = "int32"
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         found = super().result_types(operands, attributes)
         op = cls.view(operands, attributes)
         for axis in reduced_axes(op.data.rank, op.axis, op.exclude):

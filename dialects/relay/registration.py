@@ -23,7 +23,7 @@ OPS: dict[str, type["Op"]] = {}
 """Every operator class by its name in the IR (`nn_conv2d`)."""
 
 
-class RelayDialect(ext.Dialect, name="relay"):
+class RelayDialect(ext.Dialect, name="relay"):  # type: ignore[call-arg] # mypy knows nothing of ext
     """The namespace of the operators."""
 
 

@@ -1,7 +1,8 @@
 """Running sums and products along an axis."""
 
-from relayc.dialects.relay.base import Op, Operand, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import Op, Operand, TensorType, View, check
 from relayc.dialects.relay.kinds import NUMBER
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
 
 

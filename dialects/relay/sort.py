@@ -1,7 +1,8 @@
 """Sorting along an axis. Equal elements keep their order; NaN counts as the largest value."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check, normalize_axis
+from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
 from relayc.dialects.relay.kinds import INTEGER, NUMBER
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
 
 _RET_TYPES = ("both", "values", "indices")

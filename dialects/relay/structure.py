@@ -21,6 +21,7 @@ class Constant(Op, name="constant"):
     shape: Ints | None = None
     dtype: str | None = None
     pattern = Pattern.ELEMWISE
+    is_structure = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -49,6 +50,7 @@ class TupleGetItem(Op, name="tuple_get_item"):
     data: Operand
     index: int
     pattern = Pattern.TUPLE
+    is_structure = True
 
     @staticmethod
     def infer(op: View) -> RelayType:
@@ -148,6 +150,7 @@ class If(_RegionOp, name="if"):
 
     cond: Operand
     region_names = ("then_body", "else_body")
+    is_structure = True
 
     @staticmethod
     def create(cond: ir.Value, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]) -> ir.Value:
@@ -175,6 +178,7 @@ class While(_RegionOp, name="while"):
 
     init: Operand
     region_names = ("cond", "step")
+    is_structure = True
 
     @staticmethod
     def create(init: ir.Value, cond: Callable[[ir.Value], ir.Value], step: Callable[[ir.Value], ir.Value]) -> ir.Value:
@@ -204,6 +208,7 @@ class Yield(Op, name="yield"):
     value: Operand
     pure = True
     terminator = True
+    is_structure = True
     result_names = ()
     required_results = 0
 

@@ -5,21 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from relayc.dialects.relay.base import (
-    Ints,
-    Op,
-    Operand,
-    Pattern,
-    RelayError,
-    TensorType,
-    Variadic,
-    View,
-    broadcast_shapes,
-    check,
-    normalize_axis,
-)
+from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
-from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.layout import NCHW, layout
+from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.types import RelayType, TupleType
 
 Dim = int | None
@@ -27,7 +16,8 @@ Dim = int | None
 
 def product(dims: Sequence[Dim]) -> Dim:
     """Product of dimensions; None where one is not known."""
-    return None if None in dims else math.prod(dims)  # type: ignore[arg-type]
+    known = [d for d in dims if d is not None]
+    return math.prod(known) if len(known) == len(dims) else None
 
 
 # ---- the same elements in the same order ------------------------------------------------------------------------------------------
@@ -107,6 +97,8 @@ class Reshape(Op, name="reshape"):
     newshape: Ints
     allowzero: bool = False
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -123,6 +115,8 @@ class ExpandDims(Op, name="expand_dims"):
     axis: int
     num_newaxis: int = 1
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -137,6 +131,8 @@ class Squeeze(Op, name="squeeze"):
     data: Operand
     axis: Ints | None = None
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -154,6 +150,8 @@ class BatchFlatten(Op, name="nn_batch_flatten", relay_name="nn.batch_flatten"):
 
     data: Operand
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
+    is_view = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -179,6 +177,7 @@ class Transpose(Op, name="transpose"):
     data: Operand
     axes: Ints | None = None
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -191,6 +190,7 @@ class Reverse(Op, name="reverse"):
     data: Operand
     axis: int = 0
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -205,6 +205,7 @@ class LayoutTransform(Op, name="layout_transform"):
     src_layout: str
     dst_layout: str
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -232,6 +233,7 @@ class DepthToSpace(Op, name="nn_depth_to_space", relay_name="nn.depth_to_space")
     layout: str = "NCHW"
     mode: str = "DCR"
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -255,6 +257,7 @@ class SpaceToDepth(Op, name="nn_space_to_depth", relay_name="nn.space_to_depth")
     block_size: int
     layout: str = "NCHW"
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -273,7 +276,7 @@ class SpaceToDepth(Op, name="nn_space_to_depth", relay_name="nn.space_to_depth")
 # ---- parts ------------------------------------------------------------------------------------------------------------------------
 
 
-def slice_bounds(size: int, begin: int, end: int, stride: int) -> tuple[int, int]:
+def slice_bounds(size: int, begin: int, end: int | None, stride: int) -> tuple[int, int]:
     """(start, number of elements) of begin:end:stride in an axis of `size`, clamped as in numpy; stride is not 0."""
     picked = range(size)[begin:end:stride]
     return (picked.start, len(picked))
@@ -313,6 +316,7 @@ class StridedSlice(Op, name="strided_slice"):
     axes: Ints | None = None
     slice_mode: str = "end"
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -342,6 +346,7 @@ class Split(Op, name="split"):
     indices_or_sections: int | Ints
     axis: int = 0
     pattern = Pattern.INJECTIVE
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TupleType:
@@ -382,10 +387,21 @@ class Concatenate(Op, name="concatenate"):
     axis: int = 0
     pattern = Pattern.INJECTIVE
     root_only = True
+    layout_role = LayoutRole.FOLLOWS
+    precision = Precision.EXACT
+
+    def can_change_layout(self) -> bool:
+        """Where it joins images along their channels."""
+        return self.axis in (NCHW.index("C"), NCHW.index("C") - len(NCHW))
+
+    def in_layout(self, target: str) -> dict[str, Any]:
+        return {"axis": layout(target).index("C")}
 
     @classmethod
     def canonical_attributes(cls, operands: Sequence[RelayType], values: dict[str, Any]) -> dict[str, Any]:
-        return {"axis": normalize_axis(values["axis"], operands[0].rank)}
+        first = operands[0]
+        assert isinstance(first, TensorType)  # by the type relation
+        return {"axis": normalize_axis(values["axis"], first.rank)}
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -404,6 +420,7 @@ class Stack(Op, name="stack"):
     axis: int = 0
     pattern = Pattern.INJECTIVE
     root_only = True
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -421,6 +438,9 @@ class BroadcastTo(Op, name="broadcast_to"):
     data: Operand
     shape: Ints
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
+    moves_only = True
+    repeats_only = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -435,6 +455,7 @@ class Tile(Op, name="tile"):
     data: Operand
     reps: Ints
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -451,6 +472,7 @@ class Repeat(Op, name="repeat"):
     repeats: int
     axis: int | None = None
     pattern = Pattern.BROADCAST
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -495,6 +517,7 @@ class Pad(Op, name="nn_pad", relay_name="nn.pad"):
     pad_mode: str = "constant"
     pattern = Pattern.INJECTIVE
     root_only = True
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -519,6 +542,7 @@ class MirrorPad(Op, name="nn_mirror_pad", relay_name="nn.mirror_pad"):
     pad_width: Ints
     pattern = Pattern.INJECTIVE
     root_only = True
+    precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -534,6 +558,7 @@ class Trilu(Op, name="trilu"):
     k: Operand
     upper: bool = True
     pattern = Pattern.BROADCAST
+    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

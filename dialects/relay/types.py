@@ -4,6 +4,7 @@ Element types are named as in numpy and Relay ("float32", "int64", "uint8", "boo
 `relay` stage (`ui8` against `i8`); the `te` stage and below are signless, and the operation says how to read the bits.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -60,14 +61,17 @@ class TensorType:
         return self.dtype == "bool" or self.dtype.startswith("uint")
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape, of which every dimension is known; raises ValueError where one is not."""
+        found = tuple(d for d in self.shape if d is not None)
+        if len(found) < len(self.shape):
+            raise ValueError(f"{self} has an unknown dimension")
+        return found
+
+    @property
     def num_elements(self) -> int:
         """Number of elements; raises ValueError where a dimension is not known."""
-        if not self.is_static:
-            raise ValueError(f"{self} has an unknown dimension")
-        n = 1
-        for d in self.shape:
-            n *= d  # type: ignore[operator]
-        return n
+        return math.prod(self.sizes)
 
     @property
     def num_bytes(self) -> int:

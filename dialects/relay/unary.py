@@ -1,10 +1,11 @@
 """Elementwise operators of one tensor: the result has the operand's shape."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER
-from relayc.dialects.relay.types import MLIR_NAMES
+from relayc.dialects.relay.types import MLIR_NAMES, RelayType
 
 
 class _Unary(Op):
@@ -13,10 +14,12 @@ class _Unary(Op):
     data: Operand
     pattern = Pattern.ELEMWISE
     kind = FLOAT
-    out_dtype = None
+    out_dtype = cast("str | None", None)
+    layout_role = LayoutRole.FOLLOWS
+    keeps_shape = True
 
     @classmethod
-    def result_types(cls, operands: Sequence[TensorType], attributes: Mapping[str, object]) -> list[TensorType]:
+    def result_types(cls, operands: Sequence[RelayType], attributes: Mapping[str, object]) -> list[RelayType]:
         op = cls.view(operands, attributes)
         cls.kind.require("data", op.data)
         return [op.data.with_dtype(cls.out_dtype) if cls.out_dtype else op.data]
@@ -26,42 +29,51 @@ class Abs(_Unary, name="abs"):
     """Absolute value; the lowest value of a signed integer type stays as it is."""
 
     kind = NUMBER
+    precision = Precision.FOLLOW
+    idempotent = True
 
 
 class Negative(_Unary, name="negative"):
     """-x; integers wrap."""
 
     kind = NUMBER
+    precision = Precision.FOLLOW
+    involutory = True
 
 
 class Sign(_Unary, name="sign"):
     """-1, 0 or 1 by the sign of x; NaN for NaN (ONNX Sign)."""
 
     kind = NUMBER
+    idempotent = True
 
 
 class Ceil(_Unary, name="ceil"):
     """Smallest integer not below x; integers pass unchanged."""
 
     kind = NUMBER
+    idempotent = True
 
 
 class Floor(_Unary, name="floor"):
     """Largest integer not above x; integers pass unchanged."""
 
     kind = NUMBER
+    idempotent = True
 
 
 class Round(_Unary, name="round"):
     """Nearest integer, halves to even (ONNX Round); integers pass unchanged."""
 
     kind = NUMBER
+    idempotent = True
 
 
 class Trunc(_Unary, name="trunc"):
     """x without its fraction; integers pass unchanged."""
 
     kind = NUMBER
+    idempotent = True
 
 
 class Exp(_Unary, name="exp"):
@@ -83,13 +95,19 @@ class Log10(_Unary, name="log10"):
 class Sqrt(_Unary, name="sqrt"):
     """Square root: NaN below 0."""
 
+    precision = Precision.FOLLOW
+
 
 class Rsqrt(_Unary, name="rsqrt"):
     """1 / sqrt(x)."""
 
+    precision = Precision.FOLLOW
+
 
 class Sigmoid(_Unary, name="sigmoid"):
     """1 / (1 + exp(-x))."""
+
+    precision = Precision.FOLLOW
 
 
 class Sin(_Unary, name="sin"):
@@ -127,6 +145,8 @@ class Cosh(_Unary, name="cosh"):
 class Tanh(_Unary, name="tanh"):
     """Hyperbolic tangent."""
 
+    precision = Precision.FOLLOW
+
 
 class Asinh(_Unary, name="asinh"):
     """Inverse hyperbolic sine."""
@@ -143,17 +163,21 @@ class Atanh(_Unary, name="atanh"):
 class Erf(_Unary, name="erf"):
     """The error function."""
 
+    precision = Precision.FOLLOW
+
 
 class LogicalNot(_Unary, name="logical_not"):
     """not x, of bools."""
 
     kind = BOOL
+    involutory = True
 
 
 class BitwiseNot(_Unary, name="bitwise_not"):
     """Every bit flipped; of a bool, not x."""
 
     kind = BITS
+    involutory = True
 
 
 class IsNan(_Unary, name="isnan"):
@@ -178,6 +202,8 @@ class Copy(_Unary, name="copy"):
     """The operand itself, in its own storage."""
 
     kind = ANY
+    precision = Precision.EXACT
+    moves_only = True
 
 
 class Cast(Op, name="cast"):
@@ -186,6 +212,8 @@ class Cast(Op, name="cast"):
     data: Operand
     dtype: str
     pattern = Pattern.ELEMWISE
+    keeps_shape = True
+    moves_only = True
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -203,6 +231,9 @@ class Clip(Op, name="clip"):
     a_min: float | None
     a_max: float | None
     pattern = Pattern.ELEMWISE
+    layout_role = LayoutRole.FOLLOWS
+    precision = Precision.FOLLOW
+    keeps_shape = True
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -1,11 +1,11 @@
 """ONNX models as relay programs.
 
-Modules: `model` loads, `graph` walks, `functions` expands, `evaluate` computes shapes at import, and one module per operator family holds
-the converters (see `core` for how one is written).
+Modules: `model` loads, `graph` walks, `functions` expands, `fold_nodes` computes shapes at import, and one module per operator family holds
+the converters (see `converters` for how one is written, and relayc.frontend.converter for what with).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import onnx
 
@@ -30,12 +30,13 @@ from relayc.frontend.onnx import (
     transform,
     unary,
 )
-from relayc.frontend.onnx.core import CONVERTERS, Tensor, constant, converter, emit
+from relayc.frontend.onnx.converters import CONVERTERS, converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.graph import Importer, Progress
+from relayc.frontend.onnx.graph import Importer
 from relayc.frontend.onnx.model import ModelLike, load
+from relayc.frontend.registry import Progress
 
-__all__ = ["OnnxError", "SupportedOperator", "Tensor", "constant", "converter", "emit", "from_onnx", "supported_operators"]
+__all__ = ["OnnxError", "SupportedOperator", "converter", "from_onnx", "supported_operators"]
 FAMILIES = (
     activation,
     attention,
@@ -111,6 +112,6 @@ def supported_operators() -> list[SupportedOperator]:
     for (domain, name), schema in newest.items():
         if (domain, name) in CONVERTERS:
             rows.append(SupportedOperator(domain, name, schema.since_version, "mapping"))
-        elif functions.is_expandable(schema):
+        elif functions.is_expandable(cast(functions.Schema, schema)):
             rows.append(SupportedOperator(domain, name, schema.since_version, "function"))
     return sorted(rows)

@@ -4,9 +4,10 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.onnx.common import cast, filled, reshape
-from relayc.frontend.onnx.core import Tensor, axis_of, constant, converter, current, emit, scalar
+from relayc.frontend.converter import Tensor, axis_of, constant, emit, scalar
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import cast, filled, reshape
 
 
 @converter()
@@ -71,14 +72,14 @@ def _dropout(x: Tensor) -> tuple[Tensor, ...]:
     return (x, filled(x.shape, True, "bool")) if current().wants(1) else (x,)
 
 
-@converter()
+@converter(foldable=False)
 def Dropout(x: Tensor, *, ratio: float = 0.5) -> tuple[Tensor, ...]:
     if current().wants(1) and current().opset < 10:
         return x, filled(x.shape, 1, x.dtype)
     return _dropout(x)
 
 
-@converter("Dropout", since=12)
+@converter("Dropout", since=12, foldable=False)
 def Dropout_12(x: Tensor, ratio: Tensor | None = None, training_mode: Tensor | None = None, *, seed: int = 0) -> tuple[Tensor, ...]:
     training = training_mode is not None and bool(scalar(training_mode, "training_mode"))
     if training and (ratio is None or scalar(ratio, "ratio") != 0):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relayc.frontend.onnx.common import cast, in_float32, transpose
-from relayc.frontend.onnx.core import Tensor, constant, emit
+from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import cast, in_float32, transpose
 
 
 def _linear(distance: np.ndarray, _: float) -> np.ndarray:

@@ -4,9 +4,10 @@ from math import inf, isfinite
 
 from onnx import TensorProto
 
-from relayc.frontend.onnx.common import reshape, transpose
-from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import reshape, transpose
 
 
 def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:

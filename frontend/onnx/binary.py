@@ -1,8 +1,9 @@
 """Elementwise operators of two or more tensors under numpy broadcasting."""
 
-from relayc.frontend.onnx.common import cast, divide, like, reshape, variadic
-from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import cast, divide, like, reshape, variadic
 
 _SAME_AS_RELAY = {
     "Add": "add",

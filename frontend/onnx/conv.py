@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, spatial_rank, split_padding, window_padding
-from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, split_padding, window_padding
 
 
 def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:

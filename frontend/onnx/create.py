@@ -6,13 +6,14 @@ from math import ceil, prod
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.onnx.common import check_constant, filled
-from relayc.frontend.onnx.core import Tensor, constant, converter, ints, scalar
+from relayc.frontend.converter import Tensor, constant, ints, scalar
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.steps import check_constant, filled
 
 
-@converter()
+@converter(foldable=False)
 def Constant(
     *,
     value: np.ndarray | None = None,
@@ -37,7 +38,7 @@ def Constant(
     return given[0]
 
 
-@converter(since=9)
+@converter(since=9, foldable=False)
 def ConstantOfShape(shape: Tensor, *, value: np.ndarray | None = None) -> Tensor:
     if value is not None and value.size != 1:
         raise OnnxError(f"attribute value: expected one element, found {list(value.shape)}")
@@ -48,7 +49,7 @@ def ConstantOfShape(shape: Tensor, *, value: np.ndarray | None = None) -> Tensor
 def _steps(first: float, last: float, step: float) -> int:
     """How many numbers there are from `first` to before `last`: exact for integers."""
     if isinstance(first, int):
-        return max(-((first - last) // step), 0)
+        return max(-int((first - last) // step), 0)
     try:
         return max(ceil((last - first) / step), 0)
     except OverflowError:
@@ -84,4 +85,4 @@ def EyeLike(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
         raise OnnxError(f"expected a matrix, found {list(x.shape)}")
     name = x.dtype if dtype is None else dtype_name(dtype, "attribute dtype")
     check_constant(x.shape, name)
-    return constant(np.eye(*x.shape, k=k), name)
+    return constant(np.eye(x.shape[0], x.shape[1], k=k), name)

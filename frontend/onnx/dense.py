@@ -2,9 +2,10 @@
 
 from math import prod
 
-from relayc.frontend.onnx.common import add, broadcast_shape, broadcast_to, multiply, reshape, transpose
-from relayc.frontend.onnx.core import Tensor, converter, emit
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import add, broadcast_shape, broadcast_to, multiply, reshape, transpose
 
 
 @converter()

@@ -1,30 +1,11 @@
 """The exceptions of the ONNX frontend."""
 
-from collections.abc import Mapping
+from relayc.frontend.errors import MissingShapes, ModelError
 
 
-class OnnxError(ValueError):
-    """A model that cannot be imported: says which file, node or value is at fault, what was found and what was expected.
-
-    Attributes:
-      located: whether the message already names the node it is about; the graph walk adds the node's name where it does not.
-    """
-
-    def __init__(self, message: str, *, located: bool = False) -> None:
-        super().__init__(message)
-        self.located = located
+class OnnxError(ModelError):
+    """An ONNX model that cannot be imported."""
 
 
-class MissingShapes(OnnxError):
-    """Inputs with dimensions whose sizes the model leaves open and nobody gave.
-
-    Attributes:
-      what: the message without what to do about it.
-      inputs: their names.
-    """
-
-    def __init__(self, missing: Mapping[str, str]) -> None:
-        self.inputs = tuple(missing)
-        listed = "; ".join(f"input {name}{dimensions}" for name, dimensions in missing.items())
-        self.what = f"expected the sizes of all input dimensions, found none for {listed}"
-        super().__init__(f'{self.what}; give them as shapes={{"{self.inputs[0]}": [...]}}')
+class MissingOnnxShapes(OnnxError, MissingShapes):
+    """An ONNX model whose inputs have symbolic dimensions that nobody gave a size."""

@@ -1,13 +1,15 @@
 """Operators that are graphs of other operators: model-local functions and the function bodies of ONNX's operator schemas."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
-from onnx.defs import OpSchema, SchemaError
+from onnx.defs import SchemaError
 
 from relayc.dialects.relay.types import numpy_dtype
-from relayc.frontend.onnx.core import Tensor, find_converter
+from relayc.frontend.converter import Tensor
+from relayc.frontend.onnx.converters import find_converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import NEWEST_OPSET, opset_versions
 
@@ -17,7 +19,7 @@ FunctionKey = tuple[str, str, str]
 LocalFunctions = Mapping[FunctionKey, FunctionProto]
 
 REFUSED_BODIES = frozenset({"Bernoulli", "LinearAttention", "SequenceMap"})
-"""Operators whose function bodies use what cannot be imported: random numbers, loops, sequences."""
+"""Operators whose function bodies use what cannot be imported: random numbers, loops, sequences. None is evaluated at import either."""
 
 
 def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:
@@ -25,9 +27,21 @@ def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:
     return {("" if f.domain == "ai.onnx" else f.domain, f.name, f.overload): f for f in model.functions}
 
 
-def _schema(domain: str, name: str, opset: int) -> OpSchema | None:
+class Schema(Protocol):
+    """What onnx.defs.OpSchema has of function bodies, which its type information leaves out."""
+
+    name: str
+    attributes: Mapping[str, Any]
+    function_opset_versions: Sequence[int]
+    context_dependent_function_opset_versions: Sequence[int]
+
+    def get_function_with_opset_version(self, version: int) -> bytes | FunctionProto: ...
+    def get_context_dependent_function_with_opset_version(self, version: int, node: bytes, types: list[bytes]) -> bytes | FunctionProto: ...
+
+
+def _schema(domain: str, name: str, opset: int) -> Schema | None:
     try:
-        return onnx.defs.get_schema(name, opset, domain)
+        return cast(Schema, onnx.defs.get_schema(name, opset, domain))
     except SchemaError:
         return None
 
@@ -94,7 +108,7 @@ def _qualified(domain: str, name: str) -> str:
     return f"{domain}.{name}" if domain else name
 
 
-def is_expandable(schema: OpSchema) -> bool:
+def is_expandable(schema: Schema) -> bool:
     """Whether the schema of an operator gives it a function body that can be imported, for the nodes it can."""
     versions = schema.function_opset_versions or schema.context_dependent_function_opset_versions
     return bool(versions) and schema.name not in REFUSED_BODIES
@@ -115,9 +129,9 @@ def _collect(
         function = local.get((domain, node.op_type, node.overload))
         if function is None and find_converter(domain, node.op_type, opset) is None:
             schema = _schema(domain, node.op_type, opset)
-            version = _body_version(schema.function_opset_versions, opset) if schema else None
-            if version is not None:
-                function = _parsed(schema.get_function_with_opset_version(version))  # type: ignore[union-attr]
+            version = None if schema is None else _body_version(schema.function_opset_versions, opset)
+            if schema is not None and version is not None:
+                function = _parsed(schema.get_function_with_opset_version(version))
             elif schema is None or _body_version(schema.context_dependent_function_opset_versions, opset) is None:
                 found.setdefault((domain, node.op_type, opset), label)
         key = (domain, node.op_type, node.overload, opset)

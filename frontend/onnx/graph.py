@@ -1,23 +1,23 @@
 """The graph walk: nodes in order, each converted under its own location, functions and constant branches inlined."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
-from relayc.dialects.mlir import ir, make_context
-from relayc.dialects.relay import IRModule, RelayError, TensorType
+from relayc.dialects.relay import IRModule, TensorType
+from relayc.frontend.converter import ModelBuilder, Tensor, at_node
 from relayc.frontend.onnx import functions
-from relayc.frontend.onnx.core import Node, Tensor, building, converting, find_converter
+from relayc.frontend.onnx.converters import Node, converting, find_converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.evaluate import evaluate
+from relayc.frontend.onnx.fold_nodes import fold_node
 from relayc.frontend.onnx.inputs import input_types
 from relayc.frontend.onnx.model import Model, elements, opset_versions, tensor_type
-
-Progress = Callable[[int, int], None]
+from relayc.frontend.registry import Progress
+from relayc.frontend.steps import cast
 
 
 @dataclass
@@ -70,56 +70,29 @@ class Importer:
     def run(self) -> IRModule:
         """Raises OnnxError."""
         try:
-            with make_context(), ir.Location.name(self.graph.name or "main"):
-                return self._import()
+            with ModelBuilder({name: type_.given for name, type_ in self.types.items()}, self.graph.name) as builder:
+                self._enter_inputs(builder)
+                self._enter_initializers(builder)
+                self._convert_nodes(self.graph.node, self.scope, self.progress)
+                return builder.finish([(o.name, self.scope[o.name]) for o in self.graph.output])
         finally:
             self.scope.values.clear()  # they refer back to the importer: its arrays would stay until the next cyclic collection
 
-    def _import(self) -> IRModule:
-        self.module = IRModule(ir.Module.create())
-        self.block = _function(self.module, [t.given for t in self.types.values()])
-        self.argument_names = list(self.types)
-        with ir.InsertionPoint(self.block), building(self.module):
-            self._enter_inputs()
-            self._enter_initializers()
-            self._convert_nodes(self.graph.node, self.scope, self.progress)
-            results = [self.scope[o.name].value for o in self.graph.output]
-            ir.Operation.create("func.return", operands=results)
-        self._finish_signature([v.type for v in results])
-        return self.module
+    def _enter_inputs(self, builder: ModelBuilder) -> None:
+        for name, type_ in self.types.items():
+            self.scope.values[name] = cast(builder.inputs[name], type_.declared.dtype)
+            self.scope.values[name].name = name
 
-    def _enter_inputs(self) -> None:
-        for argument, (name, type_) in zip(self.block.arguments, self.types.items(), strict=True):
-            tensor = Tensor(type_.given, value=argument, name=name)
-            if type_.given.dtype != type_.declared.dtype:
-                from relayc.frontend.onnx.common import cast
-
-                tensor = cast(tensor, type_.declared.dtype)
-                tensor.name = name
-            self.scope.values[name] = tensor
-
-    def _enter_initializers(self) -> None:
+    def _enter_initializers(self, builder: ModelBuilder) -> None:
         for proto in self.graph.initializer:
             type_ = tensor_type(proto, f"initializer {proto.name}")
             self.scope.values[proto.name] = Tensor(
                 type_,
-                read=lambda proto=proto: self.model.array(proto),
-                materialise=None if self.freeze_params else self._argument,
+                read=partial(self.model.array, proto),
+                materialise=None if self.freeze_params else builder.add_argument,
                 name=proto.name,
                 foldable=self.freeze_params or not type_.is_float,
             )
-
-    def _argument(self, tensor: Tensor) -> ir.Value:
-        self.argument_names.append(tensor.name)
-        self.module.params[tensor.name] = np.asarray(tensor.array, order="C")
-        return self.block.add_argument(tensor.type.to_mlir(), ir.Location.name(tensor.name))
-
-    def _finish_signature(self, results: list[ir.Type]) -> None:
-        attributes = self.module.main.attributes
-        signature = ir.FunctionType.get([a.type for a in self.block.arguments], results)
-        attributes["function_type"] = ir.TypeAttr.get(signature)
-        attributes["arg_attrs"] = _names(self.argument_names)
-        attributes["res_attrs"] = _names([o.name for o in self.graph.output])
 
     # ---- nodes --------------------------------------------------------------------------------------------------------------------
 
@@ -134,25 +107,14 @@ class Importer:
     def _convert(self, node: NodeProto, label: str, scope: Scope) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = scope.opsets.get(domain, 1)
-        with ir.Location.name(label):
-            try:
-                inputs = [scope[name] if name else None for name in node.input]
-                node = _resolve_references(node, scope.attributes)
-                outputs = evaluate(node, opset, inputs) or self._outputs(node, domain, opset, inputs, label, scope)
-                wanted = sum(map(bool, node.output))
-                if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
-                    raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
-            except Exception as e:
-                if isinstance(e, OnnxError) and e.located:
-                    raise
-                operator = f"{domain}.{node.op_type}" if domain else node.op_type
-                where = f"{self.model.source}: node {label!r} ({operator}, opset {opset})"
-                if isinstance(e, (OnnxError, RelayError)):
-                    raise OnnxError(f"{where}: {e}", located=True) from None
-                if isinstance(e, MemoryError):
-                    raise MemoryError(f"{where}: {e}") from None
-                # A fault of the converter: the model's author needs to know the node all the same.
-                raise OnnxError(f"{where}: the converter failed with {type(e).__name__}: {e}", located=True) from e
+        operator = f"{domain}.{node.op_type}" if domain else node.op_type
+        with at_node(f"{self.model.source}: node {label!r} ({operator}, opset {opset})", label, OnnxError):
+            inputs = [scope[name] if name else None for name in node.input]
+            node = _resolve_references(node, scope.attributes)
+            outputs = fold_node(node, opset, inputs) or self._outputs(node, domain, opset, inputs, label, scope)
+            wanted = sum(map(bool, node.output))
+            if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
+                raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
         for name, tensor in zip(node.output, outputs, strict=False):
             if name:
                 tensor.name = tensor.name or name
@@ -197,28 +159,13 @@ class Importer:
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         for proto in graph.initializer:
             type_ = tensor_type(proto, f"initializer {proto.name}")
-            body.values[proto.name] = Tensor(type_, read=lambda proto=proto: self.model.array(proto), name=proto.name)
+            body.values[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
 
 
 _NOTHING = Tensor(TensorType((), "float32"))
 """In the place of an output that nothing uses."""
-
-
-def _function(module: IRModule, arguments: list[TensorType]) -> ir.Block:
-    types = [t.to_mlir() for t in arguments]
-    with ir.InsertionPoint(module.module.body):
-        function = ir.Operation.create(
-            "func.func",
-            attributes={"sym_name": ir.StringAttr.get("main"), "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))},
-            regions=1,
-        )
-    return function.regions[0].blocks.append(*types)
-
-
-def _names(names: Sequence[str]) -> ir.Attribute:
-    return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])
 
 
 def _attribute(attribute: AttributeProto, model: Model) -> Any:
@@ -249,8 +196,8 @@ def _resolve_references(node: NodeProto, given: Mapping[str, AttributeProto] | N
     if reference is None:
         return node
     if given is None:
-        found = f"a reference to {reference.ref_attr_name!r}"
-        raise OnnxError(f"attribute {reference.name}: expected a value, as the node is not in a function's body, found {found}")
+        what = f"a reference to {reference.ref_attr_name!r}"
+        raise OnnxError(f"attribute {reference.name}: expected a value, as the node is not in a function's body, found {what}")
     resolved = NodeProto()
     resolved.CopyFrom(node)
     del resolved.attribute[:]

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from math import floor
 
+from relayc.frontend.converter import Tensor, axes_of, emit, ints, known
 from relayc.frontend.onnx.antialias import resize_axis, weights
-from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, reshape, transpose
-from relayc.frontend.onnx.core import Tensor, axes_of, converter, emit, ints, known
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS
+from relayc.frontend.steps import reshape, transpose
 
 _METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 

@@ -5,9 +5,10 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.onnx.common import binary, cast, check_constant, filled, reshape, strided_slice, transpose
-from relayc.frontend.onnx.core import Tensor, axis_of, constant, converter, emit, integer, known
+from relayc.frontend.converter import Tensor, axis_of, constant, emit, integer, known
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, transpose
 
 
 @converter()
@@ -15,7 +16,7 @@ def Gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return emit("take", data, indices, axis=axis_of(axis, data.rank), mode="clip")
 
 
-@converter(since=11)
+@converter(since=11, foldable=False)  # the reference implementation does not end where an index is out of range
 def GatherElements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return emit("gather", data, indices, axis=axis_of(axis, data.rank))
 

@@ -7,7 +7,7 @@ from onnx import GraphProto, ValueInfoProto
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.frontend.onnx.errors import MissingShapes, OnnxError
+from relayc.frontend.onnx.errors import MissingOnnxShapes, OnnxError
 from relayc.frontend.onnx.model import dtype_name
 
 
@@ -50,7 +50,7 @@ def input_types(graph: GraphProto, shapes: Mapping[str, Sequence[int]], dtypes: 
             raise OnnxError(f"dtypes: input {i.name}: expected one of {', '.join(DTYPES)}, found {dtype!r}")
         found[i.name] = InputType(_checked(declared, i.name), _checked(declared.with_dtype(dtype), i.name))
     if missing:
-        raise MissingShapes(missing)
+        raise MissingOnnxShapes(missing)
     return found
 
 

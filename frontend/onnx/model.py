@@ -3,11 +3,12 @@
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # its stubs are a package of their own
 from onnx import TensorProto, numpy_helper
 
 from relayc.dialects.relay.errors import RelayError
@@ -167,9 +168,11 @@ def load(model: ModelLike) -> Model:
         raise OnnxError(f"{path}: {e.strerror or e}", located=True) from None
 
 
-def _load_buffer(data: object, source: str, directory: Path | None, read: Callable[[wire.Span], np.ndarray]) -> Model:
+def _load_buffer(
+    data: bytes | bytearray | memoryview | mmap.mmap, source: str, directory: Path | None, read: Callable[[wire.Span], np.ndarray]
+) -> Model:
     proto = onnx.ModelProto()
-    with memoryview(data) as view:  # type: ignore[arg-type]
+    with memoryview(data) as view:
         try:
             message, spans = wire.split(view)
             proto.ParseFromString(message)
@@ -177,12 +180,12 @@ def _load_buffer(data: object, source: str, directory: Path | None, read: Callab
             raise OnnxError(f"{source}: {e}", located=True) from None
         except DecodeError:
             raise OnnxError(f"{source}: the file is truncated or not an ONNX model", located=True) from None
-    return Model(proto, source, directory, {name: lambda span=span: read(span) for name, span in spans.items()})
+    return Model(proto, source, directory, {name: partial(read, span) for name, span in spans.items()})
 
 
-def opset_versions(opset_import: object) -> dict[str, int]:
+def opset_versions(opset_import: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     """Opset version by domain; ONNX's own domain is the empty string."""
-    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in opset_import}  # type: ignore[attr-defined]
+    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in opset_import}
 
 
 def _check(proto: onnx.ModelProto, source: str) -> None:

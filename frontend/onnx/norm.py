@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from math import prod
 
-from relayc.frontend.onnx.common import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, current, emit
+from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
 
 
 @converter()
@@ -96,7 +97,7 @@ def LRN(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
     return emit("nn.lrn", x, size=size, axis=1, alpha=alpha, beta=beta, bias=bias)
 
 
-@converter()
+@converter(foldable=False)  # the reference implementation forgets that a norm is one of magnitudes
 def LpNormalization(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
     if p not in (1, 2):
         raise OnnxError(f"attribute p: expected 1 or 2, found {p}")

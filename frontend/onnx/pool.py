@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
-from relayc.frontend.onnx.common import SPATIAL_LAYOUTS, binary, in_float32, multiply, spatial_rank, window_padding
+from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.conv import per_axis
-from relayc.frontend.onnx.core import Tensor, converter, current, emit
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, window_padding
+from relayc.frontend.steps import binary, in_float32, multiply
 
 
 def _window(
@@ -89,9 +92,9 @@ def LpPool(
     return _root(multiply(_average(_power(x, p), window, True), float(prod(kernel_shape))), p)
 
 
-def _padded_to_whole_windows(x: Tensor, window: dict[str, object]) -> dict[str, object]:
+def _padded_to_whole_windows(x: Tensor, window: dict[str, Any]) -> dict[str, Any]:
     """The padding with which every window that ceil_mode starts is whole, so that a mean has the same divisor everywhere."""
-    kernel, stride, dilation, pads = (tuple(window[k]) for k in ("pool_size", "strides", "dilation", "padding"))  # type: ignore[call-overload]
+    kernel, stride, dilation, pads = (tuple(window[k]) for k in ("pool_size", "strides", "dilation", "padding"))
     n = len(kernel)
     ends = list(pads)
     for i, (size, k, s, r) in enumerate(zip(x.shape[2:], kernel, stride, dilation, strict=True)):

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relayc.frontend.onnx.common import cast, multiply, reshape
+from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.onnx.conv import convolution
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, emit
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.steps import cast, multiply, reshape
 
 
 def _along(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Tensor:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from math import prod
 
-from relayc.frontend.onnx.common import cast, divide, filled, in_float32, multiply
-from relayc.frontend.onnx.core import Tensor, axes_of, axis_of, converter, emit, ints
+from relayc.frontend.converter import Tensor, axes_of, axis_of, emit, ints
+from relayc.frontend.onnx.converters import converter
+from relayc.frontend.steps import cast, divide, filled, in_float32, multiply
 
 Reduction = Callable[[Tensor, tuple[int, ...], bool], Tensor]
 

@@ -1,6 +1,7 @@
 """Running sums and products."""
 
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, emit, scalar
+from relayc.frontend.converter import Tensor, axis_of, emit, scalar
+from relayc.frontend.onnx.converters import converter
 
 
 def _scan(relay_name: str, x: Tensor, axis: Tensor, exclusive: bool, reverse: bool) -> Tensor:

@@ -1,6 +1,7 @@
 """The largest or smallest elements along an axis."""
 
-from relayc.frontend.onnx.core import Tensor, axis_of, converter, emit, integer
+from relayc.frontend.converter import Tensor, axis_of, emit, integer
+from relayc.frontend.onnx.converters import converter
 
 
 def _topk(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tensor, ...]:

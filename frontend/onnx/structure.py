@@ -8,11 +8,12 @@ from onnx import GraphProto
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import If as Branch
 from relayc.dialects.relay import TensorType, While, fields_of, make_tuple
-from relayc.frontend.onnx.core import Tensor, constant, converter, current, emit, scalar
+from relayc.frontend.converter import Tensor, constant, emit, scalar
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 
 
-@converter()
+@converter(foldable=False)
 def Identity(x: Tensor) -> Tensor:
     return x
 
@@ -32,7 +33,7 @@ def _together(tensors: Sequence[Tensor]) -> ir.Value:
     return make_tuple([t.value for t in tensors])
 
 
-@converter()
+@converter(foldable=False)
 def If(cond: Tensor, *, then_branch: GraphProto, else_branch: GraphProto) -> tuple[Tensor, ...]:
     """The branch that is taken, in place, where the condition is known at import; else a branch of the program."""
     node = current()
@@ -42,7 +43,7 @@ def If(cond: Tensor, *, then_branch: GraphProto, else_branch: GraphProto) -> tup
     return _taken_apart(Branch.create(_scalar(cond, "cond").value, *branches))
 
 
-@converter()
+@converter(foldable=False)
 def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, body: GraphProto) -> tuple[Tensor, ...]:
     """A loop of the program that carries the number of the iteration, the condition and the loop's own values.
 

@@ -5,9 +5,10 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.onnx.common import broadcast_shape, broadcast_to, check_constant, filled, reshape, strided_slice, transpose
-from relayc.frontend.onnx.core import Tensor, axes_of, axis_of, constant, converter, current, emit, ints
+from relayc.frontend.converter import Tensor, axes_of, axis_of, constant, emit, ints
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import broadcast_shape, broadcast_to, check_constant, filled, reshape, strided_slice, transpose
 
 
 @converter()
@@ -212,7 +213,8 @@ def _gathered_pad(x: Tensor, width: Sequence[tuple[int, int]], mode: str) -> Ten
             check_constant([x.shape[axis] + max(before, 0) + max(after, 0)], "int64")
             if not x.shape[axis]:
                 raise OnnxError(f"pads: expected none along axis {axis}, which has no element to repeat, found {before} and {after}")
-            positions = np.pad(np.arange(x.shape[axis]), (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload]
+            width_here = (max(before, 0), max(after, 0))
+            positions = np.pad(np.arange(x.shape[axis]), width_here, mode=mode)  # type: ignore[call-overload] # one of its modes
             chosen = positions[max(-before, 0) : len(positions) - max(-after, 0)]
             x = emit("take", x, constant(chosen, "int64"), axis=axis, mode="clip")
     return x

@@ -1,9 +1,10 @@
 """Elementwise operators of one tensor."""
 
-from relayc.frontend.onnx.common import binary, cast, divide, in_float32, like, multiply
-from relayc.frontend.onnx.core import Tensor, constant, converter, emit, scalar
+from relayc.frontend.converter import Tensor, constant, emit, scalar
+from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.steps import binary, cast, divide, in_float32, like, multiply
 
 _SAME_AS_RELAY = {
     "Abs": "abs",

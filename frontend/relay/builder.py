@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.functions import symbols_of
+from relayc.dialects.functions import refresh_signature, symbols_of, value_names
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import calls
-from relayc.dialects.relay.base import OPS, RelayError, build, fields_of, ir_name, make_tuple, tuple_fields
+from relayc.dialects.relay.base import OPS, RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build, ir_name
 from relayc.dialects.relay.structure import If, While
+from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
 from relayc.dialects.relay.types import RelayType, TensorType, numpy_dtype
 
 Structure = Any
@@ -215,12 +217,11 @@ class Program:
     def _fill(self, function: func.FuncOp, body: Callable, names: Sequence[str]) -> None:
         """Builds the body of a function by running a Python function, and completes its type."""
         block = function.add_entry_block()
-        function.attributes["arg_attrs"] = _named(names)
+        function.attributes["arg_attrs"] = value_names(names)
         with ir.InsertionPoint(block):
             results = [leaf.value for leaf in _leaves(self._structure(body(*(self._expr(a) for a in block.arguments))))]
             func.ReturnOp(results)
-        signature = ir.FunctionType.get(list(function.type.inputs), [v.type for v in results])
-        function.attributes["function_type"] = ir.TypeAttr.get(signature)
+        refresh_signature(function)
 
     def _declared(self, name: str) -> func.FuncOp | None:
         found = symbols_of(self._mod.module).get(name)
@@ -349,7 +350,3 @@ class Program:
 
 def _leaves(structure: Structure) -> list[Any]:
     return [leaf for part in structure for leaf in _leaves(part)] if isinstance(structure, (tuple, list)) else [structure]
-
-
-def _named(names: Sequence[str]) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])

@@ -23,8 +23,6 @@ PARALLEL_WORK = 16 * 1024
 PARALLEL_TASKS = 64
 """Outer loops join the parallel loop until it has this many iterations: enough to balance any number of cores in use."""
 
-Value = ir.Value
-
 
 def bufferize_kernel(module: ir.Module) -> None:
     """Turns every te function of `module` into loops over memrefs, in place.
@@ -64,7 +62,7 @@ def walk(root: ir.Operation, kind: type) -> list[ir.OpView]:
     return found
 
 
-def _producer(value: Value) -> ir.OpView | None:
+def _producer(value: ir.Value) -> ir.OpView | None:
     """The operation that gives `value`, None for a block argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.opview
 
@@ -97,7 +95,7 @@ def _to_destination_passing(function: func.FuncOp) -> None:
             del function.attributes[name]
 
 
-def _through_reshapes(value: Value, destination: Value) -> tuple[Value, Value]:
+def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Moves reshapes from the value to the destination, where they cost nothing and let the producer write in place."""
     source = value
     while isinstance(_producer(source), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
@@ -107,7 +105,7 @@ def _through_reshapes(value: Value, destination: Value) -> tuple[Value, Value]:
     return source, reshape_memref(destination, source.type.shape)
 
 
-def reshape_memref(buffer: Value, shape: list[int]) -> Value:
+def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
     """A view of an identity-layout memref under another static shape with as many elements."""
     type_, shape = buffer.type, list(shape)
     flat = ir.MemRefType.get([prod(shape)], type_.element_type)
@@ -172,10 +170,15 @@ def copies_to_linalg(root: ir.Operation) -> None:
         op.operation.erase()
 
 
-def _constants(values: Iterable[Value]) -> list[int] | None:
+def _constants(values: Iterable[ir.Value]) -> list[int] | None:
     """The values as integers, or None where one of them is not a constant."""
-    producers = [_producer(v) for v in values]
-    return [p.value.value for p in producers] if all(isinstance(p, arith.ConstantOp) for p in producers) else None
+    found = []
+    for value in values:
+        producer = _producer(value)
+        if not isinstance(producer, arith.ConstantOp):
+            return None
+        found.append(producer.value.value)
+    return found
 
 
 def _trip_counts(loop: scf.ParallelOp) -> list[int] | None:
@@ -205,7 +208,7 @@ def _choose_parallel_loops(function: func.FuncOp) -> None:
         kept = 0
         if loop.operation.parent.name == "func.func" and (counts is None or _work(loop, counts) >= PARALLEL_WORK):
             kept, tasks = 1, counts[0] if counts else PARALLEL_TASKS
-            while kept < rank - 1 and tasks < PARALLEL_TASKS:
+            while counts and kept < rank - 1 and tasks < PARALLEL_TASKS:
                 tasks *= counts[kept]
                 kept += 1
         if kept < rank:
@@ -219,7 +222,7 @@ def _split(loop: scf.ParallelOp, kept: int) -> None:
     lower, upper, step = operands[:rank], operands[rank : 2 * rank], operands[2 * rank :]
     with loop.operation.location, ir.InsertionPoint(loop):
         point = ir.InsertionPoint(loop)
-        indices: list[Value] = []
+        indices: list[ir.Value] = []
         if kept:
             outer = scf.ParallelOp([], lower[:kept], upper[:kept], step[:kept], [])
             body = outer.operation.regions[0].blocks.append(*[ir.IndexType.get()] * kept)

@@ -31,12 +31,11 @@ from relayc.pipelines.codegen.number import (
     Number,
     constant_value,
     contract,
-    element_of,
     float_bits,
-    like,
     polynomial,
     select,
 )
+from relayc.pipelines.tir.emit import element_of, like
 
 LN2, LOG2E, LOG10E, LOG10_2 = pymath.log(2), 1 / pymath.log(2), 1 / pymath.log(10), pymath.log10(2)
 
@@ -182,7 +181,7 @@ def _split(x: Number) -> tuple[Number, Number]:
     offset = float_bits(2 / 3, f.width)
     fraction = bits - ((bits - offset) & -(1 << f.mantissa))
     biased = (bits - (offset - (f.bias << f.mantissa))) >> f.mantissa
-    # The conversion of a small non-negative integer, also where there is no instruction for it (64 bits before AVX-512).
+    # The conversion of a small non-negative integer, also where there is no instruction for it (64 bits on many CPUs).
     exponent = (biased + float_bits(f.magic, f.width)).number() - select(small, x.of(f.magic + f.bias + f.mantissa), f.magic + f.bias)
     return exponent, fraction.number() - 1.0
 
@@ -437,7 +436,7 @@ def rsqrt(x: Number) -> Number:
 
 
 def _extremum(predicate: str) -> Callable[[Number, Number], Number]:
-    """maximumf or minimumf: NaN if either is. x86's max and min give their second operand where one is NaN: that saves most of the test."""
+    """maximumf or minimumf: NaN if either is. Many CPUs' max and min give the second operand for NaN: that saves most of the test."""
 
     def expand(a: Number, b: Number) -> Number:
         if constant_value(a.value) is None and constant_value(b.value) is not None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Union
 
 from relayc.dialects.mlir import arith, ir, math
+from relayc.pipelines.tir import emit
+from relayc.pipelines.tir.emit import element_of, like
 
 Operand = Union["Number", float]
 
@@ -20,21 +22,9 @@ def contract() -> ir.Attribute:
     return ir.Attribute.parse("#arith.fastmath<contract>")
 
 
-def like(type_: ir.Type, element: ir.Type) -> ir.Type:
-    """`element`, or a vector of it, with the shape of `type_`."""
-    return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
-
-
-def element_of(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_
-
-
 def constant(type_: ir.Type, value: float | int) -> ir.Value:
     """A constant of a scalar type, or splat over a vector type."""
-    element = element_of(type_)
-    make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
-    attribute = make(element, value)
-    return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, attribute) if element != type_ else attribute).result
+    return emit.number(value, type_)
 
 
 def constant_value(value: ir.Value) -> float | None:
@@ -156,7 +146,7 @@ class Number:
         return Number(math.copysign(self.value, other.value))
 
     def at_least(self, low: float) -> "Number":
-        """The larger of this and a constant; NaN stays NaN. One instruction: this is how x86's max treats its second operand."""
+        """The larger of this and a constant; NaN stays NaN. One instruction on CPUs whose max gives its second operand for NaN."""
         bound = self.of(low)
         return select(bound.compare("ogt", self), bound, self)
 
@@ -179,6 +169,7 @@ class Number:
 def select(flag: ir.Value, a: Operand, b: Operand) -> Number:
     """`a` where the flag is set, else `b`; one of the two must be a Number."""
     number = a if isinstance(a, Number) else b
+    assert isinstance(number, Number), "one of the two is a Number"
     return Number(arith.select(flag, number.of(a).value, number.of(b).value))
 
 

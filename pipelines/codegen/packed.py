@@ -5,9 +5,9 @@ A packed entry of `@k` is
     llvm.func @__tvm_ffi_k(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32
 
 where `args` points to `n` TVMFFIAny values (tvm/ffi/c_api.h of apache-tvm-ffi). It checks how many arguments there are and that each is a
-tensor on the CPU of the dtype, rank and dimensions that `@k` was compiled for, in row-major order without gaps; then it calls `@k` with
-their data pointers and returns 0. Otherwise it raises a TypeError (count, kind, dtype) or a ValueError (rank, dimensions, device, layout)
-that says what was expected and what was found, and returns -1.
+tensor on a device of the kind that the code runs on, of the dtype, rank and dimensions that `@k` was compiled for, in row-major order
+without gaps; then it calls `@k` with their data pointers and returns 0. Otherwise it raises a TypeError (count, kind, dtype) or a
+ValueError (rank, dimensions, device, layout) that says what was expected and what was found, and returns -1.
 
 The checks are one function for the whole module, driven by a table: an entry costs a few instructions and one row of the table. Entries
 and kernels are internal to the module, and one external function gives the addresses of all entries, because the engine compiles a wrapper
@@ -23,8 +23,8 @@ import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
-from relayc.runtime.artifact import PACKED_PREFIX, TensorSpec
-from relayc.runtime.objects import ENTRIES_SYMBOL
+from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX, TensorSpec
+from relayc.runtime.device import DeviceKind, device_kind
 
 _FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
 """Formats of the first DLDataTypeCodes given the bits, for the description of a tensor that was not expected."""
@@ -39,7 +39,7 @@ _CHECK = """
 llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 llvm.func @TVMFFIErrorSetRaisedFromCStr(!llvm.ptr, !llvm.ptr)
 
-// Raises an error of a kind: "FUNCTION: argument I 'NAME': expected TYPE on the CPU in row-major order, found WHAT".
+// Raises an error of a kind: "FUNCTION: argument I 'NAME': expected TYPE, found WHAT".
 llvm.func internal @__relayc_raise(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32, %row: !llvm.ptr, %what: !llvm.ptr) -> i32
     attributes {{no_inline, passthrough = ["cold", "minsize", "optsize"]}} {{
   %size = llvm.mlir.constant(1024 : i64) : i64
@@ -130,7 +130,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %one = llvm.mlir.constant(1 : i32) : i32
   %zero64 = llvm.mlir.constant(0 : i64) : i64
   %one64 = llvm.mlir.constant(1 : i64) : i64
-  %cpu = llvm.mlir.constant(1 : i32) : i32
+  %device_type = llvm.mlir.constant({device_type} : i32) : i32
   %pointer_kind = llvm.mlir.constant(7 : i32) : i32
   %object_kind = llvm.mlir.constant(70 : i32) : i32
   %null = llvm.mlir.zero : !llvm.ptr
@@ -214,7 +214,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
 ^device:
   %30 = llvm.getelementptr %tensor[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %31 = llvm.load %30 : !llvm.ptr -> i32
-  %32 = llvm.icmp "eq" %31, %cpu : i32
+  %32 = llvm.icmp "eq" %31, %device_type : i32
   %other_device = llvm.getelementptr %strings[{other_device}] : (!llvm.ptr) -> !llvm.ptr, i8
   llvm.cond_br %32, ^layout, ^raise(%value_error, %other_device : !llvm.ptr, !llvm.ptr)
 ^layout:
@@ -305,7 +305,7 @@ _MESSAGES = {
     "close": "]%s",
     "close_scalar": "[]%s",
     "nothing": "",
-    "other_device": " that is not on the cpu",
+    "other_device": " that is not on the {device}",
     "gaps": " that is not contiguous in row-major order",
 }
 
@@ -372,7 +372,9 @@ class _Function:
         return f'llvm.func @"{self.name}"({", ".join(self.types)}){" -> i32" * self.fails}'
 
 
-def add_packed_entries(module: ir.Module, signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int] | None = None) -> None:
+def add_packed_entries(
+    module: ir.Module, signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int] | None = None, device: str = "cpu"
+) -> None:
     """Adds a packed entry `@__tvm_ffi_NAME` for each function of `signatures` to a module in the LLVM dialect.
 
     The functions become internal to the module, as do its private ones; `entry_addresses` finds the entries once it is compiled.
@@ -382,6 +384,7 @@ def add_packed_entries(module: ir.Module, signatures: Mapping[str, Sequence[Tens
         an error raised, another one: so does its entry.
       signatures: the tensors of each function in argument order: inputs, then outputs; the names are used in error messages.
       depths: functions that take an i64 after their tensors, and what their entry passes there.
+      device: kind of the devices that the tensors must be on.
 
     Raises:
       ValueError: a function is missing from the module.
@@ -403,17 +406,17 @@ def add_packed_entries(module: ir.Module, signatures: Mapping[str, Sequence[Tens
         for name, specs in signatures.items():
             fails = str(functions[name].attributes["function_type"]).startswith("!llvm.func<i32")
             entered.append(_Function(name, specs, fails, (depths or {}).get(name, 0)))
-        parsed = ir.Module.parse(_entries_text(entered))
+        parsed = ir.Module.parse(_entries_text(entered, device_kind(device)))
     for op in list(parsed.body.operations):
         if ir.StringAttr(op.attributes["sym_name"]).value not in functions:
             op.detach_from_parent()
             module.body.append(op)
 
 
-def _entries_text(functions: Sequence[_Function]) -> str:
+def _entries_text(functions: Sequence[_Function], device: DeviceKind) -> str:
     """All that is added to a module, after declarations of the functions."""
     strings = Strings()
-    messages = {key: strings.offset(message) for key, message in _MESSAGES.items()}
+    messages = {key: strings.offset(message.format(device=device.name)) for key, message in _MESSAGES.items()}
     dtypes = [strings.offset(text) for text in (*_FOUND_CODES, "unknown%d")]
     table: list[int] = []
     entries = []
@@ -425,7 +428,7 @@ def _entries_text(functions: Sequence[_Function]) -> str:
         strings.as_global("__relayc_strings"),
         i64_global("__relayc_dtypes", dtypes),
         i64_global("__relayc_table", table),
-        _CHECK.format(num_codes=len(_FOUND_CODES), **messages),
+        _CHECK.format(num_codes=len(_FOUND_CODES), device_type=device.dlpack_type, **messages),
         *entries,
         _entry_table([f.name for f in functions]),
     ]

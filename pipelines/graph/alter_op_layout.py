@@ -3,33 +3,31 @@
 In both a pixel's channels are neighbours in memory: convolutions store their accumulators as vectors whatever the size of the map, their
 reductions over channels read whole cache lines, and depthwise convolutions and poolings have lanes along channels.
 
-The layout is chosen by regions. A region is what must share a layout: the operands and results of elementwise operators, poolings,
-depthwise convolutions, resizings and concatenations that hang together. Convolutions over all channels read one layout and write another,
-so they stand between regions. A region is in NHWC where the program itself transposes it from or to NHWC (those transposes vanish) or
-where a channel count is no multiple of the block, else in blocks; and it stays in NCHW where what it gains is less than the transforms
-at its borders cost. Weights stay as they are: schedules pack them.
+The layout is chosen by regions. A region is what must share a layout: the images of operators that follow a layout and hang together
+(LayoutRole.FOLLOWS: elementwise operators, poolings, depthwise convolutions, resizings, concatenations). Convolutions over all channels
+read one layout and write another, so they stand between regions. A region is in NHWC where the program itself transposes it from or to
+NHWC (those transposes vanish) or where a channel count is no multiple of the block, else in blocks; and it stays in NCHW where what it
+gains is less than the transforms at its borders cost. Weights stay as they are: schedules pack them.
 """
 
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, Pattern, build
-from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.base import LayoutRole, Op, Pattern
+from relayc.dialects.relay.conv import Conv2d
+from relayc.dialects.relay.layout import NCHW, layout
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.transform import Transpose
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, function_pass
 from relayc.pipelines.target import Target
 
-POOLS = frozenset({"nn_max_pool2d", "nn_avg_pool2d"})
-GLOBAL_POOLS = frozenset({"nn_global_avg_pool2d", "nn_global_max_pool2d"})
-RESIZINGS = frozenset({"image_resize2d", "nn_upsampling"})
-_ELEMENTWISE_ATTRIBUTES = frozenset({"a_min", "a_max", "alpha"})
-"""Attributes of elementwise operators that mean the same in every layout."""
 TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)
 """Axes of the transposes NCHW -> NHWC and back."""
-PLAIN, LAST = "NCHW", "NHWC"
+PLAIN, LAST = NCHW, "NHWC"
 
 PAGE = 4096
 """Bytes; planes that are a multiple apart fall in the same few sets of the cache."""
@@ -44,7 +42,7 @@ def _type(value: ir.Value) -> TensorType:
 
 
 def _size(value: ir.Value) -> int:
-    return _type(value).num_elements  # type: ignore[return-value]
+    return _type(value).num_elements
 
 
 def _is_image(type_: TensorType) -> bool:
@@ -111,31 +109,26 @@ class _Regions:
     # ---- which operators work in any layout
 
     def images(self, op: Op) -> list[ir.Value]:
-        """Operands that are in the layout of the result, for an operator that `spreads`; the others are one value or one per channel."""
-        if type(op)._op_name == "nn_conv2d":
-            return [op.data]
-        if type(op)._op_name == "concatenate" or type(op)._op_name in POOLS | RESIZINGS:
-            return list(op.operation.operands)
+        """Operands that are in the layout of the result, for an operator that `spreads`; of an elementwise one the others are one value or
+        one per channel."""
+        if not _is_elementwise(op):
+            return op.images()
         shape = _type(op.operation.results[0]).shape
         return [v for v in op.operation.operands if _type(v).shape == shape]
 
     def spreads(self, op: Op) -> bool:
         """Whether an operator can work in any layout, with its images all in one."""
-        name, results = type(op)._op_name, op.operation.results
-        if len(results) != 1 or not isinstance(results[0].type, ir.RankedTensorType) or not _is_image(_type(results[0])):
+        results = op.operation.results
+        if op.layout_role is not LayoutRole.FOLLOWS or len(results) != 1:
             return False
-        if not all(isinstance(v.type, ir.RankedTensorType) for v in op.operation.operands) or isinstance(op, Constant):
+        if not all(isinstance(v.type, ir.RankedTensorType) for v in (*results, *op.operation.operands)) or not _is_image(_type(results[0])):
             return False
-        if name == "nn_conv2d":
-            return is_plain_convolution(op) and op.groups == _type(op.data).shape[1] == _type(results[0]).shape[1] and op.groups > 1
-        if name in POOLS | RESIZINGS:
-            return op.layout == PLAIN and op.attrs().get("out_layout", "") in ("", PLAIN) and _is_image(_type(op.data))
-        if name == "concatenate":
-            return op.axis in (1, -3) and all(_is_image(_type(v)) for v in op.operation.operands)
-        if op.pattern not in (Pattern.ELEMWISE, Pattern.BROADCAST) or op.attr_specs.keys() - _ELEMENTWISE_ATTRIBUTES:
-            return False
-        shape = _type(results[0]).shape
-        return bool(self.images(op)) and all(self._broadcasts(_type(v), shape) for v in op.operation.operands)
+        if _is_elementwise(op):
+            shape = _type(results[0]).shape
+            fits = all(self._broadcasts(_type(v), shape) for v in op.operation.operands)
+        else:
+            fits = all(_is_image(_type(v)) for v in op.images())
+        return fits and bool(self.images(op)) and op.can_change_layout()
 
     def _broadcasts(self, type_: TensorType, shape: tuple[int | None, ...]) -> bool:
         """Whether an operand still broadcasts to `shape` when both are in another layout: one element, whole, or one per channel."""
@@ -148,14 +141,14 @@ class _Regions:
     # ---- decisions
 
     def _decide(self, region: _Region) -> None:
-        channels = {_type(v).shape[1] for v in region.values}
-        if min(channels) < self.size // 2 or all(_is_pixel(_type(v)) for v in region.values):  # type: ignore[type-var]
+        channels = {_type(v).sizes[1] for v in region.values}
+        if min(channels) < self.size // 2 or all(_is_pixel(_type(v)) for v in region.values):
             return
         for value in region.values:
             self._count_producer(region, value)
             self._count_users(region, value)
         if region.gain > region.loss:
-            whole = all(c % self.size == 0 for c in channels)  # type: ignore[operator]
+            whole = all(c % self.size == 0 for c in channels)
             region.layout = f"NCHW{self.size}c" if whole and not region.last else LAST
 
     def _count_producer(self, region: _Region, value: ir.Value) -> None:
@@ -163,10 +156,10 @@ class _Regions:
         if not isinstance(owner, Op):  # an argument of the function
             region.loss += _size(value)
         elif self.spreads(owner):
-            region.gain += SPREAD_GAIN.get(type(owner)._op_name, 0) * _size(value)
+            region.gain += owner.layout_gain * _size(value)
         elif is_dense(owner):
             region.gain += self._convolution_gain(
-                owner, value, _is_image(_type(owner.data)) and _type(owner.data).shape[1] < self.size // 2
+                owner, value, _is_image(_type(owner.data)) and _type(owner.data).sizes[1] < self.size // 2
             )
         elif is_transpose(owner, FROM_LAST):
             region.gain, region.last = region.gain + _size(value), True
@@ -194,41 +187,32 @@ class _Regions:
         place in the cache at every step of the reduction. A cycle is what a transform takes for an element.
         """
         weight, out = _type(op.weight), _type(op.operation.results[0])
-        depth = weight.num_elements // weight.shape[0]  # type: ignore[operator]
-        multiplications = out.num_elements * depth  # type: ignore[operator]
+        depth = weight.num_elements // weight.sizes[0]
+        multiplications = out.num_elements * depth
         if weight.shape[2:] != (1, 1):
             return multiplications / (48 if alone else 96)
-        _, _, height, width = out.shape
-        aliased = height * width * 4 % PAGE == 0 and depth >= 64  # type: ignore[operator]
+        _, _, height, width = out.sizes
+        aliased = height * width * 4 % PAGE == 0 and depth >= 64
         return multiplications / 32 if aliased else _size(value) / 4
 
 
-SPREAD_GAIN = {"nn_conv2d": 1.5, "image_resize2d": 2, "nn_upsampling": 1, "nn_max_pool2d": 0.5, "nn_avg_pool2d": 0.5}
-"""What an operator gains from lanes along the channels, for each element of its result (see _Region)."""
-
-
-def is_plain_convolution(op: Op) -> bool:
-    """Whether an nn.conv2d has all its layouts as ONNX writes them."""
-    plain = op.data_layout == PLAIN and op.kernel_layout == "OIHW" and op.out_layout in ("", PLAIN)
-    return plain and _is_image(_type(op.data)) and isinstance(op.weight.owner, Constant)
+def _is_elementwise(op: Op) -> bool:
+    return op.pattern in (Pattern.ELEMWISE, Pattern.BROADCAST)
 
 
 def is_dense(op: Op) -> bool:
     """Whether an operator is a convolution over all channels, which can read one layout and write another."""
-    return type(op)._op_name == "nn_conv2d" and op.groups == 1 and is_plain_convolution(op) and _is_image(_type(op.operation.results[0]))
+    return isinstance(op, Conv2d) and op.groups == 1 and op.is_plain() and _is_image(_type(op.data)) and _is_image(_type(op.result))
 
 
 def is_transpose(op: Op, axes: tuple[int, ...]) -> bool:
     """Whether an operator is the transpose with these axes."""
-    return type(op)._op_name == "transpose" and tuple(a % 4 for a in op.axes or ()) == axes
+    return isinstance(op, Transpose) and tuple(a % 4 for a in op.axes or ()) == axes
 
 
 def pools_all(op: Op) -> bool:
     """Whether an operator joins all pixels of an image, so that its result is the same for every layout."""
-    name = type(op)._op_name
-    if name in GLOBAL_POOLS:
-        return op.layout == PLAIN
-    return name == "mean" and not op.exclude and sorted(a % 4 for a in op.axis or ()) == [2, 3] and _type(op.data).rank == 4
+    return op.layout_role is LayoutRole.JOINS and op.can_change_layout()
 
 
 class _Rewriter:
@@ -257,7 +241,7 @@ class _Rewriter:
             return self._convolution(op)
         if self.regions.spreads(op):
             return self._spread(op)
-        if pools_all(op) and self.regions.layout(op.data) != PLAIN:
+        if pools_all(op) and self.regions.layout(op.operation.operands[0]) != PLAIN:
             return self._pool_all(op)
         if is_transpose(op, TO_LAST) and self.regions.layout(op.data) == LAST:
             op.result.replace_all_uses_with(self._in(op.data, LAST))
@@ -275,31 +259,22 @@ class _Rewriter:
         return True
 
     def _spread(self, op: Op) -> bool:
-        result, name = op.operation.results[0], type(op)._op_name
+        result = op.operation.results[0]
         target = self.regions.layout(result)
         if target == PLAIN:
             return False
-        attrs = op.attrs()
-        if name == "nn_conv2d":
-            operands = [self._in(op.data, target), op.weight]
-            attrs.update(data_layout=target, out_layout=target)
-        else:
+        if _is_elementwise(op):
             operands = [self._operand(v, target) for v in op.operation.operands]
-        if name in POOLS | RESIZINGS:
-            attrs["layout"] = target
-        if name == "concatenate":
-            attrs["axis"] = 3 if target == LAST else 1
-        self.made[result] = build(op.relay_name, *operands, **attrs)
+        else:
+            images = op.images()
+            operands = [self._in(v, target) if v in images else v for v in op.operation.operands]
+        self.made[result] = build(op.relay_name, *operands, **op.in_layout(target))
         return True
 
     def _pool_all(self, op: Op) -> bool:
-        target = self.regions.layout(op.data)
-        attrs = op.attrs()
-        if type(op)._op_name == "mean":
-            attrs["axis"] = (1, 2) if target == LAST else (2, 3)
-        else:
-            attrs["layout"] = target
-        pooled = build(op.relay_name, self._in(op.data, target), **attrs)
+        data, *others = op.operation.operands
+        target = self.regions.layout(data)
+        pooled = build(op.relay_name, self._in(data, target), *others, **op.in_layout(target))
         op.result.replace_all_uses_with(build("reshape", pooled, newshape=_type(op.result).shape))
         return True
 
@@ -345,7 +320,7 @@ class _Rewriter:
 def alter_op_layout(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Regions of 2-D convolutions work on channels in blocks, or channels last."""
     target = ctx.get("target") or Target("cpu")
-    # In bf16 a block is what a line of an AMX tile takes.
+    # In bf16 a block is what a row of a matrix tile takes.
     bits = 16 if ctx.get("relay.ToMixedPrecision.precision") == "bf16" else 32
     size = ctx.get("relay.AlterOpLayout.block") or target.lanes(bits)
     for block in graph_blocks(func):

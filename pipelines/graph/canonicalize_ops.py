@@ -5,14 +5,20 @@ made and taken apart in one place go, as do branches on constants.
 """
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build, make_tuple, normalize_axis, tuple_fields
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.conv import Conv
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.pool import AdaptivePool, AvgPool, GlobalPool2d
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import If
-from relayc.dialects.relay.transform import pad_pairs, split_bounds
+from relayc.dialects.relay.transform import Reshape, pad_pairs, split_bounds
+from relayc.dialects.relay.tuples import make_tuple, tuple_fields
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, along_axis, reshape_to
+from relayc.pipelines.graph.reshapes import along_axis, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("CanonicalizeOps")
@@ -43,11 +49,11 @@ def constant_condition(op: If, rw: Rewriter) -> Found:
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
 
 
-@RULES.on("expand_dims", "squeeze", "nn_batch_flatten")
+@RULES.where(lambda operator: operator.is_view and operator is not Reshape)
 def as_reshape(op: Op, rw: Rewriter) -> Found:
     """Operators that keep the elements in order -> reshape."""
     type_ = TensorType.of(op.operation.results[0])
-    return reshape_to(op.data, type_.shape) if type_.is_static else None
+    return reshape_to(op.operation.operands[0], type_.sizes) if type_.is_static else None
 
 
 @RULES.on("reshape")
@@ -64,7 +70,7 @@ def split(op: Op, rw: Rewriter) -> Found:
     """split -> a strided_slice for each part."""
     data = TensorType.of(op.data)
     axis = normalize_axis(op.axis, data.rank)
-    bounds = split_bounds(data.shape[axis], op.indices_or_sections)
+    bounds = split_bounds(data.sizes[axis], op.indices_or_sections)
     parts = [build("strided_slice", op.data, begin=(begin,), end=(end,), strides=(1,), axes=(axis,)) for begin, end in bounds]
     return make_tuple(parts)
 
@@ -94,7 +100,7 @@ def stack(op: Op, rw: Rewriter) -> Found:
     if not type_.is_static:
         return None
     axis = normalize_axis(op.axis, type_.rank)
-    part = (*type_.shape[:axis], 1, *type_.shape[axis + 1 :])
+    part = (*type_.sizes[:axis], 1, *type_.sizes[axis + 1 :])
     return build("concatenate", *[reshape_to(v, part) for v in op.data], axis=axis)
 
 
@@ -131,7 +137,7 @@ def space_to_depth(op: Op, rw: Rewriter) -> Found:
 def _rearranged(data: ir.Value, source: list[str], target: list[str], sizes: dict[str, int], result: TensorType) -> ir.Value:
     """`data` with its dimensions split as `source` says, put in the order of `target` and merged again."""
     apart = reshape_to(data, [sizes[part] for part in source])
-    return reshape_to(build("transpose", apart, axes=[source.index(part) for part in target]), result.shape)
+    return reshape_to(build("transpose", apart, axes=[source.index(part) for part in target]), result.sizes)
 
 
 @RULES.on("layout_transform")
@@ -145,8 +151,8 @@ def layout_transform(op: Op, rw: Rewriter) -> Found:
     blocks = source.blocks | target.blocks
     if any(a.blocks.get(axis, size) != size for a in (source, target) for axis, size in blocks.items()):
         return None
-    dims = source.logical(data.shape)
-    sizes: dict[str, int] = {axis: length // blocks.get(axis, 1) for axis, length in dims.items()}
+    dims = source.logical(data.sizes)
+    sizes = {axis: length // blocks.get(axis, 1) for axis, length in dims.items()}
     sizes |= {axis.lower(): size for axis, size in blocks.items()}
 
     def parts(axes: tuple[str, ...], own: dict[str, int]) -> list[str]:
@@ -173,35 +179,24 @@ def matmul_as_dense(op: Op, rw: Rewriter) -> Found:
     return build("nn.dense", op.tensor_a, op.tensor_b, out_dtype=op.out_dtype)
 
 
-_GLOBAL = {
-    "nn_global_avg_pool2d": "mean",
-    "nn_global_max_pool2d": "max",
-    **{f"nn_adaptive_avg_pool{n}d": "mean" for n in (1, 2, 3)},
-    **{f"nn_adaptive_max_pool{n}d": "max" for n in (1, 2, 3)},
-}
-
-
-@RULES.on(*_GLOBAL)
-def global_pool(op: Op, rw: Rewriter) -> Found:
+@RULES.on(GlobalPool2d, AdaptivePool)
+def global_pool(op: GlobalPool2d | AdaptivePool, rw: Rewriter) -> Found:
     """A pooling of whole images -> a reduction, into which elementwise operators fuse."""
     parsed, result = layout(op.layout), TensorType.of(op.operation.results[0])
     axes = [i for i, axis in enumerate(parsed.axes) if axis in "DHW"]
     if any(result.shape[i] != 1 for i in axes):
         return None
-    return build(_GLOBAL[type(op)._op_name], op.data, axis=axes, keepdims=True)
+    return build(op.reduction, op.data, axis=axes, keepdims=True)
 
 
-_PADDABLE = [f"nn_{kind}{n}d" for kind in ("conv", "avg_pool") for n in (1, 2, 3)]
-
-
-@RULES.on(*_PADDABLE)
-def absorb_pad(op: Op, rw: Rewriter) -> Found:
+@RULES.on(Conv, AvgPool)
+def absorb_pad(op: Conv | AvgPool, rw: Rewriter) -> Found:
     """A convolution (an average that counts its padding) of a tensor padded with zeros -> one with more padding."""
     pad = rw.producer(op.data, "nn_pad")
     if pad is None or pad.pad_mode != "constant" or rw.scalar(pad.pad_value) != 0:
         return None
     attrs = op.attrs()
-    convolution = "data_layout" in attrs
+    convolution = isinstance(op, Conv)
     if not convolution and (attrs["ceil_mode"] or (any(attrs["padding"]) and not attrs["count_include_pad"])):
         return None
     parsed = layout(attrs["data_layout" if convolution else "layout"])

@@ -7,7 +7,7 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.parallel import Family, combine
+from relayc.pipelines.graph.combine_parallel import Family, combine
 from relayc.pipelines.passes import PassContext, function_pass
 
 

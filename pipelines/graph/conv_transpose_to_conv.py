@@ -8,10 +8,12 @@ cropped. Weights are folded, so it is done for constant weights only.
 
 import numpy as np
 
-from relayc.dialects.relay.base import Op, build
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.graph.reshapes import reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("ConvTransposeToConv")
@@ -29,7 +31,7 @@ def phase_weights(weight: np.ndarray, groups: int, strides: tuple[int, ...]) -> 
     split = [n for t, s in zip(taps, strides, strict=True) for n in (t, s)]
     weight = weight.reshape(groups, channels // groups, per_group, *split)
     rank = len(kernel)
-    tap_axes, phase_axes = [3 + 2 * i for i in range(rank)], [4 + 2 * i for i in range(rank)]
+    tap_axes, phase_axes = tuple(3 + 2 * i for i in range(rank)), tuple(4 + 2 * i for i in range(rank))
     weight = np.flip(weight, tap_axes).transpose(0, 2, *phase_axes, 1, *tap_axes)
     return np.ascontiguousarray(weight).reshape(groups * per_group * int(np.prod(strides)), channels // groups, *taps)
 
@@ -49,20 +51,20 @@ def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     phases = rw.mod.constant(phase_weights(weight, op.groups, strides), "phases")
     padding = [t - 1 for t in taps]
     wide = build(f"nn.conv{rank}d", op.data, phases, padding=(*padding, *padding), groups=op.groups)
-    batch, channels, *sizes = TensorType.of(wide).shape
+    batch, channels, *sizes = TensorType.of(wide).sizes
     channels //= int(np.prod(strides))
     split = build("reshape", wide, newshape=(batch, channels, *strides, *sizes))
     order = [n for i in range(rank) for n in (2 + rank + i, 2 + i)]
     shuffled = build("transpose", split, axes=(0, 1, *order)) if max(strides) > 1 else split
     shuffled = reshape_to(shuffled, (batch, channels, *[n * s for n, s in zip(sizes, strides, strict=True)]))
-    missing = [low + n - have for low, n, have in zip(before, out.shape[2:], TensorType.of(shuffled).shape[2:], strict=True)]
+    missing = [low + n - have for low, n, have in zip(before, out.sizes[2:], TensorType.of(shuffled).sizes[2:], strict=True)]
     if any(m > 0 for m in missing):  # output_padding may ask for more than the phases give: these elements are zero
         pad_width = (0, 0, 0, 0, *[n for m in missing for n in (0, max(m, 0))])
         shuffled = build("nn.pad", shuffled, rw.mod.constant(np.zeros((), weight.dtype)), pad_width=pad_width)
     if TensorType.of(shuffled).shape == out.shape:
         return shuffled
     axes = tuple(range(2, 2 + rank))
-    end = tuple(low + n for low, n in zip(before, out.shape[2:], strict=True))
+    end = tuple(low + n for low, n in zip(before, out.sizes[2:], strict=True))
     return build("strided_slice", shuffled, begin=tuple(before), end=end, strides=(1,) * rank, axes=axes)
 
 

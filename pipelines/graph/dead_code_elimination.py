@@ -1,8 +1,9 @@
 """DeadCodeElimination: removes operations whose results nobody uses, private functions nobody calls and parameters nobody names."""
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.graph.rewrite import drop_unused_params
+from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.passes import PassContext, functions, module_pass
 from relayc.pipelines.upstream import run_upstream
 
@@ -10,6 +11,24 @@ from relayc.pipelines.upstream import run_upstream
 def erase_dead(func: ir.Operation) -> None:
     """Erases the pure operations of a function without uses, and what only they used (upstream's trivial-dce)."""
     run_upstream(func, "trivial-dce")
+
+
+def drop_unused_params(mod: IRModule) -> None:
+    """Takes entries out of the parameter table that no relay.constant names."""
+    used: set[str] = set()
+
+    def visit(operation: ir.Operation) -> None:
+        for region in operation.regions:
+            for block in region.blocks:
+                for op in block.operations:
+                    if isinstance(op, Constant):
+                        used.add(op.key or "")
+                    elif not isinstance(op, Op) or op.region_names:
+                        visit(op.operation)
+
+    visit(mod.module.operation)
+    for key in mod.params.keys() - used:
+        del mod.params[key]
 
 
 @module_pass(opt_level=0, name="DeadCodeElimination")

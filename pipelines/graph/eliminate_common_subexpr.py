@@ -7,7 +7,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
-from relayc.pipelines.graph.rewrite import graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import PassContext, function_pass
 from relayc.pipelines.upstream import run_upstream
 

@@ -7,21 +7,20 @@ much more memory than its operands, and so does one that only repeats elements (
 
 import numpy as np
 
-from relayc.dialects.mlir import OperationSet, ir
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.dead_code_elimination import erase_dead
-from relayc.pipelines.graph.evaluate import EVALUATORS, evaluate
-from relayc.pipelines.graph.rewrite import drop_unused_params, graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.dead_code_elimination import drop_unused_params, erase_dead
+from relayc.pipelines.graph.evaluators import EVALUATORS, evaluate
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 
 config_option("relay.FoldConstant.max_growth", int, 1 << 24, "bytes by which a folded result may be larger than its operands")
 
 _MAX_REPEATED_BYTES = 1 << 16
-_SLOW = {"erf": 1 << 14}
-"""Operators that are evaluated element by element, and up to how many elements."""
 
 
 def _repeats(array: np.ndarray) -> bool:
@@ -53,10 +52,10 @@ class _Folding:
     def fold(self, op: Op) -> None:
         """Computes the results of an operation where all its operands are known."""
         operands = list(op.operation.operands)
-        arrays = [self.arrays.get(v) for v in operands]
-        if any(a is None for a in arrays) or not self.worthwhile(op, arrays):  # type: ignore[arg-type]
+        arrays = [self.arrays[v] for v in operands if v in self.arrays]
+        if len(arrays) < len(operands) or not self.worthwhile(op, arrays):
             return
-        found = evaluate(op, arrays)  # type: ignore[arg-type]
+        found = evaluate(op, arrays)
         if found is None:
             return
         # The largest operand is the one that the result is a form of: the result goes by its name.
@@ -71,8 +70,7 @@ class _Folding:
         if not all(t.is_static for t in types):
             return False
         size, given = sum(t.num_bytes for t in types), sum(a.nbytes for a in arrays)
-        limit = _SLOW.get(type(op)._op_name)
-        return size <= given + self.max_growth and (limit is None or types[0].num_elements <= limit)
+        return size <= given + self.max_growth
 
     def materialize(self) -> None:
         """Puts a constant in the place of every folded value that something else uses, the last first: what stays needs its operands."""

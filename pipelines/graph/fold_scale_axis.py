@@ -5,21 +5,18 @@ conv(x * s, w) -> conv(x, w * s). The scaled weights are written as operators on
 """
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build
-from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.binary import Add, Subtract
+from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, per_channel, reshape_to
+from relayc.pipelines.graph.reshapes import per_channel, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("FoldScaleAxis")
-
-_CONVOLUTIONS = [f"nn_conv{n}d" for n in (1, 2, 3)]
-_TRANSPOSED = [f"nn_conv{n}d_transpose" for n in (1, 2, 3)]
-_PRODUCTS = ["nn_dense", "nn_matmul"]
-_LINEAR = {f"relay.{name}" for name in _CONVOLUTIONS + _TRANSPOSED + _PRODUCTS}
-
 
 _CONSTANT_DEPTH = 8
 
@@ -32,67 +29,50 @@ def is_constant(value: ir.Value, depth: int = _CONSTANT_DEPTH) -> bool:
     return depth > 0 and all(is_constant(v, depth - 1) for v in owner.operation.operands)
 
 
-def _linear(value: ir.Value, rw: Rewriter) -> Op | None:
+def _linear(value: ir.Value, rw: Rewriter) -> Linear | None:
     """The float convolution or product with constant weights that gives `value`, where nothing else uses it."""
     owner = value.owner
-    if not isinstance(owner, Op) or owner.operation.name not in _LINEAR or not rw.used_once(value):
+    if not isinstance(owner, Linear) or not rw.used_once(value):
         return None
     weight = owner.operation.operands[1]
     same = TensorType.of(weight).dtype == TensorType.of(value).dtype and TensorType.of(value).is_float
     return owner if same and is_constant(weight) and TensorType.of(value).is_static else None
 
 
-def _channel_axis(op: Op, of_result: bool) -> int | None:
-    """The dimension of the result (or of the data) along which the channels run; None where they are blocked or transposed."""
-    if type(op)._op_name in _PRODUCTS:
-        rank = TensorType.of(op.operation.operands[0]).rank
-        return None if not of_result and getattr(op, "transpose_a", False) else rank - 1
-    text = op.out_layout or op.data_layout if of_result else op.data_layout
-    parsed = layout(text)
-    return None if parsed.blocks else parsed.index("C")
-
-
-def _scaled_weight(op: Op, vector: ir.Value, of_result: bool) -> ir.Value:
+def _scaled_weight(op: Linear, vector: ir.Value, of_result: bool) -> ir.Value:
     """The weight times a factor for each channel of the result (or of the data)."""
     weight = op.operation.operands[1]
-    shape: tuple[int, ...] = TensorType.of(weight).shape  # type: ignore[assignment]
-    name = type(op)._op_name
+    shape = TensorType.of(weight).sizes
     if TensorType.of(vector).shape == (1,):
         return build("multiply", weight, vector)
-    if name in _PRODUCTS:
-        rows = name == "nn_dense" or op.transpose_b  # the weight is [units, in]
-        return build("multiply", weight, _along(vector, 0 if rows == of_result else 1, 2))
-    kernel = layout(op.kernel_layout)
-    axis = kernel.index("O" if of_result else "I")
-    grouped = name in _TRANSPOSED if of_result else name in _CONVOLUTIONS
-    if op.groups == 1 or not grouped:
+    channels = op.weight_channels(of_result)
+    axis, groups, other = channels.axis, channels.groups, channels.group_axis
+    if groups == 1:
         return build("multiply", weight, _along(vector, axis, len(shape)))
-    # This axis counts the channels of one group; the other axis runs over the groups.
-    other = kernel.index("I" if of_result else "O")
-    split = (*shape[:other], op.groups, shape[other] // op.groups, *shape[other + 1 :])
+    split = (*shape[:other], groups, shape[other] // groups, *shape[other + 1 :])
     inner = axis + (axis > other)
     factors = [1] * len(split)
-    factors[other], factors[inner] = op.groups, shape[axis]
-    by_group = reshape_to(vector, (op.groups, shape[axis]))
+    factors[other], factors[inner] = groups, shape[axis]
+    by_group = reshape_to(vector, (groups, shape[axis]))
     if other > inner:
         by_group = build("transpose", by_group, axes=(1, 0))
     return reshape_to(build("multiply", reshape_to(weight, split), reshape_to(by_group, factors)), shape)
 
 
 def _along(vector: ir.Value, axis: int, rank: int) -> ir.Value:
-    n = TensorType.of(vector).shape[0]
-    return reshape_to(vector, [n if i == axis else 1 for i in range(rank)])  # type: ignore[misc]
+    n = TensorType.of(vector).sizes[0]
+    return reshape_to(vector, [n if i == axis else 1 for i in range(rank)])
 
 
 def _with_weight(op: Op, data: ir.Value, weight: ir.Value) -> ir.Value:
     return build(op.relay_name, data, weight, **op.attrs())
 
 
-def _scale_linear(op: Op, scale: ir.Value) -> ir.Value | None:
+def _scale_linear(op: Linear, scale: ir.Value) -> ir.Value | None:
     """`op` with its result multiplied by `scale`; None where that is no factor per channel."""
     result = TensorType.of(op.operation.results[0])
-    axis = _channel_axis(op, of_result=True)
-    vector = None if axis is None else per_channel(scale, result.shape, axis)  # type: ignore[arg-type]
+    axis = op.channel_axis(of_result=True)
+    vector = None if axis is None else per_channel(scale, result.sizes, axis)
     return None if vector is None else _with_weight(op, op.operation.operands[0], _scaled_weight(op, vector, of_result=True))
 
 
@@ -119,7 +99,7 @@ def backward(op: Op, rw: Rewriter) -> Found:
     if linear is not None:
         return _scale_linear(linear, scale)
     biased = value.owner
-    if not isinstance(biased, Op) or biased.operation.name not in ("relay.add", "relay.subtract") or not rw.used_once(value):
+    if not isinstance(biased, (Add, Subtract)) or not rw.used_once(value):
         return None
     inner, bias = biased.operation.operands
     linear = _linear(inner, rw)
@@ -147,9 +127,11 @@ def merge_constants(op: Op, rw: Rewriter) -> Found:
     pair = _operand_and_constant(op)
     inner = rw.producer(pair[0], name) if pair is not None and rw.used_once(pair[0]) else None
     before = _operand_and_constant(inner) if inner is not None else None
-    if before is None or is_constant(before[0]) or not _float_chain(before[0], inner.result, op.result):  # type: ignore[union-attr]
+    if pair is None or inner is None or before is None or is_constant(before[0]):
         return None
-    return build(name, before[0], build(name, before[1], pair[1]))  # type: ignore[index]
+    if not _float_chain(before[0], inner.result, op.result):
+        return None
+    return build(name, before[0], build(name, before[1], pair[1]))
 
 
 @RULES.on("multiply")
@@ -160,10 +142,12 @@ def scale_past_bias(op: Op, rw: Rewriter) -> Found:
     inner = _operand_and_constant(biased) if biased is not None else None
     scaled = rw.producer(inner[0], "multiply") if inner is not None and rw.used_once(inner[0]) else None
     before = _operand_and_constant(scaled) if scaled is not None else None
-    if before is None or not _float_chain(before[0], scaled.result, biased.result, op.result):  # type: ignore[union-attr]
+    if pair is None or biased is None or inner is None or scaled is None or before is None:
         return None
-    scale = build("multiply", before[1], pair[1])  # type: ignore[index]
-    return build("add", build("multiply", before[0], scale), build("multiply", inner[1], pair[1]))  # type: ignore[index]
+    if not _float_chain(before[0], scaled.result, biased.result, op.result):
+        return None
+    scale = build("multiply", before[1], pair[1])
+    return build("add", build("multiply", before[0], scale), build("multiply", inner[1], pair[1]))
 
 
 def _float_chain(*values: ir.Value) -> bool:
@@ -172,18 +156,18 @@ def _float_chain(*values: ir.Value) -> bool:
     return first.is_float and first.is_static and all(TensorType.of(v) == first for v in values)
 
 
-@RULES.on(*_CONVOLUTIONS, *_TRANSPOSED, *_PRODUCTS)
-def forward(op: Op, rw: Rewriter) -> Found:
+@RULES.on(Linear)
+def forward(op: Linear, rw: Rewriter) -> Found:
     """linear(x * s, w) -> linear(x, w * s), where nothing else uses the product."""
     data, weight = op.operation.operands
     scaled = rw.producer(data, "multiply")
     if scaled is None or not rw.used_once(data) or not is_constant(weight) or not TensorType.of(weight).is_float:
         return None
     pair = _operand_and_constant(scaled)
-    axis = _channel_axis(op, of_result=False)
+    axis = op.channel_axis(of_result=False)
     if pair is None or axis is None or not _same_type(pair[0], data) or not TensorType.of(data).is_static:
         return None
-    vector = per_channel(pair[1], TensorType.of(data).shape, axis)  # type: ignore[arg-type]
+    vector = per_channel(pair[1], TensorType.of(data).sizes, axis)
     return None if vector is None else _with_weight(op, pair[0], _scaled_weight(op, vector, of_result=False))
 
 

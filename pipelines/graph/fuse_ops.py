@@ -7,13 +7,11 @@ IR: a producer is merged into the group that uses its result where a rule of gra
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.graph.fusion.groups import VIEWS, graph_groups
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.fusion.groups import graph_groups
 from relayc.pipelines.graph.fusion.merge import wrap
 from relayc.pipelines.graph.fusion.sweep import Sweep, enabled_rules
-from relayc.pipelines.graph.rewrite import graph_blocks
 from relayc.pipelines.passes import PassContext, function_pass
-
-__all__ = ["VIEWS", "fuse_ops"]
 
 
 @function_pass(opt_level=0, name="FuseOps")

@@ -4,7 +4,7 @@ Types reach across calls too: results of a call are those of its callee, and arg
 (Upstream has no pass that refines types: an operation infers them when it is built.)
 """
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name
+from relayc.dialects.functions import is_public, refresh_signature, signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.module import IRModule
@@ -60,11 +60,8 @@ def _infer(op: Op) -> None:
 
 
 def _infer_function(function: ir.Operation) -> None:
-    block = function.regions[0].blocks[0]
-    _infer_block(block)
-    returned = block.operations[len(block.operations) - 1].operation.operands
-    signature = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
-    function.attributes["function_type"] = ir.TypeAttr.get(signature)
+    _infer_block(function.regions[0].blocks[0])
+    refresh_signature(function)
 
 
 def _infer_calls(calls: list[func.CallOp], by_name: dict[str, ir.Operation]) -> bool:

@@ -11,7 +11,7 @@ from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.callgraph import components, is_recursive
-from relayc.pipelines.graph.rewrite import graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 from relayc.pipelines.upstream import run_upstream
 

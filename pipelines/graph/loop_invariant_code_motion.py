@@ -7,14 +7,12 @@ elements itself. (Upstream's pass of this name takes loops that implement an int
 from collections.abc import Iterator
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import While, Yield
-from relayc.pipelines.graph.rewrite import graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import PassContext, function_pass
-
-_REPEATING = tuple(OPS[name] for name in ("broadcast_to", "full", "zeros", "ones", "arange"))
 
 
 def _within(operation: ir.Operation) -> Iterator[tuple[ir.Block, list[ir.OpView]]]:
@@ -42,7 +40,8 @@ def _reads(op: ir.OpView) -> Iterator[ir.Value]:
 
 def _is_invariant(op: ir.OpView, loop: list[ir.Block]) -> bool:
     """Whether an operation gives the same in every iteration of the loop that has these blocks."""
-    return is_pure(op.operation) and not isinstance(op, (Yield, *_REPEATING)) and all(_block_of(v) not in loop for v in _reads(op))
+    stays = isinstance(op, Yield) or (isinstance(op, Op) and op.repeats_only)
+    return is_pure(op.operation) and not stays and all(_block_of(v) not in loop for v in _reads(op))
 
 
 @function_pass(opt_level=2, name="LoopInvariantCodeMotion")

@@ -16,11 +16,14 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.attention import AXES
-from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, Shape, before_reshape, regroup, reshape_to
+from relayc.pipelines.graph.reshapes import Shape, before_reshape, regroup, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("RecognizeAttention")
@@ -30,7 +33,7 @@ NEVER = -1e9
 
 
 def _shape(value: ir.Value) -> Shape:
-    return TensorType.of(value).shape  # type: ignore[return-value]
+    return TensorType.of(value).shape  # type: ignore[return-value] # one that is not known compares like any other
 
 
 def _factor(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, float] | None:
@@ -42,8 +45,10 @@ def _factor(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, float] | None:
         if factor is not None and x.type == value.type:
             return x, float(factor)
     quotient = rw.producer(value, "divide")
-    divisor = rw.scalar(quotient.rhs) if quotient is not None else None
-    return (quotient.lhs, 1 / float(divisor)) if divisor and quotient.lhs.type == value.type else None  # type: ignore[union-attr]
+    if quotient is None or quotient.lhs.type != value.type:
+        return None
+    divisor = rw.scalar(quotient.rhs)
+    return (quotient.lhs, 1 / float(divisor)) if divisor else None
 
 
 def _behind_reshapes(value: ir.Value, rw: Rewriter) -> ir.Value:
@@ -109,10 +114,12 @@ def _last_steps(value: ir.Value, rw: Rewriter) -> Iterator[tuple[ir.Value, _Step
     if tanh is not None:
         yield tanh.data, _Step("tanh", shape)
     where = rw.producer(value, "where")
-    for scores, other, keep in ((where.x, where.y, True), (where.y, where.x, False)) if where is not None else ():
+    for condition, scores, other, keep in (
+        ((where.condition, where.x, where.y, True), (where.condition, where.y, where.x, False)) if where is not None else ()
+    ):
         fill = rw.scalar(other)
         if fill is not None and scores.type == value.type:
-            yield scores, _Step("where", shape, where.condition, keep=keep, fill=float(fill))  # type: ignore[union-attr]
+            yield scores, _Step("where", shape, condition, keep=keep, fill=float(fill))
     plus = rw.producer(value, "add")
     for scores, mask in ((plus.lhs, plus.rhs), (plus.rhs, plus.lhs)) if plus is not None else ():
         if scores.type == value.type:
@@ -175,7 +182,7 @@ class _Scores:
     @property
     def is_sound(self) -> bool:
         """Whether a causal mask of finite numbers may be taken for one of -inf: every query sees a key without another mask."""
-        return not self.finite or not (self.added or self.chosen or self.causal < 0)  # type: ignore[operator]
+        return not self.finite or not (self.added or self.chosen or self.causal is None or self.causal < 0)
 
     def mask(self, rw: Rewriter) -> list[ir.Value]:
         """Builds the mask as an operand: none or one."""
@@ -192,9 +199,9 @@ def _causal_offset(kept: np.ndarray, shape: Shape) -> int | None:
     """c of a mask that keeps key j for query i where j <= i + c; None for another one."""
     if kept.shape[-2:] != shape[-2:] or kept.size != prod(kept.shape[-2:]):
         return None
-    rows = kept.reshape(kept.shape[-2:])
+    rows: np.ndarray = kept.reshape(kept.shape[-2:])
     offset = int(rows[0].sum()) - 1
-    return offset if np.array_equal(rows, np.tri(*rows.shape, offset, bool)) else None
+    return offset if np.array_equal(rows, np.tri(rows.shape[0], rows.shape[1], offset, bool)) else None
 
 
 def _scores(steps: list[_Step], shape: Shape, rw: Rewriter) -> _Scores | None:
@@ -383,7 +390,7 @@ def repeated_heads(op: Op, rw: Rewriter) -> Found:
     if key is None or value is None:
         return None
     at = {name: getattr(op, f"{name}_layout").index("H") for name in found}
-    return _with(op, found) if _shape(key)[at["key"]] == _shape(value)[at["value"]] else None  # type: ignore[arg-type]
+    return _with(op, found) if _shape(key)[at["key"]] == _shape(value)[at["value"]] else None
 
 
 def _unrepeated(value: ir.Value, axis: int, rw: Rewriter) -> ir.Value | None:

@@ -6,10 +6,13 @@ Run after SimplifyExpr (which writes powers as products) and EliminateCommonSube
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, reshape_to
+from relayc.pipelines.graph.reshapes import reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 from relayc.pipelines.pattern import DFPattern, Match, is_constant, is_op, wildcard
 
@@ -80,7 +83,7 @@ _MOST_CHANNELS = 1 << 24
 
 def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
     type_ = TensorType.of(value)
-    return rw.mod.constant(np.ones(type_.shape[axis], numpy_dtype(type_.dtype)))  # type: ignore[arg-type]
+    return rw.mod.constant(np.ones(type_.sizes[axis], numpy_dtype(type_.dtype)))
 
 
 @RULES.match((_NUMERATOR / _ROOT) | (_NUMERATOR * _INVERSE))
@@ -103,7 +106,8 @@ def _vector(value: ir.Value, of: ir.Value, axis: int) -> ir.Value | None:
     found, whole = TensorType.of(value), TensorType.of(of)
     padded = (1,) * (whole.rank - found.rank) + found.shape
     expected = tuple(n if i == axis else 1 for i, n in enumerate(whole.shape))
-    return reshape_to(value, (whole.shape[axis],)) if padded == expected else None  # type: ignore[arg-type]
+    size = whole.shape[axis]
+    return reshape_to(value, (size,)) if padded == expected and size is not None else None
 
 
 def _either(op: Op) -> list[tuple[ir.Value, ir.Value]]:

@@ -1,4 +1,4 @@
-"""How the graph passes rewrite: rules in a table by operator, applied in program order until none applies; and what several passes share.
+"""How the graph passes rewrite: rules in a table by operator, applied in program order until none applies.
 
     RULES = Rules("SimplifyInference")
 
@@ -8,6 +8,12 @@
 
 A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own),
 and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn.
+
+    @RULES.where(lambda operator: operator.idempotent)
+    def once(op, rw):
+        ...
+
+is a rule for the operators of whose class a fact holds (dialects/relay/base.py), those from outside the package too.
 
     @RULES.match(is_op("log")(is_op("nn.softmax")(data)))
     def log_softmax(match, rw):
@@ -22,121 +28,31 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from relayc.dialects.mlir import OperationSet, ir
-from relayc.dialects.relay.base import OPS, Op, Pattern, build, operation_name
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
+from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
-from relayc.dialects.relay.structure import Constant, Fused
+from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import functions
 
 if TYPE_CHECKING:
     from relayc.pipelines.pattern.language import DFPattern
 
-Found = ir.Value | Sequence[ir.Value] | None
+Found: TypeAlias = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]
-Shape = tuple[int, ...]
 
-_PAIRS = (("lhs", "rhs"), ("x", "y"))
-BROADCASTING = [name for name, op in OPS.items() if op.pattern == Pattern.BROADCAST and op.operand_names[-2:] in _PAIRS]
-"""Operators whose operands broadcast to the result as in numpy."""
+Selection = Callable[[type[Op]], object]
+"""Whether a rule is for an operator."""
 
 _MAX_SWEEPS = 100
 _VISITS_PER_OPERATION = 50
-
-
-def graph_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
-    """The blocks below an operation that hold graphs, inner ones first: its own and those of branches, not those of fusion groups."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                if not isinstance(op, Op) or (op.region_names and not isinstance(op, Fused)):
-                    yield from graph_blocks(op.operation)
-            yield block
-
-
-def drop_unused_params(mod: IRModule) -> None:
-    """Takes entries out of the parameter table that no relay.constant names."""
-    used: set[str] = set()
-
-    def visit(operation: ir.Operation) -> None:
-        for region in operation.regions:
-            for block in region.blocks:
-                for op in block.operations:
-                    if isinstance(op, Constant):
-                        used.add(op.key or "")
-                    elif not isinstance(op, Op) or op.region_names:
-                        visit(op.operation)
-
-    visit(mod.module.operation)
-    for key in mod.params.keys() - used:
-        del mod.params[key]
-
-
-def along_axis(vector: ir.Value, axis: int, rank: int) -> ir.Value:
-    """A vector as a tensor that broadcasts along dimension `axis` of one of `rank`: [n] -> [n, 1, ..., 1]."""
-    after = rank - 1 - axis
-    return build("expand_dims", vector, axis=1, num_newaxis=after) if after else vector
-
-
-def reshape_to(value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """A value under another shape; itself where it has it already."""
-    shape = tuple(shape)
-    if TensorType.of(value).shape == shape:
-        return value
-    return build("reshape", value, newshape=shape, allowzero=0 in shape)
-
-
-def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
-    """Splits two shapes of as many elements into the shortest runs of dimensions with equal products; None where a size is 0."""
-    if 0 in source or 0 in target:
-        return None
-    groups: list[tuple[Shape, Shape]] = []
-    i = j = 0
-    while i < len(source) or j < len(target):
-        start, a, b = (i, j), 1, 1
-        while a != b or (i, j) == start:
-            if a <= b and i < len(source):
-                a, i = a * source[i], i + 1
-            elif j < len(target):
-                b, j = b * target[j], j + 1
-            else:
-                break
-        groups.append((source[start[0] : i], target[start[1] : j]))
-    return groups
-
-
-def before_reshape(shape: Shape, source: Shape, target: Shape) -> Shape | None:
-    """The shape under which an operand of `shape`, which broadcasts to `target`, broadcasts to `source` with the same meaning."""
-    padded = (1,) * (len(target) - len(shape)) + shape
-    groups = regroup(source, target)
-    if groups is None:
-        return None
-    out: list[int] = []
-    position = 0
-    for a, b in groups:
-        part = padded[position : position + len(b)]
-        position += len(b)
-        if part == b:
-            out += a
-        elif all(n == 1 for n in part):
-            out += (1,) * len(a)
-        else:
-            return None
-    return tuple(out)
-
-
-def per_channel(value: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value | None:
-    """An operand that broadcasts to `shape` without changing along other axes than `axis`, as a vector (of one element where it is one)."""
-    found = TensorType.of(value)
-    padded = (1,) * (len(shape) - found.rank) + found.shape
-    if len(padded) != len(shape) or any(n != 1 for i, n in enumerate(padded) if i != axis):
-        return None
-    return reshape_to(value, (padded[axis],))
 
 
 def _one_element(type_: TensorType) -> bool:
@@ -280,21 +196,51 @@ class Rewriter:
 
 
 class Rules:
-    """A table of rewrite rules: name of an operator in the IR -> the rules tried on it, in order of registration."""
+    """Rewrite rules, and the operators that each is for."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.table: dict[str, list[Rule]] = {}
+        self._rules: list[tuple[Selection, Rule]] = []
+        self._table: dict[str, list[Rule]] = {}
+        self._made_for: tuple[type[Op], ...] | None = None
 
-    def on(self, *operators: str) -> Callable[[Rule], Rule]:
-        """Decorator: registers a rule (op, rewriter) -> values for these operators."""
+    @property
+    def table(self) -> dict[str, list[Rule]]:
+        """The rules tried on an operation, in order of registration, by its name in the IR."""
+        operators = tuple(OPS.values())
+        if operators != self._made_for:
+            found = {cls.OPERATION_NAME: [rule for selects, rule in self._rules if selects(cls)] for cls in operators}
+            self._table, self._made_for = {name: rules for name, rules in found.items() if rules}, operators
+        return self._table
+
+    def _add(self, selects: Selection, rule: Rule) -> None:
+        self._rules.append((selects, rule))
+        self._made_for = None
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All of them, in order of registration."""
+        return tuple(rule for _, rule in self._rules)
+
+    def remove(self, rule: Rule) -> None:
+        """Takes a rule out again."""
+        self._rules = [entry for entry in self._rules if entry[1] is not rule]
+        self._made_for = None
+
+    def where(self, selects: Selection) -> Callable[[Rule], Rule]:
+        """Decorator: registers a rule (op, rewriter) -> values for the operators of whose class `selects` holds."""
 
         def register(rule: Rule) -> Rule:
-            for operator in operators:
-                self.table.setdefault(operation_name(operator), []).append(rule)
+            self._add(selects, rule)
             return rule
 
         return register
+
+    def on(self, *operators: str | type[Op]) -> Callable[[Rule], Rule]:
+        """Decorator: registers a rule (op, rewriter) -> values for operators, by name in the IR or by (base) class."""
+        names = frozenset(operator for operator in operators if isinstance(operator, str))
+        classes = tuple(operator for operator in operators if not isinstance(operator, str))
+        return self.where(lambda operator: operator._op_name in names or issubclass(operator, classes))
 
     def match(self, pattern: "DFPattern") -> Callable[[Rule], Rule]:
         """Decorator: registers a rule (match, rewriter) -> values for the operations that a match of the pattern may end in.
@@ -315,8 +261,7 @@ class Rules:
                         return rule(match, rw)
                 return None
 
-            for operator in sorted(operators):
-                self.table.setdefault(operator, []).append(apply)
+            self._add(lambda operator: operator.OPERATION_NAME in operators, apply)
             return rule
 
         return register

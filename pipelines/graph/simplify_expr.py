@@ -9,12 +9,15 @@ import math
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, regroup, reshape_to
+from relayc.pipelines.graph.reshapes import regroup, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SimplifyExpr")
@@ -31,17 +34,15 @@ def _if_same_type(value: ir.Value, op: Op) -> ir.Value | None:
 
 # ---- arithmetic -----------------------------------------------------------------------------------------------------------------------
 
-_RIGHT_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1, "power": 1, "left_shift": 0, "right_shift": 0}
 
-
-@RULES.on("add", "subtract", "multiply", "divide", "power", "left_shift", "right_shift")
+@RULES.where(lambda operator: operator.right_neutral is not None)
 def neutral_operand(op: Op, rw: Rewriter) -> Found:
     """x + 0, x - 0, x * 1, x / 1, x ** 1, x << 0 -> x."""
-    neutral = _RIGHT_NEUTRAL[type(op)._op_name]
-    if rw.scalar(op.rhs) == neutral:
-        return _if_same_type(op.lhs, op)
-    if op.commutative and rw.scalar(op.lhs) == neutral:
-        return _if_same_type(op.rhs, op)
+    lhs, rhs = op.operation.operands
+    if rw.scalar(rhs) == op.right_neutral:
+        return _if_same_type(lhs, op)
+    if op.commutative and rw.scalar(lhs) == op.right_neutral:
+        return _if_same_type(rhs, op)
     return None
 
 
@@ -72,20 +73,26 @@ def exact_reciprocal(op: Op, rw: Rewriter) -> Found:
     mantissa, exponent = math.frexp(divisor)
     if abs(mantissa) != 0.5 or abs(exponent) > 12:  # far inside the range of every float type
         return None
-    return build("multiply", op.lhs, rw.mod.constant(np.full(type_.shape, 1 / divisor, numpy_dtype(type_.dtype))))
+    return build("multiply", op.lhs, rw.mod.constant(np.full(type_.sizes, 1 / divisor, numpy_dtype(type_.dtype))))
 
 
-@RULES.on("negative", "logical_not", "bitwise_not")
+@RULES.where(lambda operator: operator.involutory)
 def involution(op: Op, rw: Rewriter) -> Found:
     """-(-x), not (not x) -> x."""
-    inner = rw.producer(op.data, type(op)._op_name)
-    return inner.data if inner is not None else None
+    inner = op.operation.operands[0].owner
+    return inner.operation.operands[0] if _is_like(inner, op) else None
 
 
-@RULES.on("abs", "ceil", "floor", "round", "trunc", "sign", "nn_relu")
+@RULES.where(lambda operator: operator.idempotent)
 def idempotent(op: Op, rw: Rewriter) -> Found:
     """f(f(x)) -> f(x)."""
-    return op.data if rw.producer(op.data, type(op)._op_name) is not None else None
+    inner = op.operation.operands[0]
+    return inner if _is_like(inner.owner, op) else None
+
+
+def _is_like(owner: ir.OpView | ir.Block, op: Op) -> bool:
+    """Whether what gives a value is the operator `op`, with the same attributes."""
+    return isinstance(owner, type(op)) and owner.attrs() == op.attrs()
 
 
 @RULES.on("cast")
@@ -123,7 +130,7 @@ def known_condition(op: Op, rw: Rewriter) -> Found:
 # ---- broadcasting ---------------------------------------------------------------------------------------------------------------------
 
 
-@RULES.on(*BROADCASTING)
+@RULES.where(lambda operator: operator.broadcasts)
 def implicit_broadcast(op: Op, rw: Rewriter) -> Found:
     """An operand that was broadcast before an operator that broadcasts itself -> what it was broadcast from."""
     operands = list(op.operation.operands)
@@ -147,10 +154,8 @@ def _unbroadcast(value: ir.Value, rw: Rewriter) -> ir.Value | None:
 
 
 def _broadcast_shape(values: list[ir.Value]) -> tuple[int | None, ...] | None:
-    shapes = [_type(v).shape for v in values]
-    if any(None in shape for shape in shapes):
-        return None
-    return np.broadcast_shapes(*shapes)  # type: ignore[arg-type]
+    types = [_type(v) for v in values]
+    return np.broadcast_shapes(*(t.sizes for t in types)) if all(t.is_static for t in types) else None
 
 
 @RULES.on("broadcast_to", "tile")
@@ -159,7 +164,7 @@ def no_broadcast(op: Op, rw: Rewriter) -> Found:
     data, result = _type(op.data), _type(op.result)
     if not (data.is_static and result.is_static) or data.num_elements != result.num_elements:
         return None
-    return reshape_to(op.data, result.shape)  # type: ignore[arg-type]
+    return reshape_to(op.data, result.sizes)
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
@@ -174,7 +179,7 @@ def reshape_chain(op: Op, rw: Rewriter) -> Found:
     inner = rw.producer(op.data, "reshape")
     if inner is None or not result.is_static or not _type(inner.data).is_static:
         return None
-    return reshape_to(inner.data, result.shape)  # type: ignore[arg-type]
+    return reshape_to(inner.data, result.sizes)
 
 
 @RULES.on("transpose")
@@ -186,7 +191,7 @@ def transpose_chain(op: Op, rw: Rewriter) -> Found:
         return op.data
     moved = [a for a in axes if type_.shape[a] != 1]
     if moved == sorted(moved) and type_.is_static:
-        return reshape_to(op.data, _type(op.result).shape)  # type: ignore[arg-type]
+        return reshape_to(op.data, _type(op.result).sizes)
     inner = rw.producer(op.data, "transpose")
     if inner is None:
         return None
@@ -204,7 +209,7 @@ def transpose_of_pixels(op: Op, rw: Rewriter) -> Found:
     image = _type(inner.data)
     if not image.is_static or image.rank != 4 or image.shape[:2] != shape[:2]:
         return None
-    return reshape_to(build("transpose", inner.data, axes=(0, 2, 3, 1)), _type(op.result).shape)  # type: ignore[arg-type]
+    return reshape_to(build("transpose", inner.data, axes=(0, 2, 3, 1)), _type(op.result).sizes)
 
 
 @RULES.on("reshape")
@@ -214,10 +219,10 @@ def pixels_of_transpose(op: Op, rw: Rewriter) -> Found:
     inner = rw.producer(op.data, "transpose")
     if inner is None or not image.is_static or image.rank != 4 or _type(op.data).rank != 3 or permutation(inner.axes, 3) != (0, 2, 1):
         return None
-    n, c, height, width = image.shape
+    n, c, height, width = image.sizes
     if _type(op.data).shape[:2] != (n, c):
         return None
-    return build("transpose", reshape_to(inner.data, (n, height, width, c)), axes=(0, 3, 1, 2))  # type: ignore[arg-type]
+    return build("transpose", reshape_to(inner.data, (n, height, width, c)), axes=(0, 3, 1, 2))
 
 
 @RULES.on("concatenate")
@@ -228,8 +233,8 @@ def nested_concatenate(op: Op, rw: Rewriter) -> Found:
     parts: list[ir.Value] = []
     for value in op.data:
         inner = rw.producer(value, "concatenate")
-        flat = inner is not None and rw.used_once(value) and normalize_axis(inner.axis, rank) == axis
-        parts += inner.data if flat else [value]  # type: ignore[union-attr]
+        is_flat = inner is not None and rw.used_once(value) and normalize_axis(inner.axis, rank) == axis
+        parts += inner.data if inner is not None and is_flat else [value]
     return build("concatenate", *parts, axis=axis) if len(parts) > len(op.data) else None
 
 
@@ -240,14 +245,14 @@ def take_slice(op: Op, rw: Rewriter) -> Found:
     if indices is None or op.axis is None or op.batch_dims or not data.is_static or not 0 < indices.size <= 1 << 16:
         return None
     axis = normalize_axis(op.axis, data.rank)
-    size: int = data.shape[axis]  # type: ignore[assignment]
+    size = data.sizes[axis]
     flat = indices.reshape(-1).astype(np.int64)
     flat = np.where(flat < 0, flat + size, flat)
     if flat[0] < 0 or flat[-1] >= size or (np.diff(flat) != 1).any():
         return None
     begin = int(flat[0])
     part = build("strided_slice", op.data, begin=(begin,), end=(begin + len(flat),), strides=(1,), axes=(axis,))
-    return reshape_to(part, _type(op.result).shape)  # type: ignore[arg-type]
+    return reshape_to(part, _type(op.result).sizes)
 
 
 @RULES.on("strided_slice")
@@ -260,10 +265,10 @@ def slice_of_concatenate(op: Op, rw: Rewriter) -> Found:
     axis = normalize_axis(op.axes[0], rank)
     if normalize_axis(whole.axis, rank) != axis or op.strides[:1] not in ((1,), ()):
         return None
-    begin, end, _ = slice(op.begin[0], op.end[0]).indices(_type(op.data).shape[axis])  # type: ignore[arg-type]
+    begin, end, _ = slice(op.begin[0], op.end[0]).indices(_type(op.data).sizes[axis])
     offset = 0
     for part in whole.data:
-        size: int = _type(part).shape[axis]  # type: ignore[assignment]
+        size = _type(part).sizes[axis]
         if offset <= begin < end <= offset + size:
             return build("strided_slice", part, begin=(begin - offset,), end=(end - offset,), strides=(1,), axes=(axis,))
         offset += size
@@ -283,16 +288,16 @@ def reshape_of_slice(op: Op, rw: Rewriter) -> Found:
     if part.strides[:1] not in ((1,), ()) or not (whole.is_static and result.is_static):
         return None
     axis = normalize_axis(part.axes[0], whole.rank)
-    total: int = whole.shape[axis]  # type: ignore[assignment]
+    total = whole.sizes[axis]
     begin, end, _ = slice(part.begin[0], part.end[0]).indices(total)
     position = source = 0
-    for before, after in regroup(sliced.shape, result.shape) or ():  # type: ignore[arg-type]
+    for before, after in regroup(sliced.sizes, result.sizes) or ():
         if before == (end - begin,) and source == axis and after:
             inner = math.prod(after[1:])
             if total % inner or begin % inner:
                 return None
-            shape = (*result.shape[:position], total // inner, *result.shape[position + 1 :])
-            view = reshape_to(part.data, shape)  # type: ignore[arg-type]
+            shape = (*result.sizes[:position], total // inner, *result.sizes[position + 1 :])
+            view = reshape_to(part.data, shape)
             return build("strided_slice", view, begin=(begin // inner,), end=(end // inner,), strides=(1,), axes=(position,))
         position, source = position + len(after), source + len(before)
     return None
@@ -318,9 +323,11 @@ def _swapped(value: ir.Value, rw: Rewriter) -> ir.Value | None:
     inner = rw.producer(reshape.data, "transpose") if reshape is not None else None
     if inner is None or _type(value).shape[-2:] != _type(inner.result).shape[-2:] or _type(inner.result).rank < 2:
         return None
+    if not _type(value).is_static:
+        return None
     swapped = _swapped(inner.result, rw)
-    shape = _type(value).shape
-    return None if swapped is None else reshape_to(swapped, (*shape[:-2], shape[-1], shape[-2]))  # type: ignore[arg-type]
+    shape = _type(value).sizes
+    return None if swapped is None else reshape_to(swapped, (*shape[:-2], shape[-1], shape[-2]))
 
 
 @RULES.on("nn_batch_matmul", "nn_matmul")

@@ -3,10 +3,13 @@
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, build, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, along_axis
+from relayc.pipelines.graph.reshapes import along_axis
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SimplifyInference")

@@ -5,11 +5,14 @@ the product's own shape, and the reshapes of successive products meet and cancel
 """
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, Pattern, build, normalize_axis
+from relayc.dialects.relay.base import Op, Pattern
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import BROADCASTING, Found, Rewriter, Rules, Shape, before_reshape, reshape_to
+from relayc.pipelines.graph.reshapes import Shape, before_reshape, reshape_to
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SinkReshapes")
@@ -20,34 +23,30 @@ def _static_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
     return op if op is not None and TensorType.of(op.data).is_static and TensorType.of(value).is_static else None
 
 
-_UNARY = [
-    name for name, op in OPS.items() if op.pattern == Pattern.ELEMWISE and op.operand_names == ("data",) and "axis" not in op.attr_specs
-]
-
-
-@RULES.on(*_UNARY)
+@RULES.where(lambda operator: operator.pattern == Pattern.ELEMWISE and operator.keeps_shape)
 def past_unary(op: Op, rw: Rewriter) -> Found:
     """f(reshape(x)) -> reshape(f(x))."""
-    reshape = _static_reshape(op.data, rw)
+    reshape = _static_reshape(op.operation.operands[0], rw)
     if reshape is None:
         return None
-    return reshape_to(build(op.relay_name, reshape.data, **op.attrs()), TensorType.of(op.result).shape)  # type: ignore[arg-type]
+    return reshape_to(build(op.relay_name, reshape.data, **op.attrs()), TensorType.of(op.result).sizes)
 
 
-@RULES.on("nn_softmax", "nn_log_softmax", "nn_layer_norm", "nn_rms_norm")
+@RULES.where(lambda operator: operator.by_rows)
 def past_rows(op: Op, rw: Rewriter) -> Found:
     """A row operator over the last dimension, where the reshape keeps it: rows(reshape(x)) -> reshape(rows(x))."""
-    reshape = _static_reshape(op.data, rw)
+    data, *others = op.operation.operands
+    reshape = _static_reshape(data, rw)
     if reshape is None or TensorType.of(reshape.data).rank == 0:
         return None
-    source, target = TensorType.of(reshape.data), TensorType.of(op.data)
+    source, target = TensorType.of(reshape.data), TensorType.of(data)
     if normalize_axis(op.axis, target.rank) != target.rank - 1 or source.shape[-1] != target.shape[-1]:
         return None
     attrs = {**op.attrs(), "axis": source.rank - 1}
-    return reshape_to(build(op.relay_name, reshape.data, *list(op.operation.operands)[1:], **attrs), target.shape)  # type: ignore[arg-type]
+    return reshape_to(build(op.relay_name, reshape.data, *others, **attrs), target.sizes)
 
 
-@RULES.on(*BROADCASTING)
+@RULES.where(lambda operator: operator.broadcasts)
 def past_broadcasting(op: Op, rw: Rewriter) -> Found:
     """f(reshape(x), y) -> reshape(f(x, y')), where y' is y seen under the shape of x.
 
@@ -59,22 +58,23 @@ def past_broadcasting(op: Op, rw: Rewriter) -> Found:
         reshape = _static_reshape(value, rw)
         if reshape is None or TensorType.of(value).shape != result.shape:
             continue
-        source: Shape = TensorType.of(reshape.data).shape  # type: ignore[assignment]
-        shapes = [_shape_before(v, source, result.shape) for v in operands]  # type: ignore[arg-type]
-        if None in shapes:
+        source = TensorType.of(reshape.data).sizes
+        found = [_shape_before(v, source, result.sizes) for v in operands]
+        shapes = [shape for shape in found if shape is not None]
+        if len(shapes) < len(found):
             continue
-        free = all(_is_free(v, shape, result.shape, rw) for v, shape in zip(operands, shapes, strict=True))  # type: ignore[arg-type]
+        free = all(_is_free(v, shape, result.sizes, rw) for v, shape in zip(operands, shapes, strict=True))
         fuses = rw.used_once(value) and _is_fusible(reshape.data, rw)
-        if not free and (not fuses or any(_parts(v, result.shape, rw) for v in operands)):
+        if not free and (not fuses or any(_parts(v, result.sizes, rw) for v in operands)):
             continue
-        moved = [_seen_as(v, shape, result.shape, rw) for v, shape in zip(operands, shapes, strict=True)]  # type: ignore[arg-type]
-        return reshape_to(build(op.relay_name, *moved), result.shape)  # type: ignore[arg-type]
+        moved = [_seen_as(v, shape, result.sizes, rw) for v, shape in zip(operands, shapes, strict=True)]
+        return reshape_to(build(op.relay_name, *moved), result.sizes)
     return None
 
 
 def _shape_before(value: ir.Value, source: Shape, target: Shape) -> Shape | None:
     type_ = TensorType.of(value)
-    return before_reshape(type_.shape, source, target) if type_.is_static else None  # type: ignore[arg-type]
+    return before_reshape(type_.sizes, source, target) if type_.is_static else None
 
 
 def _before(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> ir.Value | None:
@@ -100,7 +100,7 @@ def _is_free(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> bool
 def _is_fusible(value: ir.Value, rw: Rewriter) -> bool:
     """Whether the operator that gives `value` may be fused with the only one that uses it."""
     owner = value.owner
-    computes = isinstance(owner, Op) and not isinstance(owner, Constant) and owner.operation.name != "relay.reshape"
+    computes = isinstance(owner, Op) and not isinstance(owner, Constant) and not owner.is_view
     return computes and owner.pattern <= Pattern.OUT_ELEMWISE_FUSABLE and rw.used_once(value)
 
 
@@ -116,7 +116,7 @@ def joined(op: Op, rw: Rewriter) -> Found:
     if TensorType.of(op.data) == result and result.is_static:
         return op.data
     inner = _static_reshape(op.data, rw)
-    return reshape_to(inner.data, result.shape) if inner is not None and result.is_static else None  # type: ignore[arg-type]
+    return reshape_to(inner.data, result.sizes) if inner is not None and result.is_static else None
 
 
 @module_pass(opt_level=1, name="SinkReshapes")

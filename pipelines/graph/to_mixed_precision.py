@@ -1,14 +1,15 @@
 """ToMixedPrecision: products and convolutions of bf16 operands, summed in f32 (Relay's ToMixedPrecision, with bf16 for f16).
 
 It runs on fusion groups, because what matters is how tensors are stored between kernels: within a kernel everything but the operands of
-ALWAYS operators stays f32 in registers, so that a chain of operators rounds once. Operators are of three kinds, as in Relay:
+ALWAYS operators stays f32 in registers, so that a chain of operators rounds once. What an operator does stands in its class
+(dialects.relay.facts.Precision):
 
 - ALWAYS: their operands are bf16, their sums f32. Parameters are converted here, once.
-- FOLLOW: they read a tensor as it is stored. What they give is stored as bf16 where their largest operands are.
-- the rest (softmax, normalisations, exponentials, logarithms, sorting, ...) read and give f32: they lose too much to 8 bits. AVERAGES give
-  f32 as well, but errors of what they read cancel out.
+- FOLLOW, EXACT: they read a tensor as it is stored. What they give is stored as bf16 where their largest operands are.
+- NEVER (softmax, normalisations, exponentials, logarithms, sorting, ...): they read and give f32. AVERAGE operators give f32 as well, but
+  errors of what they read cancel out.
 
-A tensor between kernels is stored as bf16 where an ALWAYS operator reads it, or where it was made of bf16 and none of the rest reads it.
+A tensor between kernels is stored as bf16 where an ALWAYS operator reads it, or where it was made of bf16 and no NEVER operator reads it.
 Views and groups that only move elements are seen through. Inputs and outputs of the function stay f32; what an ALWAYS operator reads of
 them is converted by a kernel of its own.
 """
@@ -16,15 +17,17 @@ them is converted by a kernel of its own.
 import enum
 from collections.abc import Sequence
 
-from relayc.dialects.mlir import OperationSet, ir
-from relayc.dialects.relay.base import Op, build, operation_name
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
+from relayc.dialects.relay.base import Op, Precision
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant, Fused, Yield
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.dialects.relay.unary import Cast
-from relayc.pipelines.graph.dead_code_elimination import erase_dead
-from relayc.pipelines.graph.fuse_ops import VIEWS
-from relayc.pipelines.graph.rewrite import drop_unused_params, graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.dead_code_elimination import drop_unused_params, erase_dead
+from relayc.pipelines.graph.fusion.groups import is_view
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 
 config_option(
@@ -32,30 +35,9 @@ config_option(
 )
 config_option("relay.ToMixedPrecision.force", bool, False, "compile(precision='bf16') also for targets without instructions for it: slow")
 
-ALWAYS = frozenset(
-    operation_name(name)
-    for name in (
-        *(f"nn_conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")),
-        *("nn_dense", "nn_matmul", "nn_batch_matmul", "nn_attention"),
-    )
-)
-FACTORS = {operation_name("nn_attention"): 3}
-"""How many operands of an ALWAYS operator are multiplied, where that is not two: the mask of attention stays as it is."""
-
-_POOLED = [f"nn_{kind}max_pool{n}d" for n in (1, 2, 3) for kind in ("", "adaptive_")]
-_MOVED = ["reshape", "expand_dims", "squeeze", "nn_batch_flatten", "transpose", "reverse", "layout_transform", "nn_depth_to_space"]
-_MOVED += ["nn_space_to_depth", "strided_slice", "split", "concatenate", "stack", "nn_pad", "nn_mirror_pad", "broadcast_to", "tile"]
-_MOVED += ["repeat", "copy", "nn_global_max_pool2d", "nn_relu"]
-EXACT = frozenset(map(operation_name, _POOLED + _MOVED))
-"""FOLLOW operators that give elements of what they read: the same in bf16 as in f32."""
-
-_AVERAGED = ["nn_global_avg_pool2d", "mean", "sum", *(f"nn_{kind}avg_pool{n}d" for n in (1, 2, 3) for kind in ("", "adaptive_"))]
-AVERAGES = frozenset(map(operation_name, _AVERAGED))
-
-_ELEMENTWISE = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "where", "nn_bias_add", "nn_leaky_relu", "nn_prelu", "clip"]
-_ELEMENTWISE += ["abs", "negative", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "image_resize1d", "image_resize2d", "image_resize3d"]
-_ELEMENTWISE += ["nn_upsampling", "nn_upsampling3d"]
-FOLLOW = EXACT | frozenset(map(operation_name, _ELEMENTWISE))
+FOLLOWING = frozenset([Precision.FOLLOW, Precision.EXACT])
+"""Of operators that give bf16 where they read it."""
+EXACT = frozenset([Precision.EXACT])
 
 NARROW, WIDE = "bfloat16", "float32"
 
@@ -73,12 +55,14 @@ def _dtype(value: ir.Value) -> str:
     return TensorType.of(value).dtype
 
 
-def _names(group: Fused) -> set[str]:
-    return {op.operation.name for op in group.members()}
+def _precisions(group: Fused) -> set[Precision]:
+    """What the operations of a group do with bf16."""
+    return {op.precision if isinstance(op, Op) else Precision.NEVER for op in group.members()}
 
 
-def _factors(operation: ir.Operation) -> list[ir.Value]:
-    return list(operation.operands)[: FACTORS.get(operation.name, 2)]
+def _factors(op: Op) -> list[ir.Value]:
+    """The operands that a product multiplies."""
+    return list(op.operation.operands)[: op.factors]
 
 
 class _Precision:
@@ -99,7 +83,7 @@ class _Precision:
         for op in program:
             if isinstance(op, Fused):
                 self._convert(op)
-            elif op.operation.name in VIEWS:
+            elif is_view(op):
                 source, result = op.operation.operands[0], op.operation.results[0]
                 if source in self.stored_narrow:
                     result.set_type(TensorType.of(result).with_dtype(NARROW).to_mlir())
@@ -107,10 +91,10 @@ class _Precision:
 
     # ---- how a tensor is stored
 
-    def _products(self, group: Fused) -> list[ir.Operation]:
+    def _products(self, group: Fused) -> list[Op]:
         """The ALWAYS operators on f32 of a group that is not converted yet."""
-        found = [op.operation for op in group.members() if op.operation.name in ALWAYS]
-        return [op for op in found if all(self._is_wide(v) for v in (*_factors(op), *op.results))]
+        found = [op for op in group.members() if isinstance(op, Op) and op.precision is Precision.ALWAYS]
+        return [op for op in found if all(self._is_wide(v) for v in (*_factors(op), *op.operation.results))]
 
     def _is_wide(self, value: ir.Value) -> bool:
         """Whether a group that is not converted yet takes a value for f32."""
@@ -124,20 +108,21 @@ class _Precision:
             group = owner.parent.opview
             if isinstance(group, Fused) and group.operation.block == self.block:
                 found |= self._group_reads(group, value)
-            elif owner.name in VIEWS and owner.block == self.block:
+            elif is_view(owner.opview) and owner.block == self.block:
                 found |= self.readers[owner.results[0]]
             else:
                 found.add(Reader.RESULT)
         return found
 
     def _group_reads(self, group: Fused, value: ir.Value) -> set[Reader]:
-        names = _names(group)
-        if any(value in _factors(product) for product in self._products(group)):
+        precisions, products = _precisions(group), self._products(group)
+        if any(value in _factors(product) for product in products):
             return {Reader.PRODUCT}
-        if names <= EXACT:
+        if precisions <= EXACT:
             behind = self.readers[group.operation.results[0]]
             return {Reader.STRICT if reader == Reader.RESULT else reader for reader in behind}
-        is_tolerant = names <= ALWAYS | FOLLOW | AVERAGES and names.isdisjoint(FACTORS)
+        is_beside_factors = any(value in list(product.operation.operands) for product in products)  # the mask of attention
+        is_tolerant = Precision.NEVER not in precisions and not is_beside_factors
         return {Reader.TOLERANT if is_tolerant else Reader.STRICT}
 
     def _is_stored_narrow(self, value: ir.Value, made_of_narrow: bool, is_exact: bool) -> bool:
@@ -146,13 +131,13 @@ class _Precision:
             return False
         return Reader.PRODUCT in readers or (made_of_narrow and (is_exact or Reader.STRICT not in readers))
 
-    def _is_made_of_narrow(self, operands: Sequence[ir.Value], names: set[str]) -> bool:
-        if names & ALWAYS:
-            return names <= ALWAYS | FOLLOW
+    def _is_made_of_narrow(self, operands: Sequence[ir.Value], precisions: set[Precision]) -> bool:
+        if Precision.ALWAYS in precisions:
+            return precisions <= FOLLOWING | {Precision.ALWAYS}
         tensors = [v for v in operands if not isinstance(v.owner, Constant)]
         largest = max((TensorType.of(v).num_elements for v in tensors), default=0)
         sources = [v for v in tensors if TensorType.of(v).num_elements == largest]
-        return names <= FOLLOW and bool(sources) and all(_dtype(v) == NARROW for v in sources)
+        return precisions <= FOLLOWING and bool(sources) and all(_dtype(v) == NARROW for v in sources)
 
     # ---- rewriting
 
@@ -161,17 +146,19 @@ class _Precision:
         if isinstance(result.type, ir.TupleType):  # of an operator that wants f32
             _widen_body(group.body(), self.stored_narrow, OperationSet())
             return
-        names, block = _names(group), group.body()
-        products = OperationSet(self._products(group))
-        factors = {v for product in products for v in _factors(product)}
+        precisions, block = _precisions(group), group.body()
+        found = self._products(group)
+        products = OperationSet([product.operation for product in found])
+        factors = {v for product in found for v in _factors(product)}
         with group.location:
             for value in group.captured():
                 if value in factors and _dtype(value) == WIDE:
                     self._replace_inside(block, value, self._narrowed(value, group.operation))
             operands = group.captured()
-            made_of_narrow = self._is_made_of_narrow(operands, names)
-            stored = _dtype(result) == WIDE and self._is_stored_narrow(result, made_of_narrow, names <= EXACT)
-            if names <= EXACT and stored:
+            made_of_narrow = self._is_made_of_narrow(operands, precisions)
+            is_exact = precisions <= EXACT
+            stored = _dtype(result) == WIDE and self._is_stored_narrow(result, made_of_narrow, is_exact)
+            if is_exact and stored:
                 self._narrow_body(block)
             else:
                 _widen_body(block, self.stored_narrow.intersection(operands), products)
@@ -234,7 +221,8 @@ class _Precision:
         terminator = block.operations[len(block.operations) - 1].operation
         value, casts = terminator.operands[0], _Casts()
         root = value.owner
-        if _dtype(value) == WIDE and isinstance(root, Op) and root.root_only and root.operation.name in EXACT and _is_used_once(value):
+        moves = isinstance(root, Op) and root.root_only and root.precision is Precision.EXACT
+        if _dtype(value) == WIDE and moves and _is_used_once(value):
             self._narrow_member(root, casts)
         elif _dtype(value) == WIDE:
             terminator.operands[0] = self._as_narrow(value, terminator, casts)
@@ -264,7 +252,7 @@ def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet) 
     casts = _Casts()
     for op in list(block.operations):
         operation = op.operation
-        factors = len(_factors(operation)) if operation in products else 0
+        factors = len(_factors(op)) if operation in products else 0
         for position, value in enumerate(operation.operands):
             if position < factors:
                 if _dtype(value) == WIDE:

@@ -5,14 +5,16 @@ The multiplications shrink fourfold, but tiles are transformed before and after,
 The attribute OWN_FLOPS says how many operations the convolution is by its definition, which is what profiles and benchmarks count.
 """
 
-from relayc.dialects.mlir import OperationSet, ir
-from relayc.dialects.relay.base import build
+from relayc.dialects.mlir import ir
+from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_weights
-from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules, graph_blocks
+from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 
 LEAST_CHANNELS = 32
@@ -34,10 +36,10 @@ def _tiles(op: Conv2d) -> int:
     plain = weight.shape[2:] == (3, 3) and set(op.strides) == {1} and set(op.dilation) == {1} and data.dtype == out.dtype == "float32"
     if not plain or not data.is_static or layout(op.data_layout).block("C") == 1:
         return 0
-    channels = [t.shape[1] * t.shape[-1] for t in (data, out)]  # type: ignore[operator]
-    height, width = out.shape[2], out.shape[3]
-    count: int = out.shape[0] * tiles(height) * tiles(width)  # type: ignore[operator,arg-type]
-    gain = out.shape[0] * height * width * 9 / (count * POINTS)  # type: ignore[operator]
+    channels = [t.sizes[1] * t.sizes[-1] for t in (data, out)]
+    height, width = out.sizes[2], out.sizes[3]
+    count = out.sizes[0] * tiles(height) * tiles(width)
+    gain = out.sizes[0] * height * width * 9 / (count * POINTS)
     return count if min(channels) >= LEAST_CHANNELS and count >= LEAST_TILES and gain >= LEAST_GAIN else 0
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, RelayError, ir_name
+from relayc.dialects.relay.base import OPS, Op, RelayError
+from relayc.dialects.relay.names import ir_name
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.pattern.match import Match, Users, users_of
@@ -323,7 +324,7 @@ class AltPattern(DFPattern):
 
     def __call__(self, *operands: DFPattern) -> "AltPattern":
         left, right = self._choices
-        return AltPattern(left(*operands), right(*operands))  # type: ignore[operator]
+        return AltPattern(left(*operands), right(*operands))  # type: ignore[operator] # TypeError, as of any object, where one takes no operands
 
     @property
     def parts(self) -> tuple[DFPattern, ...]:
@@ -351,6 +352,7 @@ class ConjunctionPattern(DFPattern):
 
     def __call__(self, *operands: DFPattern) -> "ConjunctionPattern":
         return ConjunctionPattern(
+            # TypeError, as of any object, where one takes no operands.
             tuple(part if isinstance(part, CheckPattern) else part(*operands) for part in self._parts)  # type: ignore[operator]
         )
 

@@ -79,7 +79,8 @@ def _in_program_order(operations: list[ir.Operation], root: ir.Value) -> list[ir
     ordered: list[ir.Operation] = []
     at = root.owner if isinstance(root, ir.OpResult) else None
     while len(ordered) < len(operations):
-        block = at.operation.block  # type: ignore[union-attr]
+        assert at is not None  # an argument is computed from no operations
+        block = at.operation.block
         here = [operation for operation in operations if operation.block == block]
         here.sort(key=functools.cmp_to_key(_compare))
         ordered = here + ordered

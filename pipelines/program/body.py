@@ -1,7 +1,4 @@
-"""The body of a program as a tree: its calls, branches and loops in order, each with the steps at which it happens.
-
-Steps are numbered as the text reads: a branch at its condition, then what it holds; a loop at its start, its condition and its end.
-"""
+"""The body of a program of the te stage as a tree: its calls, branches and loops, in order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +7,6 @@ from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.structure import Constant
-from relayc.runtime.artifact import BufferRef
 
 Value = ir.Value
 
@@ -18,19 +14,12 @@ RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 """Operations that give a tensor in the memory of another one."""
 CONDITIONS = frozenset({"tensor.extract", "arith.trunci"})
 """Operations that read a condition, a tensor of one i8, as an i1. The branch or loop reads its memory."""
-_TERMINATORS = frozenset({"func.return", "scf.yield", "scf.condition"})
+TERMINATORS = frozenset({"func.return", "scf.yield", "scf.condition"})
 
 
 @dataclass(eq=False)
 class Call:
-    """A call; `inputs` and `outputs` are where its tensors are, once memory is planned."""
-
     op: func.CallOp
-    step: int
-    inputs: tuple[BufferRef, ...] = ()
-    outputs: tuple[BufferRef, ...] = ()
-    arena: int = 0
-    """First byte of the arena of a program that is called, in that of the caller."""
 
     @property
     def callee(self) -> str:
@@ -40,26 +29,19 @@ class Call:
 @dataclass(eq=False)
 class If:
     op: ir.OpView
-    step: int
     condition: Value
     then: "Body"
     otherwise: "Body"
-    reference: BufferRef | None = None
-    """Where its condition is, once memory is planned."""
 
 
 @dataclass(eq=False)
 class While:
-    """A loop: `before` computes the condition, at whose step `test` it is read; `after` is repeated while it holds."""
+    """A loop: `before` computes the condition, and `after` is repeated while it holds."""
 
     op: ir.OpView
-    first: int
     before: "Body"
     condition: Value
-    test: int
     after: "Body"
-    last: int
-    reference: BufferRef | None = None
 
 
 Item = Call | If | While
@@ -72,11 +54,13 @@ class Body:
     Attributes:
       block: None for the second region that an scf.if without results may lack.
       results: operands of its terminator (those of scf.condition without the condition).
+      joins: its concatenations, whose operands are written where they belong in the result (see joins).
     """
 
     block: ir.Block | None = None
     items: list[Item] = field(default_factory=list)
     results: list[Value] = field(default_factory=list)
+    joins: list[ir.OpView] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -99,6 +83,11 @@ class Program:
         while value in self.sources:
             value = self.sources[value]
         return value
+
+
+def bytes_of(element: ir.Type) -> int:
+    """Bytes of an element in memory."""
+    return max(1, element.width // 8)
 
 
 def read_program(function: ir.OpView) -> Program:
@@ -132,7 +121,6 @@ def bodies_of(body: Body) -> Iterator[Body]:
 class _Reader:
     def __init__(self, function: ir.OpView) -> None:
         self.function, self.name = function, symbol_name(function)
-        self.step = 0
         self.sources: dict[Value, Value] = {}
         self.constants: dict[Value, Constant] = {}
         self.readers: dict[type, Callable[[ir.OpView], Item]] = {func.CallOp: self.call, scf.IfOp: self.branch, scf.WhileOp: self.loop}
@@ -142,10 +130,6 @@ class _Reader:
             raise RelayError(f"@{self.name}: expected a program of one block, with scf.if and scf.while")
         body = self.body(self.function.regions[0].blocks[0])
         return Program(self.function, self.name, body, self.sources, self.constants)
-
-    def next(self) -> int:
-        self.step += 1
-        return self.step
 
     def body(self, block: ir.Block) -> Body:
         found = Body(block)
@@ -157,24 +141,26 @@ class _Reader:
                 self.constants[op.operation.results[0]] = op
             elif name in RESHAPES or (name in CONDITIONS and len(op.operation.operands) == 1):
                 self.sources[op.operation.results[0]] = op.operation.operands[0]
+            elif name == "tensor.concat":
+                found.joins.append(op)
             elif type(op) in self.readers:
                 found.items.append(self.readers[type(op)](op))
-            elif name in _TERMINATORS:
+            elif name in TERMINATORS:
                 found.results = list(op.operation.operands)[name == "scf.condition" :]
             else:
-                raise RelayError(f"{self.where(op)}: expected parameters, reshapes, calls, scf.if and scf.while in a program")
+                raise RelayError(
+                    f"{self.where(op)}: expected parameters, reshapes, concatenations, calls, scf.if and scf.while in a program"
+                )
         return found
 
     def call(self, op: func.CallOp) -> Call:
-        return Call(op, self.next())
+        return Call(op)
 
     def branch(self, op: scf.IfOp) -> If:
-        step = self.next()
         then, otherwise = (self.body(r.blocks[0]) if len(r.blocks) else Body() for r in op.operation.regions)
-        return If(op, step, self.condition(op, op.operation.operands[0]), then, otherwise)
+        return If(op, self.condition(op, op.operation.operands[0]), then, otherwise)
 
     def loop(self, op: scf.WhileOp) -> While:
-        first = self.next()
         before, after = (r.blocks[0] for r in op.operation.regions)
         terminator = before.operations[len(before.operations) - 1]
         forwarded = list(terminator.operation.operands)[1:]
@@ -182,7 +168,7 @@ class _Reader:
             raise RelayError(f"{self.where(op)}: expected scf.condition to forward the arguments of its block, in order")
         read = self.body(before)
         condition = self.condition(op, terminator.operation.operands[0])
-        return While(op, first, read, condition, self.next(), self.body(after), self.next())
+        return While(op, read, condition, self.body(after))
 
     def condition(self, op: ir.OpView, value: Value) -> Value:
         """The tensor that a condition is read from."""

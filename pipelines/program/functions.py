@@ -1,21 +1,22 @@
-"""What the functions of a te module are, and which programs call which.
+"""What the functions of a te module are.
 
 - A *program* is public, or private with the unit attribute `relay.program`: parameters, reshapes, calls, branches and loops.
 - A *kernel* is any other private function over tensors that has a body.
 - `func.func private @p(tensors) -> tensors attributes {relay.packed = "NAME"}` is the packed function registered as NAME: inputs, then
   outputs, which it writes.
 - `func.func private @k(tensors) -> tensors attributes {relay.tir = @k_impl}` is `@k_impl`, a private function of the tir stage in the same
-  module: inputs, then outputs, as static memrefs of identity layout, without results.
+  module: inputs, then outputs, as static memrefs of identity layout, without results. After them it may take a workspace: a memref of
+  bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relayc.dialects.functions import is_public, signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.callgraph import components, is_recursive
+from relayc.pipelines.schedule.packing import Packing
 from relayc.runtime.artifact import TensorSpec
 
 
@@ -105,19 +106,35 @@ def _check_standin(functions: Functions, name: str) -> None:
     standin, wanted = functions.standins[name], functions.implementation(name)
     if wanted not in functions.tir:
         raise RelayError(f"@{name}: relay.tir: expected a private function over memrefs with a body, found no such @{wanted}")
-    declared, found = signature_of(standin), signature_of(functions.tir[wanted])
+    declared, implementation = signature_of(standin), functions.tir[wanted]
+    found = signature_of(implementation)
     types = [memref_type(t) for t in (*declared.inputs, *declared.results)]
-    if types != list(found.inputs) or len(found.results):
+    taken = [types[i] if i < len(types) and i in packings_of(implementation) else t for i, t in enumerate(found.inputs)]
+    if len(taken) == len(types) + 1 and is_workspace(taken[-1]):
+        taken.pop()
+    if types != taken or len(found.results):
         expected = ir.FunctionType.get(types, [])
         raise RelayError(f"@{wanted}, which @{name} stands for: expected the type {expected}, found {found}")
+
+
+def is_workspace(type_: ir.Type) -> bool:
+    """Whether an argument after inputs and outputs is a workspace."""
+    i8 = ir.IntegerType.get_signless(8)
+    return isinstance(type_, ir.MemRefType) and type_.rank == 1 and type_.has_static_shape and type_.element_type == i8
+
+
+def packings_of(function: ir.OpView) -> dict[int, Packing]:
+    """The layouts in which a function of the tir stage wants parameters, by position."""
+    if "arg_attrs" not in function.attributes:
+        return {}
+    attributes = [ir.DictAttr(a) for a in ir.ArrayAttr(function.attributes["arg_attrs"])]
+    types = signature_of(function).inputs
+    return {i: Packing.from_attribute(a["relay.packing"], types[i].shape) for i, a in enumerate(attributes) if "relay.packing" in a}
 
 
 def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
     """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer)."""
     return ir.MemRefType.get([0] if 0 in tensor.shape else list(tensor.shape), tensor.element_type)
-
-
-# ---- who calls whom ---------------------------------------------------------------------------------------------------------------
 
 
 def callees(function: ir.OpView) -> list[str]:
@@ -131,33 +148,3 @@ def callees(function: ir.OpView) -> list[str]:
 
     function.operation.walk(visit)
     return list(found)
-
-
-@dataclass
-class Component:
-    """Programs that call one another, or one that stands alone.
-
-    Attributes:
-      recursive: whether a call of one of them can lead to another call of it.
-      fails: whether a call of them can raise an error: by a packed function, or by too many nested calls.
-    """
-
-    names: list[str]
-    recursive: bool
-    fails: bool
-
-
-def program_components(functions: Functions) -> list[Component]:
-    """The components of the programs, callees before callers."""
-    calls = {name: callees(f) for name, f in functions.programs.items()}
-    found: dict[str, Component] = {}
-    return [_component(names, calls, functions, found) for names in components(calls)]
-
-
-def _component(names: list[str], calls: Mapping[str, Sequence[str]], functions: Functions, found: dict[str, Component]) -> Component:
-    called = {callee for name in names for callee in calls[name]}
-    recursive = is_recursive(names, calls)
-    fails = recursive or any(c in functions.packed or (c in found and found[c].fails) for c in called)
-    component = Component(names, recursive, fails)
-    found.update(dict.fromkeys(names, component))
-    return component

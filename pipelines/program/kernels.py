@@ -1,89 +1,155 @@
-"""The kernels of a program: their schedules, what they take and give, and functions that come in the tir stage as they are."""
+"""Kernels in the tir stage: every kernel gets its schedule.
+
+A kernel `@k` over tensors becomes `@k` over memrefs: its arguments, then where its results go, then its workspace, if it takes one. Where a
+program calls it, the program goes on in tensors: its calls are of a declaration `@k.te` with `relay.tir = @k`, which says what the kernel
+computes. An argument that the kernel wants in another layout has the attribute `relay.packing` (see schedule.packing).
+
+What a person and the runtime want to know stands in the attributes of the function:
+
+- `relay.tensors`: the type of the kernel as callers see it, with signs and bools;
+- `relay.ops`, `relay.sources`: what it was made from;
+- `relay.schedule`: the strategy and its numbers; `relay.flops`: floating-point operations of a call; `relay.bytes`: bytes that a call moves
+  at least, in and out;
+- `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
+- `relay.uses_tiles`: it has operations on tile registers.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relayc.dialects.functions import symbol_name
+from relayc.dialects.functions import signature_of, symbol_name, symbols_of
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
-from relayc.pipelines.program.functions import Functions, specs_of, strings_of
-from relayc.pipelines.schedule.cost import kernel_cost
+from relayc.pipelines.kernel.cost import kernel_cost
+from relayc.pipelines.program.functions import Functions, callees, dtypes_of, read_functions, specs_of
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
-from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.runtime.artifact import KernelInfo, TensorSpec
+from relayc.runtime.artifact import TensorSpec
+
+_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS)
 
 
-class Kernels:
-    """Kernels in tir.
+def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -> IRModule:
+    """Schedules the kernels of a te module for a target, in place.
 
-    Attributes:
-      scheduled: by name.
-      infos: by name, kernels first, in the order of the module.
+    Args:
+      config: of the PassContext: tunable numbers of schedules (see schedule.table).
+
+    Raises:
+      ValueError: a number that no schedule has.
+      RelayError: the module is none of the te stage.
     """
+    with mod.context, ir.Location.unknown():
+        functions = read_functions(mod.module)
+        called = {name for f in functions.programs.values() for name in callees(f)}
+        _stand_in(mod.module, functions, [name for name in functions.kernels if name in called])
+        for name, (scheduled, schedule) in _schedule(mod.module, functions.kernels, target, config).items():
+            function = functions.kernels[name]
+            _describe(scheduled, schedule, function)
+            scheduled.function.operation.move_before(function.operation)
+        for function in functions.kernels.values():
+            function.operation.erase()
+        for name, standin in functions.standins.items():
+            _describe_tir(functions.tir[functions.implementation(name)], standin)
+    return mod
 
-    def __init__(self, functions: Functions, needless: set[str], target: Target, config: Mapping[str, Any]) -> None:
-        """Emits the kernels at the ambient insertion point.
 
-        Args:
-          needless: names of kernels that no call needs.
-        """
-        self.target, self.config = target, config
-        self.scheduled: dict[str, Scheduled] = {}
-        self._tunings: dict[str, Tuning] = {}
-        wanted = [f for name, f in functions.kernels.items() if name not in needless]
-        self._schedule(wanted)
-        self.infos = {symbol_name(f): self._info(f) for f in wanted}
-        for name in functions.tir:
-            functions.tir[name].operation.clone()
-        for standin in functions.standins:
-            self.infos[functions.implementation(standin)] = _tir_info(functions, standin)
-
-    def _schedule(self, kernels: Sequence[ir.OpView]) -> None:
-        left = []
-        for function in kernels:
-            name = symbol_name(function)
-            with function.operation.location:
-                found = schedule_kernel(function, self.target, self.config)
-            if found is None:
-                left.append(function)
-            else:
-                self.scheduled[name], self._tunings[name] = found
-        if left:
-            fallback = ir.Module.create()
-            with ir.InsertionPoint(fallback.body):
-                for function in left:
-                    function.operation.clone()
-            bufferize_kernel(fallback)
-            for function in fallback.body.operations:
+def _schedule(
+    module: ir.Module, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any]
+) -> dict[str, tuple[Scheduled, str]]:
+    """The kernels in tir, at the end of the module, and what their schedules are."""
+    found: dict[str, tuple[Scheduled, str]] = {}
+    left = []
+    for name, function in kernels.items():
+        with ir.InsertionPoint(module.body), function.operation.location:
+            scheduled = schedule_kernel(function, target, config)
+        if scheduled is None:
+            left.append(function)
+        else:
+            found[name] = scheduled[0], str(scheduled[1])
+    if left:
+        fallback = ir.Module.create()
+        with ir.InsertionPoint(fallback.body):
+            for function in left:
+                function.operation.clone()
+        bufferize_kernel(fallback)
+        for function in fallback.body.operations:
+            with ir.InsertionPoint(module.body):
                 clone = function.operation.clone().opview
-                if isinstance(clone, func.FuncOp):
-                    self.scheduled[symbol_name(clone)] = Scheduled(clone)
-
-    def _info(self, function: ir.OpView) -> KernelInfo:
-        name = symbol_name(function)
-        scheduled = self.scheduled[name]
-        ins, outs = specs_of(function, "input"), specs_of(function, "output")
-        ins = tuple(TensorSpec(s.name, scheduled.packings[i].shape, s.dtype) if i in scheduled.packings else s for i, s in enumerate(ins))
-        if scheduled.workspace_bytes:
-            outs += (TensorSpec("workspace", (scheduled.workspace_bytes,), "uint8"),)
-        ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
-        cost = kernel_cost(function)
-        moved = sum(min(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(ins)) + sum(s.num_bytes for s in outs)
-        schedule = str(self._tunings.get(name, "bufferize"))
-        return KernelInfo(name, ins, outs, ops, sources, cost.flops, moved, schedule, _own_flops(function))
+            if isinstance(clone, func.FuncOp):
+                found[symbol_name(clone)] = Scheduled(clone), "bufferize"
+    return found
 
 
-def _own_flops(function: ir.OpView) -> int | None:
-    found = function.operation.attributes
-    return ir.IntegerAttr(found[OWN_FLOPS]).value if OWN_FLOPS in found else None
+def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> None:
+    """Declares the kernels that programs call under another name, by which they go on calling them."""
+    taken = symbols_of(module)
+    names_of = {}
+    for name in names:
+        kernel = functions.kernels[name]
+        names_of[name] = next(n for i in range(len(taken) + 1) if (n := f"{name}.te{i or ''}") not in taken)
+        with ir.InsertionPoint(kernel), kernel.operation.location:
+            declared = func.FuncOp(names_of[name], signature_of(kernel), visibility="private")
+        declared.attributes["relay.tir"] = ir.FlatSymbolRefAttr.get(name)
+
+    def rename(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "func.call":
+            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            if callee in names_of:
+                op.attributes["callee"] = ir.FlatSymbolRefAttr.get(names_of[callee])
+        return ir.WalkResult.ADVANCE
+
+    for program in functions.programs.values():
+        program.operation.walk(rename)
 
 
-def _tir_info(functions: Functions, standin: str) -> KernelInfo:
-    """Of a function of the tir stage, as a declaration describes it; what it computes is not known."""
-    function = functions.standins[standin]
-    ins, outs = specs_of(function, "input"), specs_of(function, "output")
-    ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
-    return KernelInfo(functions.implementation(standin), ins, outs, ops, sources, 0, sum(s.num_bytes for s in (*ins, *outs)), "tir")
+# ---- descriptions ------------------------------------------------------------------------------------------------------------------
+
+
+def tensors_attribute(function: ir.OpView) -> ir.TypeAttr:
+    """The type of a te function as callers see it: te tensors are signless."""
+    signature = signature_of(function)
+    seen = [
+        [TensorType(tuple(t.shape), d).to_mlir() for t, d in zip(tensors, dtypes_of(function, which), strict=True)]
+        for tensors, which in ((signature.inputs, "input"), (signature.results, "output"))
+    ]
+    return ir.TypeAttr.get(ir.FunctionType.get(*seen))
+
+
+def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView) -> None:
+    """Puts what is known of a kernel into the attributes of its function."""
+    function = scheduled.function
+    cost = kernel_cost(source)
+    ins, outs = specs_of(source, "input"), specs_of(source, "output")
+    taken = [TensorSpec(s.name, scheduled.packings[i].shape, s.dtype) if i in scheduled.packings else s for i, s in enumerate(ins)]
+    moved = sum(min(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(taken))
+    moved += sum(s.num_bytes for s in outs) + scheduled.workspace_bytes
+    _annotate(function, source, schedule, cost.flops, moved)
+    if scheduled.packings:
+        arguments = [ir.DictAttr.get({})] * len(signature_of(function).inputs)
+        for i, packing in scheduled.packings.items():
+            arguments[i] = ir.DictAttr.get({"relay.packing": packing.to_attribute()})
+        function.arg_attrs = arguments
+    if scheduled.uses_tiles:
+        function.attributes["relay.uses_tiles"] = ir.UnitAttr.get()
+
+
+def _describe_tir(function: ir.OpView, standin: ir.OpView) -> None:
+    """Of a function that came in the tir stage, as a declaration describes it; what it computes is not known."""
+    moved = sum(s.num_bytes for s in (*specs_of(standin, "input"), *specs_of(standin, "output")))
+    _annotate(function, standin, "tir", 0, moved)
+
+
+def _annotate(function: ir.OpView, source: ir.OpView, schedule: str, flops: int, moved: int) -> None:
+    i64 = ir.IntegerType.get_signless(64)
+    function.attributes["relay.tensors"] = tensors_attribute(source)
+    function.attributes["relay.schedule"] = ir.StringAttr.get(schedule)
+    function.attributes["relay.flops"] = ir.IntegerAttr.get(i64, flops)
+    function.attributes["relay.bytes"] = ir.IntegerAttr.get(i64, moved)
+    for key in _KEPT:
+        if key in source.attributes:
+            function.attributes[key] = source.attributes[key]

@@ -1,166 +1,270 @@
-"""The memory plan of all programs of a module: arenas, the parameter blob, and where the tensors of every call are."""
+"""The memory plan: the buffers of programs become parts of one arena, shared over time, and parameters parts of one blob.
+
+A program `@f(inputs, outputs)` (see buffers) takes two more arguments: `%arena: memref<Nxi8>`, whose bytes may hold anything, and `%params:
+memref<Mxi8>`, the same for all programs. A buffer becomes `memref.view %arena[OFFSET]`, a parameter `memref.view %params[OFFSET]`;
+`relay.offset` of its global says where it is. A program that is called gets a part of the caller's arena.
+
+A buffer is alive from the operation that first uses it to the last one. One from outside of a loop that is used in the loop is alive as
+long as the loop: what has been written before is needed again and again.
+
+Of programs that call one another, each call takes what follows the caller's own part of the arena: `relay.max_depth` says how many calls
+may nest.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
-import numpy as np
-
-from relayc.dialects.functions import is_public
-from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import RelayError
+from relayc.dialects.functions import signature_of, symbol_name
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.memory import Tensor, align, plan
-from relayc.pipelines.parameters import Parameter
-from relayc.pipelines.program.body import Call, Item, Program, items_of
-from relayc.pipelines.program.functions import Component, Functions, specs_of
-from relayc.pipelines.program.kernels import Kernels
-from relayc.pipelines.program.places import Place, Places, bytes_of
+from relayc.pipelines.program.body import bytes_of
+from relayc.pipelines.program.components import Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
-from relayc.runtime.artifact import BufferRef, TensorSpec
+from relayc.pipelines.tir import emit
 
 MAX_RECURSION_BYTES = 4 << 30
 """Arena bytes of a recursive program above which it is refused."""
 
-CONDITION = TensorSpec("condition", (), "bool")
+VIEWS = frozenset(
+    {"memref.view", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.subview"}
+)
+"""Operations that give memory of their first operand under another type."""
+
+Value = ir.Value
 
 
-class Planned:
-    """A program with its memory.
+def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
+    """Plans the memory of the programs of a module, in place.
+
+    Args:
+      max_depth: nested calls that a call of a recursive program may lead to.
+
+    Raises:
+      RelayError: a buffer of unknown size; a recursive program needs more than MAX_RECURSION_BYTES.
+    """
+    with mod.context, ir.Location.unknown():
+        programs = {name: _Program(f) for name, f in programs_of(mod.module).items()}
+        for component in program_components(mod.module):
+            _plan_arenas(component, programs, max_depth)
+        blob = _Blob(mod.module)
+        for program in programs.values():
+            blob.enter(program.parameters)
+        for program in programs.values():
+            _Rewriting(program, programs, blob).run()
+    return mod
+
+
+# ---- lifetimes --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Loop:
+    """First and last step of a loop."""
+
+    first: int
+    last: int = -1
+
+
+@dataclass(eq=False)
+class _Buffer:
+    """A memref.alloc, the loops around it, and its place in time and in the arena."""
+
+    op: ir.OpView
+    loops: list[_Loop]
+    tensor: Tensor
+    uses: list[tuple[int, list[_Loop]]] = field(default_factory=list)
+
+    def live(self) -> None:
+        """Finds the steps at which it is alive."""
+        for step, loops in self.uses:
+            around = loops[len(self.loops)] if len(loops) > len(self.loops) else _Loop(step, step)
+            first = self.tensor.first
+            self.tensor.first = around.first if first is None else min(first, around.first)
+            self.tensor.last = max(self.tensor.last, around.last)
+
+
+class _Program:
+    """A program with its buffers, its parameters and its calls of programs, each in the order of the text.
 
     Attributes:
+      nested: calls of programs of its own component; `arenas`: the part of the arena that any other call of a program takes.
+      frame_bytes: its own part of the arena.
       arena_bytes: what a call of it needs; of a recursive one, a call that all the nested calls may follow.
-      frame_bytes: its own part of that.
-      max_depth: how many nested calls of its component may follow; 0 where it is not recursive.
-      fails: whether a call of it can raise an error.
-      is_public: whether it is called from outside.
-      items: all calls that have something to do, branches and loops, in the order of the text.
+      max_depth: how many nested calls may follow; 0 where it is not recursive.
     """
 
-    def __init__(self, program: Program, places: Places, component: Component) -> None:
-        self.program, self.places, self.component = program, places, component
-        self.name = program.name
-        self.fails, self.is_public = component.fails, is_public(program.function)
+    def __init__(self, function: ir.OpView) -> None:
+        self.function, self.name = function, symbol_name(function)
+        self.buffers: list[_Buffer] = []
+        self.parameters: list[ir.OpView] = []
+        self.calls: list[tuple[func.CallOp, int]] = []
+        self.arenas: dict[int, Tensor] = {}
         self.frame_bytes = self.arena_bytes = self.max_depth = 0
-        self.items = [item for item in items_of(program.body) if not self.is_needless(item)]
+        self._step = 0
+        self._roots: dict[Value, _Buffer] = {}
+        self._read(function.regions[0].blocks[0], [])
+        for buffer in self.buffers:
+            buffer.live()
 
-    def is_needless(self, item: Item) -> bool:
-        return any(r in self.places.needless for r in item.op.operation.results)
+    def _read(self, block: ir.Block, loops: list[_Loop]) -> None:
+        for op in block.operations:
+            operation = op.operation
+            if operation.name == "memref.alloc":
+                self._allocation(op, loops)
+            elif operation.name == "memref.get_global":
+                self.parameters.append(op)
+            elif operation.name in VIEWS:
+                if operation.operands[0] in self._roots:
+                    self._roots[operation.results[0]] = self._roots[operation.operands[0]]
+            else:
+                self._step += 1
+                for buffer in dict.fromkeys(self._roots[v] for v in operation.operands if v in self._roots):
+                    buffer.uses.append((self._step, loops))
+                if isinstance(op, func.CallOp):
+                    self.calls.append((op, self._step))
+                is_loop = operation.name == "scf.while"
+                inner = [*loops, _Loop(self._step)] if is_loop else loops
+                for region in operation.regions:
+                    for nested in region.blocks:
+                        self._read(nested, inner)
+                if is_loop:
+                    self._step += 1
+                    inner[-1].last = self._step
 
-    def is_nested(self, callee: str) -> bool:
-        """Whether a call of `callee` goes round within its component."""
-        return self.component.recursive and callee in self.component.names
+    def _allocation(self, op: ir.OpView, loops: list[_Loop]) -> None:
+        type_ = op.operation.results[0].type
+        if not type_.has_static_shape:
+            raise RelayError(f"@{self.name}: memref.alloc at {op.operation.location}: expected a buffer of known size, found {type_}")
+        buffer = _Buffer(op, loops, Tensor(prod(type_.shape) * bytes_of(type_.element_type)))
+        self.buffers.append(buffer)
+        self._roots[op.operation.results[0]] = buffer
 
 
-class Plan:
-    """The plans of the programs of a module.
-
-    Attributes:
-      programs: by name, in the order of `functions`.
-      layout, params_bytes: the parameter blob.
-    """
-
-    def __init__(
-        self,
-        functions: Functions,
-        places: Mapping[str, Places],
-        order: Sequence[Component],
-        kernels: Kernels,
-        params: Mapping[str, np.ndarray],
-        max_depth: int,
-    ) -> None:
-        """
-        Args:
-          order: the components, callees before callers.
-          params: the parameter table.
-          max_depth: nested calls that a call of a recursive program may lead to.
-
-        Raises:
-          RelayError: a recursive program needs more than MAX_RECURSION_BYTES.
-        """
-        self.functions, self.kernels, self.params = functions, kernels, params
-        self.layout: list[Parameter] = []
-        self.params_bytes = 0
-        self._entered: dict[tuple[str, str], int] = {}
-        self._workspaces: dict[Call, Place] = {}
-        components = {name: component for component in order for name in component.names}
-        self.programs = {name: Planned(places[name].program, places[name], components[name]) for name in functions.programs}
-        for component in order:
-            self._arenas(component, max_depth)
-        for program in self.programs.values():
-            for item in program.items:
-                if isinstance(item, Call):
-                    self._locate(program, item)
-                else:
-                    item.reference = self._operand(program.places.of[item.condition], item.condition.type, CONDITION, None)
-        self.params_bytes = max(self.params_bytes, align(1))
-
-    # ---- arenas
-
-    def _arenas(self, component: Component, max_depth: int) -> None:
-        members = [self.programs[name] for name in component.names]
+def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_depth: int) -> None:
+    members = [programs[name] for name in component.names]
+    for program in members:
+        for number, (call, step) in enumerate(program.calls):
+            if call.callee.value in programs and not component.is_nested(call.callee.value):
+                program.arenas[number] = Tensor(programs[call.callee.value].arena_bytes, step, step)
+        tensors = [b.tensor for b in program.buffers if b.tensor.first is not None]
+        program.frame_bytes = program.arena_bytes = max(plan([*tensors, *program.arenas.values()]), align(1))
+    if component.recursive:
+        largest = max(p.frame_bytes for p in members)
         for program in members:
-            tensors = list(program.places.tensors)
-            for call in [item for item in program.items if isinstance(item, Call)]:
-                size = self._workspace_bytes(program, call.callee)
-                if size:
-                    self._workspaces[call] = Place(tensor=Tensor(size, call.step, call.step))
-                    tensors.append(self._workspaces[call].tensor)
-            program.frame_bytes = program.arena_bytes = max(plan(tensors), align(1))
-        if component.recursive:
-            largest = max(p.frame_bytes for p in members)
-            for program in members:
-                program.max_depth = max_depth
-                program.arena_bytes = program.frame_bytes + max_depth * largest
-                if program.arena_bytes > MAX_RECURSION_BYTES:
-                    raise RelayError(
-                        f"@{program.name}: expected at most {MAX_RECURSION_BYTES} bytes of memory for {max_depth} nested calls, found "
-                        f"{program.arena_bytes}, {largest} for each; lower relay.max_recursion_depth"
-                    )
+            program.max_depth = max_depth
+            program.arena_bytes = program.frame_bytes + max_depth * largest
+            if program.arena_bytes > MAX_RECURSION_BYTES:
+                raise RelayError(
+                    f"@{program.name}: expected at most {MAX_RECURSION_BYTES} bytes of memory for {max_depth} nested calls, found "
+                    f"{program.arena_bytes}, {largest} for each; lower relay.max_recursion_depth"
+                )
 
-    def _workspace_bytes(self, program: Planned, callee: str) -> int:
-        """Arena bytes that a call takes besides its tensors. A nested call takes what follows the caller's frame."""
-        if callee in self.programs:
-            return 0 if program.is_nested(callee) else self.programs[callee].arena_bytes
-        return self.kernels.scheduled[callee].workspace_bytes if callee in self.kernels.scheduled else 0
 
-    # ---- references
+# ---- parameters -------------------------------------------------------------------------------------------------------------------
 
-    def _locate(self, program: Planned, call: Call) -> None:
-        """Says where the tensors of a call are."""
-        name, of = call.callee, program.places.of
-        if name in self.kernels.infos:
-            specs = self.kernels.infos[name].inputs, self.kernels.infos[name].outputs
+
+class _Blob:
+    """Where each parameter is in the blob of parameters: entered on first use, once for each layout."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self.globals = {symbol_name(op): op for op in module.body.operations if op.operation.name == "memref.global"}
+        self.offsets: dict[str, int] = {}
+        self.size = 0
+        self._entered: dict[tuple[str, str], int] = {}
+
+    def enter(self, uses: Sequence[ir.OpView]) -> None:
+        for use in uses:
+            name = ir.FlatSymbolRefAttr(use.attributes["name"]).value
+            if name not in self.offsets and name in self.globals:
+                self._enter(name, self.globals[name])
+        self.size = max(self.size, align(1))
+
+    def _enter(self, name: str, op: ir.OpView) -> None:
+        if "relay.param" not in op.attributes:
+            raise RelayError(f"@{name}: expected a parameter (with the attribute relay.param), found {op}")
+        type_ = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
+        packing = Packing.from_attribute(op.attributes["relay.packing"], type_.shape).name if "relay.packing" in op.attributes else ""
+        entry = (ir.StringAttr(op.attributes["relay.param"]).value, packing)
+        if entry not in self._entered:
+            self._entered[entry] = self.size
+            self.size += align(max(prod(type_.shape) * bytes_of(type_.element_type), 1))
+        self.offsets[name] = self._entered[entry]
+        op.attributes["relay.offset"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.offsets[name])
+
+
+# ---- the programs with their offsets ----------------------------------------------------------------------------------------------
+
+
+class _Rewriting:
+    """Puts the plan into a program."""
+
+    def __init__(self, program: _Program, programs: Mapping[str, _Program], blob: _Blob) -> None:
+        self.program, self.programs, self.blob = program, programs, blob
+
+    def run(self) -> None:
+        program = self.program
+        self.arena, self.params = self._add_arguments()
+        if program.max_depth:
+            program.function.attributes["relay.max_depth"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), program.max_depth)
+        for buffer in program.buffers:
+            self._place(buffer.op.operation, self.arena, buffer.tensor.offset)
+        for op in program.parameters:
+            name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+            if name in self.blob.offsets:
+                self._place(op.operation, self.params, self.blob.offsets[name])
+        for number, (call, _) in enumerate(program.calls):
+            if call.callee.value in self.programs:
+                callee = self.programs[call.callee.value]
+                tensor = program.arenas.get(number)
+                self._pass_on(call.operation, callee, program.frame_bytes if tensor is None else tensor.offset)
+
+    def _add_arguments(self) -> tuple[Value, Value]:
+        function = self.program.function
+        i8 = ir.IntegerType.get_signless(8)
+        types = [ir.MemRefType.get([size], i8) for size in (self.program.arena_bytes, self.blob.size)]
+        signature = signature_of(function)
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*signature.inputs, *types], list(signature.results)))
+        if "arg_attrs" in function.attributes:
+            named = [*ir.ArrayAttr(function.attributes["arg_attrs"]), *[ir.DictAttr.get({})] * len(types)]
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get(named)
+        block = function.regions[0].blocks[0]
+        arena, params = (block.add_argument(type_, ir.Location.unknown()) for type_ in types)
+        return arena, params
+
+    def _place(self, op: ir.Operation, memory: Value, offset: int) -> None:
+        """Puts a part of `memory` in the place of a buffer or a parameter."""
+        result = op.results[0]
+        if all(use.owner.name == "memref.view" and _is_constant(use.owner.operands[1]) for use in result.uses):
+            for view in [use.owner.operation for use in result.uses]:
+                _move(view, memory, offset)
         else:
-            specs = specs_of(self.functions.get(name), "input"), specs_of(self.functions.get(name), "output")
-        packings = self.kernels.scheduled[name].packings if name in self.kernels.scheduled else {}
-        operands = enumerate(zip(call.op.operation.operands, specs[0], strict=True))
-        call.inputs = tuple(self._operand(of[value], value.type, spec, packings.get(i)) for i, (value, spec) in operands)
-        outputs = [of[r] for r in call.op.operation.results]
-        if name in self.programs:
-            call.arena = program.frame_bytes if program.is_nested(name) else _offset(self._workspaces[call])
-        elif call in self._workspaces:
-            outputs.append(self._workspaces[call])
-        call.outputs = tuple(_reference(place, s) for place, s in zip(outputs, specs[1], strict=True))
+            with ir.InsertionPoint(op), op.location:
+                result.replace_all_uses_with(emit.create("memref.view", [result.type], [memory, emit.index_constant(offset)]))
+        op.erase()
 
-    def _operand(self, place: Place, type_: ir.RankedTensorType, spec: TensorSpec, packing: Packing | None) -> BufferRef:
-        if place.space == "param":
-            return BufferRef("param", 0, self._param(place.key, type_, packing), spec)
-        return _reference(place, spec)
-
-    def _param(self, key: str, type_: ir.RankedTensorType, packing: Packing | None) -> int:
-        """Offset in the blob of a parameter as a call takes it; entered on first use."""
-        name = (key, packing.name if packing is not None else "")
-        if name not in self._entered:
-            shape = tuple(type_.shape)
-            size = prod(packing.shape if packing is not None else shape) * bytes_of(type_.element_type)
-            self._entered[name] = self.params_bytes
-            self.layout.append(Parameter(key, self.params_bytes, size, self.params.get(key), shape, packing))
-            self.params_bytes += align(max(size, 1))
-        return self._entered[name]
+    def _pass_on(self, call: ir.Operation, callee: _Program, offset: int) -> None:
+        """Gives a program that is called its part of the arena, and the parameters."""
+        type_ = ir.MemRefType.get([callee.arena_bytes], ir.IntegerType.get_signless(8))
+        with ir.InsertionPoint(call), call.location:
+            part = emit.create("memref.view", [type_], [self.arena, emit.index_constant(offset)])
+            func.CallOp([], call.attributes["callee"], [*call.operands, part, self.params])
+        call.erase()
 
 
-def _offset(place: Place) -> int:
-    return place.tensor.offset + place.offset if place.tensor is not None else 0
+def _is_constant(value: Value) -> bool:
+    return isinstance(value.owner, (ir.Operation, ir.OpView)) and value.owner.name == "arith.constant"
 
 
-def _reference(place: Place, spec: TensorSpec) -> BufferRef:
-    return BufferRef(place.space, place.index, _offset(place), spec)  # type: ignore[arg-type]
+def _move(view: ir.Operation, memory: Value, offset: int) -> None:
+    """Makes a view of a buffer one of the memory in which the buffer begins at an offset."""
+    found = view.operands[1].owner.operation
+    shift = ir.IntegerAttr(found.attributes["value"]).value + offset
+    if len(list(found.results[0].uses)) == 1:
+        found.attributes["value"] = ir.IntegerAttr.get(ir.IndexType.get(), shift)
+    else:
+        with ir.InsertionPoint(view), view.location:
+            view.operands[1] = emit.index_constant(shift)
+    view.operands[0] = memory

@@ -194,7 +194,7 @@ class _Copying(_Results):
         before = body.items[position].op.operation if position < len(body.items) else _terminator(body.block)
         with ir.InsertionPoint(before), before.location:
             made = self.kernels.call(value, self.dtypes.of(value, place), self.program.root(value) in self.program.constants)
-        body.items.insert(position, Call(made, 0))
+        body.items.insert(position, Call(made))
         place.op.operands[place.index] = made.operation.results[0]
 
     def end(self, body: Body, pending: list[_Place]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.schedule.index import Index, Var, strides_of
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, strides_of
 
 SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
@@ -168,7 +168,8 @@ def _pairs(view: np.ndarray, out: np.ndarray, batch: int, outer: int, inner: int
             some = view[at][block * width : (block + 1) * width]
             staged[: len(some), ..., :size] = some.reshape(len(some), *steps, rounds, size)
             staged[len(some) :] = 0
-            out[(*at, block)] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
+            place = (*at, block)
+            out[place] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
 
 
 ARRANGEMENTS: dict[str, Callable[..., None]] = {"columns": _columns, "channels": _channels, "rows": _rows, "pairs": _pairs}
@@ -204,7 +205,8 @@ def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
         for block in range(full + bool(left)):
             some = source[batch][block * width : (block + 1) * width]
             staged[: len(some)] = some
-            out[(*batch, block, ..., slice(len(some)))] = np.moveaxis(staged[: len(some)], 0, -1)
+            place = (*batch, block, ..., slice(len(some)))
+            out[place] = np.moveaxis(staged[: len(some)], 0, -1)
 
 
 def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:
@@ -214,7 +216,7 @@ def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:
     """
     rest, strides = source.shape[axis + 1 :], source.strides[axis + 1 :]
     depth = prod(rest)
-    pitch = (-(-depth * source.itemsize // LINE) | 1) * LINE // source.itemsize
+    pitch = (ceil_div(depth * source.itemsize, LINE) | 1) * LINE // source.itemsize
     order = sorted(range(len(rest)), key=lambda d: -abs(strides[d]))
     lines = np.empty((width, pitch), source.dtype)[:, :depth].reshape(width, *[rest[d] for d in order])
     return lines.transpose(0, *[1 + order.index(d) for d in range(len(rest))])

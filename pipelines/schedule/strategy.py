@@ -1,18 +1,14 @@
-"""What strategies have in common: what they give, and the function they emit into."""
+"""What strategies have in common: what they give, and the function that they emit into."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.evaluate import Evaluator
-from relayc.pipelines.schedule.graph import Kernel
-from relayc.pipelines.schedule.loops import LoopParameters, schedule_loops
+from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.target import Target
-
-Value = ir.Value
+from relayc.pipelines.tir.buffers import flat
+from relayc.pipelines.tir.evaluator import Evaluator
 
 
 @dataclass
@@ -22,7 +18,7 @@ class Scheduled:
     Attributes:
       packings: of its arguments, by position.
       workspace_bytes: scratch memory that it takes as its last argument.
-      uses_tiles: whether it has operations on AMX tiles.
+      uses_tiles: whether it has operations on matrix tiles.
     """
 
     function: func.FuncOp
@@ -31,28 +27,12 @@ class Scheduled:
     uses_tiles: bool = False
 
 
-def is_param(kernel: Kernel, position: int) -> bool:
-    """Whether an argument is a parameter at every call, so that it can be packed."""
+def is_param(kernel: Kernel, node: Node) -> bool:
+    """Whether a tensor is an argument that is a parameter at every call, so that it can be packed."""
     attributes = kernel.function.attributes
-    return "arg_attrs" in attributes and "relay.param" in ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[position])
-
-
-def flat(buffer: Value) -> Value:
-    """A static identity-layout memref as one dimension."""
-    type_ = buffer.type
-    size = 1
-    for extent in type_.shape:
-        size *= extent
-    target = ir.MemRefType.get([size], type_.element_type)
-    if type_.rank == 1:
-        return buffer
-    groups = ir.ArrayAttr.get([])
-    if type_.rank == 0:
-        attributes: dict[str, Any] = {"reassociation": groups, "static_output_shape": ir.DenseI64ArrayAttr.get([1])}
-        return emit.create("memref.expand_shape", [target], [buffer], attributes)
-    i64 = ir.IntegerType.get_signless(64)
-    groups = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in range(type_.rank)])])
-    return emit.create("memref.collapse_shape", [target], [buffer], {"reassociation": groups})
+    if node.kind != "arg" or "arg_attrs" not in attributes:
+        return False
+    return "relay.param" in ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[node.position])
 
 
 def buffer_type(shape: Sequence[int], element: ir.Type) -> ir.MemRefType:
@@ -60,30 +40,40 @@ def buffer_type(shape: Sequence[int], element: ir.Type) -> ir.MemRefType:
     return ir.MemRefType.get([0] if 0 in shape else list(shape), element)
 
 
-def begin_function(kernel: Kernel, packings: dict[int, Packing], workspace_bytes: int = 0) -> tuple[func.FuncOp, list[Value]]:
-    """The tir function of a kernel, with an empty body: arguments (packed shapes), one destination per result, then the workspace."""
+@dataclass(frozen=True)
+class Body:
+    """The body of a kernel's function while it is emitted.
+
+    Attributes:
+      function: the function.
+      arguments: the buffers of the kernel's arguments (packed ones as they are packed).
+      evaluator: reads the arguments.
+      outputs: flat buffers of the results.
+      workspace: scratch memory, bytes; None where there is none.
+    """
+
+    function: func.FuncOp
+    arguments: tuple[ir.Value, ...]
+    evaluator: Evaluator
+    outputs: tuple[ir.Value, ...]
+    workspace: ir.Value | None
+
+
+@contextmanager
+def kernel_body(kernel: Kernel, packings: Mapping[int, Packing] | None = None, workspace_bytes: int = 0) -> Iterator[Body]:
+    """The tir function of a kernel, in whose body the insertion point is; the return follows what is emitted.
+
+    Its arguments are those of the kernel (with packings: packed), one destination for each result, then the workspace.
+    """
+    packings = packings or {}
     types = [buffer_type(packings[i].shape if i in packings else node.shape, node.element) for i, node in enumerate(kernel.args)]
     types += [buffer_type(node.shape, node.element) for node in kernel.results]
     if workspace_bytes:
         types.append(ir.MemRefType.get([workspace_bytes], ir.IntegerType.get_signless(8)))
     function = func.FuncOp(kernel.name, (types, []), visibility="private")
-    return function, list(function.add_entry_block().arguments)
-
-
-Strategy = Callable[[Kernel, Target], "Scheduled | None"]
-STRATEGIES: list[Strategy] = []
-"""Schedules from outside of the package, asked before those of the strategy table (table.py); one that does not take the kernel gives
-None."""
-
-
-def default_schedule(kernel: Kernel, target: Target) -> Scheduled:
-    """The default schedule: parallel, vectorised loops (see loops)."""
-    function, arguments = begin_function(kernel, {})
+    arguments, count = tuple(function.add_entry_block().arguments), len(kernel.args)
     with ir.InsertionPoint(function.entry_block):
-        count = len(kernel.args)
         evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
-        names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
-        parameters = kernel.tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), **names)
-        schedule_loops(kernel, evaluator, [flat(b) for b in arguments[count:]], parameters)
+        outputs = tuple(flat(b) for b in arguments[count : count + len(kernel.results)])
+        yield Body(function, arguments[:count], evaluator, outputs, arguments[-1] if workspace_bytes else None)
         func.ReturnOp([])
-    return Scheduled(function)

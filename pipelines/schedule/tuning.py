@@ -1,7 +1,7 @@
 """The tunable numbers of one kernel's schedule: defaults, those that were set from outside, and what was used."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 Parameters = TypeVar("Parameters")
@@ -30,13 +30,19 @@ class Tuning:
         self.used[parameter] = self.given.get(f"{self.strategy}.{parameter}", default)
         return self.used[parameter]
 
-    def replace(self, defaults: Parameters, fit: Callable[[Parameters], Parameters] | None = None, **names: str) -> Parameters:
+    def replace(
+        self,
+        defaults: Parameters,
+        names: Sequence[str] | Mapping[str, str],
+        fit: Callable[[Parameters], Parameters] | None = None,
+    ) -> Parameters:
         """A dataclass of defaults with values that were set.
 
         Args:
+          names: the tunable fields, with the parameters that they are where these have other names.
           fit: brings values that were set to the nearest that are possible.
-          names: the tunable fields, and the parameters that they are.
         """
+        names = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
         values = {field: self.number(name, getattr(defaults, field)) for field, name in names.items()}
         found = dataclasses.replace(defaults, **values)  # type: ignore[type-var]
         if fit is not None and found != defaults:

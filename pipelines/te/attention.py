@@ -88,7 +88,7 @@ def attention(op: Op, query: Value, key: Value, value: Value, *mask: Value) -> V
     found = parallel(
         out_type.with_dtype(dtype), [context, total], lambda x, s: _normalized(op, x, s, dtype, wide), [identity(5), total_map]
     )
-    return reshape(found, result_type(op).shape)
+    return reshape(found, result_type(op).sizes)
 
 
 def _normalized(op: Op, x: Value, total: Value, dtype: str, wide: str) -> Value:

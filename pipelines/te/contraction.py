@@ -24,8 +24,8 @@ def multiply_add(operand: str, result: str) -> Callable[[Value, Value, Value], V
     """Body of a contraction: acc + a * b, with a and b of dtype `operand` widened to dtype `result` first."""
 
     def body(a: Value, b: Value, acc: Value) -> Value:
-        wide = [scalar.convert(v, operand, result) for v in (a, b)]
-        return scalar.add(acc, scalar.multiply(*wide, result), result)
+        wide_a, wide_b = (scalar.convert(v, operand, result) for v in (a, b))
+        return scalar.add(acc, scalar.multiply(wide_a, wide_b, result), result)
 
     return body
 

@@ -61,9 +61,9 @@ def convolution(op: Op, data: Value, weight: Value) -> Value:
     g, out = op.geometry(), result_type(op)
     data_type = operand_type(op)
     wide = accumulator(out.dtype)
-    kind = _kind(g, g.data_layout.logical(data_type.shape)["C"], g.out_layout.logical(out.shape)["C"])
+    kind = _kind(g, g.data_layout.logical(data_type.sizes)["C"], g.out_layout.logical(out.sizes)["C"])
     groups = g.groups if kind == GROUPED else 1
-    parts = by_group(g.out_layout, "C", out.shape, groups)
+    parts = by_group(g.out_layout, "C", out.sizes, groups)
     sums = TensorType(tuple(n for part in parts for n in part), wide)
     data = _pad_spatial(data, g, data_type.dtype)
     data = split(data, by_group(g.data_layout, "C", data.type.shape, groups))

@@ -59,13 +59,13 @@ def transposed_convolution(op: Op, data: Value, weight: Value) -> Value:
     """Pads, sums over channels and taps for every phase, and interleaves the phases."""
     out, dtype = result_type(op), operand_type(op).dtype
     weight, g = _spread(weight, op.geometry(), dtype)
-    sizes = g.out_layout.logical(out.shape)
+    sizes = g.out_layout.logical(out.sizes)
     phases = {
         axis: Phases.of(weight.type.shape[g.kernel_layout.index(axis)], stride, dilation, before, sizes[axis])
         for axis, stride, dilation, (before, _) in zip(g.spatial, g.strides, g.dilation, g.pads, strict=True)
     }
     data, weight = _padded_data(data, g, phases, dtype), _padded_weight(weight, g, phases, dtype)
-    parts = [_result_part(axis, n, g.groups, phases) for axis, n in zip(g.out_layout.axes, out.shape, strict=True)]
+    parts = [_result_part(axis, n, g.groups, phases) for axis, n in zip(g.out_layout.axes, out.sizes, strict=True)]
     wide = accumulator(out.dtype)
     sums = TensorType(tuple(n for part in parts for n in part), wide)
     found = merge(_phase_convolution(g, phases, data, weight, sums, dtype), [len(part) for part in parts])

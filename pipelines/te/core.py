@@ -19,7 +19,7 @@ The schedules read these operations, and no others, so a rule is built from them
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from relayc.dialects.mlir import arith, ir, linalg, tensor
 from relayc.dialects.relay.base import Op, RelayError
@@ -30,7 +30,7 @@ Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 """Compute rule of each operator, by its name in the IR."""
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 
 
 def compute(*names: str) -> Callable[[Rule], Rule]:
@@ -140,7 +140,7 @@ def elementwise(op: Op, inputs: Sequence[Value], body: Callable[..., Any]) -> Va
 def parallel(out: TensorType, inputs: Sequence[Value], body: Callable[..., Any], maps: Sequence[ir.AffineMap] | None = None) -> Value:
     """A parallel linalg.generic over `out`; `maps` default to numpy broadcasting. `body` gets the input scalars (not the output's)."""
     rank = out.rank
-    maps = maps or [broadcast_map(v.type.shape, out.shape) for v in inputs]
+    maps = maps or [broadcast_map(v.type.shape, out.sizes) for v in inputs]
     return generic(inputs, maps, [empty(out)], [identity(rank)], ["parallel"] * rank, lambda *args: body(*args[: len(inputs)]))[0]
 
 

@@ -38,7 +38,7 @@ def arange(op: Op) -> Value:
 
 @compute("shape_of")
 def shape_of(op: Op, data: Value) -> Value:
-    out, shape = result_type(op), operand_type(op).shape
+    out, shape = result_type(op), operand_type(op).sizes
 
     def body(indices: list[Value]) -> Value:
         value = scalar.constant(0, out.dtype)

@@ -14,7 +14,7 @@ from relayc.pipelines.te.window import merge, split
 def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
     """a [..., m, k] x b [k, n]: leading dimensions of a count as rows."""
     out, operand = result_type(op), operand_type(op).dtype
-    leading = out.shape[:-1]
+    leading = out.sizes[:-1]
     if not leading:  # a vector: one row
         a = split(a, [[1, a.type.shape[0]]])
     elif not transpose_a:
@@ -22,9 +22,9 @@ def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: 
     maps = [affine_map(3, [dim(2), dim(0)] if transpose_a else [dim(0), dim(2)])]
     maps.append(affine_map(3, [dim(1), dim(2)] if transpose_b else [dim(2), dim(1)]))
     wide = accumulator(out.dtype)
-    sums = TensorType((prod(leading), out.shape[-1]), wide)
+    sums = TensorType((prod(leading), out.sizes[-1]), wide)
     product = contract(a, b, maps, affine_map(3, [dim(0), dim(1)]), sums, operand, linalg.MatmulOp)
-    product = split(product, [leading, [out.shape[-1]]]) if leading else merge(product, [2])
+    product = split(product, [leading, [out.sizes[-1]]]) if leading else merge(product, [2])
     return narrowed(product, out, wide)
 
 

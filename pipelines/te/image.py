@@ -221,8 +221,9 @@ def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> V
     source, out = operand_type(op), result_type(op)
     samplers = {axis.position: _Sampler(axis, sampling) for axis in axes}
     forms = {position: sampler.linear_form() for position, sampler in samplers.items()}
-    if None not in forms.values():
-        exprs = [forms[i](dim(i)) if i in forms else dim(i) for i in range(out.rank)]
+    linear = {position: form for position, form in forms.items() if form is not None}
+    if len(linear) == len(forms):
+        exprs = [linear[i](dim(i)) if i in linear else dim(i) for i in range(out.rank)]
         return parallel(out, [data], lambda x: scalar.convert(x, source.dtype, out.dtype), [affine_map(out.rank, exprs)])
     weighted = sampling.method != "nearest_neighbor"
     wide = source.dtype if not weighted else "float64" if source.dtype == "float64" else F32
@@ -231,12 +232,12 @@ def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> V
         taps: list[list[Tap]] = []
         outside = None
         for i, index in enumerate(indices):
-            if forms.get(i, lambda d: d) is None:
+            if i in forms and i not in linear:
                 found, beyond = samplers[i].taps(index)
                 outside = beyond if outside is None else arith.OrIOp(outside, beyond).result
                 taps.append(found)
             else:
-                taps.append([(_affine_index(forms[i], index) if i in forms else index, None)])
+                taps.append([(_affine_index(linear[i], index) if i in linear else index, None)])
         value = _weighted_sum(data, source.dtype, wide, taps, [])
         if outside is not None:
             value = scalar.select(outside, scalar.constant(sampling.extrapolation, wide), value)
@@ -312,7 +313,7 @@ def _upsample(op: Op, data: Value, scales: dict[str, float], mode: str) -> Value
     axes = []
     for letter, scale in scales.items():
         position = parsed.index(letter)
-        axes.append(Axis(position, data.type.shape[position], out.shape[position], scale, (0.0, 0.0)))
+        axes.append(Axis(position, data.type.shape[position], out.sizes[position], scale, (0.0, 0.0)))
     return resample(op, data, axes, Sampling(METHODS[op.method], mode))
 
 

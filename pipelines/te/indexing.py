@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import arith, linalg
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import (
@@ -45,17 +46,17 @@ def take(op: Op, data: Value, indices: Value) -> Value:
     source, chosen, out = operand_type(op), operand_type(op, 1), result_type(op)
     if op.axis is None:
         source, axis = source.with_shape((source.num_elements,)), 0
-        data = reshape(data, source.shape)
+        data = reshape(data, source.sizes)
     else:
         axis = normalize_axis(op.axis, source.rank)
     batch = normalize_axis(op.batch_dims, chosen.rank + 1)
     after = axis + chosen.rank - batch  # the first loop behind those of the indices
     loops = [*range(axis), None, *range(after, out.rank)]
-    size = source.shape[axis]
+    size = source.sizes[axis]
     known = literal(op, 1)
     if known is not None:
         at = int(known) % size if op.mode == "wrap" else min(max(int(known) + size * (known < 0), 0), size - 1)
-        return moved(data, out.dtype, out.shape, [at if d is None else dim(d) for d in loops])
+        return moved(data, out.dtype, out.sizes, [at if d is None else dim(d) for d in loops])
     to_position = _wrapped if op.mode == "wrap" else position
 
     def body(value: Value) -> Value:
@@ -71,7 +72,7 @@ def gather(op: Op, data: Value, indices: Value) -> Value:
     axis = normalize_axis(op.axis, source.rank)
 
     def body(value: Value) -> Value:
-        at = position(value, chosen.dtype, source.shape[axis])
+        at = position(value, chosen.dtype, source.sizes[axis])
         return extract(data, [at if d == axis else linalg.IndexOp(d).result for d in range(out.rank)])
 
     return parallel(out, [indices], body)
@@ -80,11 +81,11 @@ def gather(op: Op, data: Value, indices: Value) -> Value:
 @compute("gather_nd")
 def gather_nd(op: Op, data: Value, indices: Value) -> Value:
     source, chosen, out, batch = operand_type(op), operand_type(op, 1), result_type(op), op.batch_dims
-    depth, columns = chosen.shape[0], chosen.rank - 1
+    depth, columns = chosen.sizes[0], chosen.rank - 1
     maps = [affine_map(out.rank, [j, *map(dim, range(columns))]) for j in range(depth)]
 
     def body(*values: Value) -> Value:
-        at = [position(v, chosen.dtype, source.shape[batch + j]) for j, v in enumerate(values)]
+        at = [position(v, chosen.dtype, source.sizes[batch + j]) for j, v in enumerate(values)]
         return extract(data, [*_here(range(batch)), *at, *_here(range(columns, out.rank))])
 
     return parallel(out, [indices] * depth, body, maps)
@@ -139,7 +140,7 @@ def scatter_elements(op: Op, data: Value, indices: Value, updates: Value) -> Val
     axis = normalize_axis(op.axis, out.rank)
 
     def place(here: list[Value]) -> list[Value]:
-        at = position(extract(indices, here), chosen.dtype, out.shape[axis])
+        at = position(extract(indices, here), chosen.dtype, out.sizes[axis])
         return [at if d == axis else i for d, i in enumerate(here)]
 
     if op.reduction != "mean":
@@ -159,11 +160,11 @@ def _quotient(total: Value, count: Value, dtype: str) -> Value:
 @compute("scatter_nd")
 def scatter_nd(op: Op, data: Value, indices: Value, updates: Value) -> Value:
     out, chosen = result_type(op), operand_type(op, 1)
-    depth, columns = chosen.shape[0], chosen.rank - 1
+    depth, columns = chosen.sizes[0], chosen.rank - 1
 
     def place(here: list[Value]) -> list[Value]:
         column, rest = here[:columns], here[columns:]
-        at = [position(extract(indices, [index_constant(j), *column]), chosen.dtype, out.shape[j]) for j in range(depth)]
+        at = [position(extract(indices, [index_constant(j), *column]), chosen.dtype, out.sizes[j]) for j in range(depth)]
         return [*at, *rest]
 
     return _scattered(data, updates, out.dtype, op.mode, place)[0]

@@ -2,7 +2,7 @@
 
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import dense_array, is_uniform
+from relayc.dialects.relay.elements import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, index_constant

@@ -21,8 +21,8 @@ def nest(shape: Sequence[int], carried: Sequence[Value], body: Callable[..., Seq
     def level(indices: list[Value], carried: Sequence[Value]) -> Sequence[Value]:
         if len(indices) == len(shape):
             return body(indices, *carried)
-        bounds = [index_constant(n) for n in (0, shape[len(indices)], 1)]
-        return loop(*bounds, carried, lambda i, *inner: level([*indices, i], inner))
+        begin, end, step = (index_constant(n) for n in (0, shape[len(indices)], 1))
+        return loop(begin, end, step, carried, lambda i, *inner: level([*indices, i], inner))
 
     return list(level([], carried))
 

@@ -1,4 +1,4 @@
-"""relay -> te: every fusion group becomes a kernel (see te.kernel), and every function of the program a sequence of calls.
+"""relay -> te: functions of fusion groups become kernels (see te.kernel), and the functions of the program sequences of calls.
 
 What such a function holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels and of other
 functions, `tensor.expand_shape` and `tensor.collapse_shape` for reshapes, `scf.if` and `scf.while` for branches and loops, and the return.
@@ -8,23 +8,22 @@ written in the te and tir stages themselves (`relay.stage`), are taken over.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from relayc.dialects.functions import is_public, signature_of, symbol_name
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.module import IRModule, dense_array
-from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, is_literal
-from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
+from relayc.dialects.relay.elements import dense_array
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
+from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.pipelines.passes import functions
 from relayc.pipelines.te import core
-from relayc.pipelines.te.kernel import Kernels, record_types, te_type
+from relayc.pipelines.te.kernel import lower_kernel, record_types, te_type
 
-VIEWS = frozenset({"reshape"})
-"""Operators that are views of their first operand in memory and need no kernel."""
-
-Values = list[ir.Value]
+Values: TypeAlias = list[ir.Value]
 
 
 def te_dtype(dtype: str) -> str:
@@ -46,20 +45,23 @@ def lower_module(mod: IRModule) -> IRModule:
     """
     params = {key: te_array(array) for key, array in mod.params.items()}
     out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)), params)
-    kernels = Kernels(out.module)
-    programs = functions(mod)
+    callees = {}
     with mod.context, ir.Location.unknown():
         for op in mod.module.body.operations:
-            kernels.unique(symbol_name(op))
-        declarations = [op.operation for op in mod.module.body.operations if op.operation not in programs]
-        callees = {}
-        for function in declarations:
-            callee = _take_over(function, out)
-            if callee is not None:
-                callees[symbol_name(function)] = callee
-        for function in programs:
-            _Program(function, out, kernels, callees).lower()
+            if not _has_relay_body(op.operation):
+                callee = _take_over(op.operation, out)
+                if callee is not None:
+                    callees[symbol_name(op)] = callee
+        for function in functions(mod):
+            if "relay.primitive" in function.attributes:
+                lower_kernel(function, out.module)
+            else:
+                _Program(function, out, callees).lower()
     return out
+
+
+def _has_relay_body(function: ir.Operation) -> bool:
+    return len(function.regions[0].blocks) > 0 and "relay.stage" not in function.attributes
 
 
 def _flat(types: Sequence[ir.Type]) -> list[TensorType]:
@@ -98,11 +100,10 @@ def _take_over(function: ir.Operation, out: IRModule) -> str | None:
 class _Program:
     """One function of the program on its way to the te stage."""
 
-    def __init__(self, function: ir.Operation, out: IRModule, kernels: Kernels, callees: dict[str, str]) -> None:
-        self.source, self.out, self.kernels, self.callees = function, out, kernels, callees
+    def __init__(self, function: ir.Operation, out: IRModule, callees: dict[str, str]) -> None:
+        self.source, self.out, self.callees = function, out, callees
         self.values: dict[ir.Value, Values] = {}
         """The tensors of a value of the relay stage: one, or those in a tuple."""
-        self.params: set[ir.Value] = set()
 
     def lower(self) -> None:
         block = self.source.regions[0].blocks[0]
@@ -155,8 +156,6 @@ class _Program:
         operation = op.operation
         if isinstance(op, Constant):
             self._constant(op)
-        elif isinstance(op, Fused):
-            self._fused(op)
         elif isinstance(op, If):
             self._branch(op)
         elif isinstance(op, While):
@@ -165,7 +164,7 @@ class _Program:
             self._enter_field(op)
         elif operation.name == "builtin.unrealized_conversion_cast":
             self.values[operation.results[0]] = self._tensors(operation.operands)
-        elif isinstance(op, Op) and type(op)._op_name in VIEWS:
+        elif isinstance(op, Op) and op.is_view:
             self._view(operation)
         elif isinstance(op, func.CallOp):
             self._call(op)
@@ -175,35 +174,22 @@ class _Program:
             func.ReturnOp(self._tensors(operation.operands))
         else:
             where = f"{operation.name} at {operation.location}"
-            raise RelayError(f"{where}: expected constants, fusion groups, reshapes, calls, branches and loops (run fuse-ops first)")
+            raise RelayError(f"{where}: expected constants, reshapes, calls, branches and loops (run fuse-ops and outline-groups first)")
 
     def _constant(self, op: Constant) -> None:
-        if is_literal(op.result) and all(isinstance(use.owner.operation.parent.opview, Fused) for use in op.result.uses):
-            return  # it is in the code of the kernels that use it
         key = op.key if op.key is not None else self.out.add_param(te_array(dense_array(op.attributes["value"])))
         type_ = TensorType.of(op.result)
         made = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=te_dtype(type_.dtype))
         self.values[op.result] = [made.result]
-        self.params.add(op.result)
-
-    def _fused(self, group: Fused) -> None:
-        if group.compiler is not None:
-            raise RelayError(
-                f"relay.fused at {group.source()}: expected a code generator of the name {group.compiler!r} for the group, found none"
-            )
-        name, operands = self.kernels.of_group(group, self.params)
-        result = group.operation.results[0]
-        types = [core.te_type(t) for t in flat_types(type_of(result))]
-        self.values[result] = list(func.CallOp(types, ir.FlatSymbolRefAttr.get(name), self._tensors(operands)).results)
 
     def _view(self, operation: ir.Operation) -> None:
         data, result = operation.operands[0], operation.results[0]
         self.values[result] = [core.reshape(self.values[data][0], core.te_type(TensorType.of(result)).shape)]
-        if data in self.params:
-            self.params.add(result)
 
     def _enter_field(self, op: TupleGetItem) -> None:
-        fields = relay_type(op.data.type).fields
+        type_ = relay_type(op.data.type)
+        assert isinstance(type_, TupleType)  # by the type relation
+        fields = type_.fields
         at = sum(len(flat_types(field)) for field in fields[: op.index])
         self.values[op.result] = self.values[op.data][at : at + len(flat_types(fields[op.index]))]
 

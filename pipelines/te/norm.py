@@ -81,8 +81,8 @@ def group_norm(op: Op, data: Value, gamma: Value, beta: Value) -> Value:
     """The channels are seen as [group, channel of the group] throughout."""
     type_ = operand_type(op)
     axis = op.axis % type_.rank
-    size = type_.shape[axis] // op.num_groups
-    parts = [[op.num_groups, size] if i == axis else [n] for i, n in enumerate(type_.shape)]
+    size = type_.sizes[axis] // op.num_groups
+    parts = [[op.num_groups, size] if i == axis else [n] for i, n in enumerate(type_.sizes)]
     grouped = type_.with_shape(n for part in parts for n in part)
     rows = Rows(grouped, tuple(i for i in range(1, grouped.rank) if i != axis))
     found = _normalize(rows, split(data, parts), op.epsilon, *_affine(op, gamma, beta, dim(axis) * size + dim(axis + 1)))

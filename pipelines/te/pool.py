@@ -106,8 +106,8 @@ def max_pool(op: Op, data: Value) -> Value:
 
 def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
     lowest, wide = scalar.limits(out.dtype)[0], accumulator(out.dtype)
-    g = _reachable(g, [data.type.shape[g.layout.index(axis)] for axis in g.spatial], out.shape)
-    padded = _padded(data, g, out.shape, lowest, out.dtype)
+    g = _reachable(g, [data.type.shape[g.layout.index(axis)] for axis in g.spatial], out.sizes)
+    padded = _padded(data, g, out.sizes, lowest, out.dtype)
     return narrowed(_window_sums(padded, g, out.with_dtype(wide), out.dtype, lowest, NAMED_MAX, scalar.maximum), out, wide)
 
 
@@ -120,8 +120,8 @@ def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bo
     """Sums, then divides by the number of elements that count: a constant where no window reaches over what counts."""
     wide = out.with_dtype(accumulator(out.dtype))
     sizes = [data.type.shape[g.layout.index(axis)] for axis in g.spatial]
-    reachable = _reachable(g, sizes, out.shape)
-    padded = _padded(data, reachable, out.shape, 0.0, out.dtype)
+    reachable = _reachable(g, sizes, out.sizes)
+    padded = _padded(data, reachable, out.sizes, 0.0, out.dtype)
     sums = _window_sums(padded, reachable, wide, out.dtype, 0.0, NAMED_SUM, scalar.add)
 
     def mean(total: Value) -> Value:
@@ -139,7 +139,7 @@ def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[int], include_pad: 
         before, after = g.pads[i]
         # What counts along this axis, as positions in data.
         low, high = (-before, sizes[i] + after) if include_pad else (0, sizes[i])
-        last = (out.shape[position] - 1) * g.strides[i] - before + extent(g.pool_size[i], g.dilation[i])
+        last = (out.sizes[position] - 1) * g.strides[i] - before + extent(g.pool_size[i], g.dilation[i])
         if -before >= low and last <= high:
             constant *= g.pool_size[i]
             continue
@@ -233,7 +233,7 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
     def mean(total: Value) -> Value:
         count = index_constant(1)
         for i in axes:
-            start, end = _bounds(linalg.IndexOp(i).result, data.type.shape[i], out.shape[i])
+            start, end = _bounds(linalg.IndexOp(i).result, data.type.shape[i], out.sizes[i])
             count = arith.MulIOp(count, arith.SubIOp(end, start).result).result
         as_int = arith.IndexCastOp(scalar.te_element("int32"), count).result
         quotient = arith.DivFOp(total, scalar.convert(as_int, "int32", wide.dtype)).result
@@ -267,7 +267,7 @@ def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float 
     """Joins the elements of windows of different lengths: loops over the longest, in which what lies outside counts as `init`."""
     operand, rank = operand_type(op).dtype, layout.rank
     axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
-    longest = [max(-(-(o + 1) * n // m) - o * n // m for o in range(m)) for n, m in ((data.type.shape[i], out.shape[i]) for i in axes)]
+    longest = [max(-(-(o + 1) * n // m) - o * n // m for o in range(m)) for n, m in ((data.type.shape[i], out.sizes[i]) for i in axes)]
     loops = rank + len(axes)
     # The window operand only says how long the windows are.
     window = empty(TensorType(tuple(longest), out.dtype))
@@ -276,7 +276,7 @@ def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float 
         at = [linalg.IndexOp(i).result for i in range(rank)]
         inside = None
         for i, position in enumerate(axes):
-            start, end = _bounds(at[position], data.type.shape[position], out.shape[position])
+            start, end = _bounds(at[position], data.type.shape[position], out.sizes[position])
             here = arith.AddIOp(start, linalg.IndexOp(rank + i).result).result
             within = arith.cmpi(arith.CmpIPredicate.ult, here, end)
             inside = within if inside is None else arith.AndIOp(inside, within).result

@@ -5,7 +5,7 @@ from math import prod
 
 from relayc.dialects.mlir import arith, linalg
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.reduce import reduced_axes, reduced_shape
+from relayc.dialects.relay.reduce import ArgMax, reduced_axes, reduced_shape
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator
@@ -46,7 +46,7 @@ def _finished(op: Op, reduced: Value, dtype: str, body: Callable[[Value], Value]
     if body is not None or dtype != out.dtype:
         flat = TensorType(tuple(reduced.type.shape), out.dtype)
         reduced = parallel(flat, [reduced], lambda x: scalar.convert(body(x) if body else x, dtype, out.dtype))
-    return reshape(reduced, out.shape)
+    return reshape(reduced, out.sizes)
 
 
 @compute("sum")
@@ -66,7 +66,7 @@ def mean(op: Op, data: Value) -> Value:
     source = operand_type(op)
     # Sums of small integers do not fit their type although their mean does.
     dtype = accumulator(source.dtype) if source.is_float else "uint64" if source.is_unsigned else "int64"
-    count = prod(source.shape[a] for a in _axes(op))
+    count = prod(source.sizes[a] for a in _axes(op))
     return _finished(op, _folded(op, data, dtype, 0, scalar.add), dtype, lambda x: _divided(x, count, dtype))
 
 
@@ -112,7 +112,7 @@ def _loops(rank: int, axes: tuple[int, ...]) -> tuple[list[str], list]:
 @compute("argmax", "argmin")
 def arg_reduce(op: Op, data: Value) -> Value:
     """The extreme value first, then the lowest (or highest) index that has it."""
-    largest = type(op)._op_name == "argmax"
+    largest = isinstance(op, ArgMax)
     source, axes, out = operand_type(op), _axes(op), result_type(op)
     dtype = source.dtype
     extreme = scalar.limits(dtype)[0 if largest else 1]
@@ -131,7 +131,7 @@ def arg_reduce(op: Op, data: Value) -> Value:
     kept_map = affine_map(source.rank, kept)
     initial = fill(TensorType(tuple(best.type.shape), out.dtype), never)
     found = generic([data, best], [identity(source.rank), kept_map], [initial], [kept_map], kinds, body)[0]
-    return reshape(found, out.shape)
+    return reshape(found, out.sizes)
 
 
 def _flat_index(source: TensorType, axes: tuple[int, ...]) -> Value:
@@ -139,7 +139,7 @@ def _flat_index(source: TensorType, axes: tuple[int, ...]) -> Value:
     flat: Value | None = None
     for axis in axes:
         here = linalg.IndexOp(axis).result
-        flat = here if flat is None else arith.AddIOp(arith.MulIOp(flat, index_constant(source.shape[axis])).result, here).result
+        flat = here if flat is None else arith.AddIOp(arith.MulIOp(flat, index_constant(source.sizes[axis])).result, here).result
     return index_constant(0) if flat is None else flat
 
 
@@ -150,11 +150,12 @@ def variance(op: Op, data: Value, mean_: Value) -> Value:
     kinds, kept = _loops(source.rank, axes)
 
     def body(x: Value, m: Value, acc: Value) -> Value:
-        centred = scalar.subtract(*(scalar.convert(v, source.dtype, dtype) for v in (x, m)), dtype)
+        wide_x, wide_m = (scalar.convert(v, source.dtype, dtype) for v in (x, m))
+        centred = scalar.subtract(wide_x, wide_m, dtype)
         return scalar.add(scalar.multiply(centred, centred, dtype), acc, dtype)
 
     mean_map = affine_map(source.rank, [0 if i in axes else dim(i) for i in range(source.rank)])
     out = TensorType(reduced_shape(source.shape, axes, keepdims=False), dtype)
     squares = generic([data, mean_], [identity(source.rank), mean_map], [fill(out, 0)], [affine_map(source.rank, kept)], kinds, body)[0]
-    count = prod(source.shape[a] for a in axes) - op.unbiased
+    count = prod(source.sizes[a] for a in axes) - op.unbiased
     return _finished(op, squares, dtype, lambda x: _divided(x, count, dtype))

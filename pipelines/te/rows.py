@@ -30,7 +30,7 @@ class Rows:
         """Elements of a row."""
         n = 1
         for axis in self.axes:
-            n *= self.type.shape[axis]
+            n *= self.type.sizes[axis]
         return n
 
     @property
@@ -61,7 +61,7 @@ class Rows:
         data: Value,
         of_rows: Sequence[Value],
         init: float,
-        combine: type,
+        combine: Callable[..., Value],
         element: Callable[..., Value] = lambda x: x,
         dtype: str | None = None,
     ) -> Value:

@@ -7,11 +7,12 @@ NaN on, comparisons give 0 or 1.
 
 import math as pymath
 from collections.abc import Callable
+from typing import TypeAlias
 
 from relayc.dialects.mlir import arith, ir, math
 from relayc.dialects.relay.types import MLIR_NAMES
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 _CMP_F = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 

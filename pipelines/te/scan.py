@@ -1,6 +1,7 @@
 """Compute rules of running sums and products: a sequential loop along each line."""
 
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
@@ -17,7 +18,7 @@ def scan(op: Op, data: Value) -> Value:
     if out.num_elements == 0:
         return empty(out)
     dtype = accumulator(out.dtype)
-    outer, size, inner = along(out.shape, 0 if op.axis is None else normalize_axis(op.axis, source.rank))
+    outer, size, inner = along(out.sizes, 0 if op.axis is None else normalize_axis(op.axis, source.rank))
     lines = reshape(data, (outer, size, inner))
 
     def line(indices: list[Value], result: Value) -> list[Value]:
@@ -29,7 +30,7 @@ def scan(op: Op, data: Value) -> Value:
             stored = scalar.convert(before if op.exclusive else after, dtype, out.dtype)
             return [insert(stored, result, [o, i, r]), after]
 
-        bounds = [index_constant(n) for n in (0, size, 1)]
-        return loop(*bounds, [result, scalar.constant(init, dtype)], step)[:1]
+        begin, end, one = (index_constant(n) for n in (0, size, 1))
+        return loop(begin, end, one, [result, scalar.constant(init, dtype)], step)[:1]
 
-    return reshape(nest((outer, inner), [empty(out.with_shape((outer, size, inner)))], line)[0], out.shape)
+    return reshape(nest((outer, inner), [empty(out.with_shape((outer, size, inner)))], line)[0], out.sizes)

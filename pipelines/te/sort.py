@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import arith, ir
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
@@ -132,7 +133,7 @@ def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _El
     source = operand_type(op)
     if source.num_elements == 0:
         return [empty(type_) for type_, _ in outputs]
-    outer, size, inner = along(source.shape, normalize_axis(op.axis, source.rank))
+    outer, size, inner = along(source.sizes, normalize_axis(op.axis, source.rank))
     s = _Sorting(reshape(data, (outer, size, inner)), size, source.dtype, not op.is_ascend)
     results = [empty(type_.with_shape((outer, count, inner))) for type_, _ in outputs]
     few = count <= _FEW and 4 * count <= size
@@ -147,12 +148,12 @@ def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _El
             at = extract(work, [row, k])
             return [insert(element(s, line, at), into, [line[0], k, line[1]]) for (_, element), into in zip(outputs, results, strict=True)]
 
-        bounds = [index_constant(n) for n in (0, count, 1)]
-        return [*loop(*bounds, carried[:-1], write), work]
+        begin, end, step = (index_constant(n) for n in (0, count, 1))
+        return [*loop(begin, end, step, carried[:-1], write), work]
 
     work_type = TensorType((1, count) if few else (2, size), _ORDER)
     found = nest((outer, inner), [*results, empty(work_type)], sort_line)
-    return [reshape(value, type_.shape) for value, (type_, _) in zip(found, outputs, strict=False)]
+    return [reshape(value, type_.sizes) for value, (type_, _) in zip(found, outputs, strict=False)]
 
 
 def _value(s: _Sorting, line: list[Value], at: Value) -> Value:
@@ -166,18 +167,18 @@ def _index(dtype: str) -> _Element:
 @compute("sort")
 def sort(op: Op, data: Value) -> Value:
     out = result_type(op)
-    return _sorted(op, data, out.shape[normalize_axis(op.axis, out.rank)], [(out, _value)])[0]
+    return _sorted(op, data, out.sizes[normalize_axis(op.axis, out.rank)], [(out, _value)])[0]
 
 
 @compute("argsort")
 def argsort(op: Op, data: Value) -> Value:
     out = result_type(op)
-    return _sorted(op, data, out.shape[normalize_axis(op.axis, out.rank)], [(out, _index(out.dtype))])[0]
+    return _sorted(op, data, out.sizes[normalize_axis(op.axis, out.rank)], [(out, _index(out.dtype))])[0]
 
 
 @compute("topk")
 def topk(op: Op, data: Value) -> list[Value]:
     types = [result_type(op, i) for i in range(len(op.operation.results))]
-    elements = {"both": [_value, _index(op.dtype)], "values": [_value], "indices": [_index(op.dtype)]}[op.ret_type]
-    count = types[0].shape[normalize_axis(op.axis, types[0].rank)]
-    return _sorted(op, data, count, list(zip(types, elements, strict=True)))
+    by_type: dict[str, list[_Element]] = {"both": [_value, _index(op.dtype)], "values": [_value], "indices": [_index(op.dtype)]}
+    count = types[0].sizes[normalize_axis(op.axis, types[0].rank)]
+    return _sorted(op, data, count, list(zip(types, by_type[op.ret_type], strict=True)))

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from relayc.dialects.mlir import arith, ir, linalg, tensor
-from relayc.dialects.relay.base import Op, normalize_axis
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import Layout, layout
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import pad_pairs, permutation, slice_bounds, slices, split_bounds
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar, window
@@ -49,7 +50,7 @@ def transposed(data: Value, dtype: str, axes: Sequence[int]) -> Value:
 
 @compute("reshape", "expand_dims", "squeeze", "nn_batch_flatten")
 def reshaped(op: Op, data: Value) -> Value:
-    return reshape(data, result_type(op).shape)
+    return reshape(data, result_type(op).sizes)
 
 
 # ---- other orders -----------------------------------------------------------------------------------------------------------------
@@ -67,8 +68,8 @@ def reverse(op: Op, data: Value) -> Value:
     axis = normalize_axis(op.axis, type_.rank)
     exprs = [dim(i) for i in range(type_.rank)]
     if type_.rank:
-        exprs[axis] = dim(axis) * -1 + (type_.shape[axis] - 1)
-    return moved(data, type_.dtype, type_.shape, exprs)
+        exprs[axis] = dim(axis) * -1 + (type_.sizes[axis] - 1)
+    return moved(data, type_.dtype, type_.sizes, exprs)
 
 
 def _with_blocks(letters: str, of: Layout) -> list[str]:
@@ -83,9 +84,9 @@ def layout_transform(op: Op, data: Value) -> Value:
     source, target = layout(op.src_layout), layout(op.dst_layout)
     together = _with_blocks(target.letters, source)
     data = transposed(data, type_.dtype, [source.index(a) for a in together])
-    dims = source.logical(type_.shape)
+    dims = source.logical(type_.sizes)
     split = _with_blocks(target.letters, target)
-    sizes = dict(zip(target.axes, out.shape, strict=True))
+    sizes = dict(zip(target.axes, out.sizes, strict=True))
     data = reshape(data, [dims[letter] for letter in target.letters])
     data = reshape(data, [sizes[a] for a in split])
     return transposed(data, type_.dtype, [split.index(a) for a in target.axes])
@@ -105,8 +106,8 @@ _S2D = {
 
 
 def _blocks_moved(op: Op, data: Value, plan: Callable) -> Value:
-    shape, axes = plan(*operand_type(op).shape, op.block_size)
-    return reshape(transposed(reshape(data, shape), operand_type(op).dtype, axes), result_type(op).shape)
+    shape, axes = plan(*operand_type(op).sizes, op.block_size)
+    return reshape(transposed(reshape(data, shape), operand_type(op).dtype, axes), result_type(op).sizes)
 
 
 @compute("nn_depth_to_space")
@@ -150,7 +151,7 @@ def strided_slice(op: Op, data: Value) -> Value:
     type_ = operand_type(op)
     bounds = {}
     for axis, (begin, end, stride) in slices(op, type_.rank).items():
-        bounds[axis] = (*slice_bounds(type_.shape[axis], begin, end, stride), stride)
+        bounds[axis] = (*slice_bounds(type_.sizes[axis], begin, end, stride), stride)
     return _cut(data, type_.dtype, bounds)
 
 
@@ -158,7 +159,7 @@ def strided_slice(op: Op, data: Value) -> Value:
 def split(op: Op, data: Value) -> list[Value]:
     type_ = operand_type(op)
     axis = normalize_axis(op.axis, type_.rank)
-    parts = split_bounds(type_.shape[axis], op.indices_or_sections)
+    parts = split_bounds(type_.sizes[axis], op.indices_or_sections)
     return [_cut(data, type_.dtype, {axis: (begin, end - begin, 1)}) for begin, end in parts]
 
 
@@ -180,7 +181,7 @@ def concatenate(op: Op, *data: Value) -> Value:
 def stack(op: Op, *data: Value) -> Value:
     out = result_type(op)
     axis = normalize_axis(op.axis, out.rank)
-    piece = [1 if i == axis else n for i, n in enumerate(out.shape)]
+    piece = [1 if i == axis else n for i, n in enumerate(out.sizes)]
     return _joined(out, [reshape(d, piece) for d in data], axis)
 
 
@@ -206,10 +207,10 @@ def _repeated(data: Value, dtype: str, counts: Sequence[tuple[int, int]]) -> Val
 @compute("tile")
 def tile(op: Op, data: Value) -> Value:
     out = result_type(op)
-    source = operand_type(op).shape
+    source = operand_type(op).sizes
     data = reshape(data, (1,) * (out.rank - len(source)) + source)
     reps = (1,) * (out.rank - len(op.reps)) + tuple(op.reps)
-    return reshape(_repeated(data, out.dtype, [(r, 1) for r in reps]), out.shape)
+    return reshape(_repeated(data, out.dtype, [(r, 1) for r in reps]), out.sizes)
 
 
 @compute("repeat")
@@ -219,7 +220,7 @@ def repeat(op: Op, data: Value) -> Value:
         data = reshape(data, (operand_type(op).num_elements,))
     axis = normalize_axis(op.axis or 0, out.rank)
     counts = [(1, op.repeats if i == axis else 1) for i in range(out.rank)]
-    return reshape(_repeated(data, out.dtype, counts), out.shape)
+    return reshape(_repeated(data, out.dtype, counts), out.sizes)
 
 
 def _sub(a: Value, b: Value) -> Value:
@@ -253,7 +254,7 @@ def _bordered(op: Op, data: Value, border: Callable[[Value, int], Value]) -> Val
 
     def body(indices: list[Value]) -> Value:
         inner = []
-        for index, (before, after), size in zip(indices, pairs, source.shape, strict=True):
+        for index, (before, after), size in zip(indices, pairs, source.sizes, strict=True):
             shifted = _sub(index, index_constant(before))
             inner.append(border(shifted, size) if before or after else index)
         return extract(data, inner)
@@ -268,8 +269,8 @@ def _padded_by(op: Op, data: Value, pad_value: Value) -> Value:
 
     def body(outside: Value) -> Value:
         inner = [_sub(linalg.IndexOp(i).result, index_constant(before)) for i, (before, _) in enumerate(pairs)]
-        result = extract(data, [clamped(i, n) for i, n in zip(inner, source.shape, strict=True)])
-        for i, n in zip(inner, source.shape, strict=True):
+        result = extract(data, [clamped(i, n) for i, n in zip(inner, source.sizes, strict=True)])
+        for i, n in zip(inner, source.sizes, strict=True):
             # Unsigned, so that positions before the tensor count as behind it.
             inside = arith.cmpi(arith.CmpIPredicate.ult, i, index_constant(n))
             result = scalar.select(inside, result, outside)

@@ -34,8 +34,8 @@ def _two_sided(matrix: Value, data: Value, data_map: ir.AffineMap, out: TensorTy
 @compute("nn_winograd_input_transform")
 def input_transform(op: Op, data: Value) -> Value:
     """Pads so that every tile is whole, then B^T d B."""
-    out, (n, c, h, w, inner), dtype = result_type(op), operand_type(op).shape, operand_type(op).dtype
-    rows, columns = out.shape[2:4]
+    out, (n, c, h, w, inner), dtype = result_type(op), operand_type(op).sizes, operand_type(op).dtype
+    rows, columns = out.sizes[2:4]
     (top, _), (left, _) = padding_pairs(op.padding, 2)
     high = [rows * TILE + 2 - h - top, columns * TILE + 2 - w - left]
     padded = pad(data, (0, 0, top, left, 0), (0, 0, *high, 0), 0, dtype)
@@ -43,13 +43,13 @@ def input_transform(op: Op, data: Value) -> Value:
     wide = TensorType((n, points, points, c, rows, columns, inner), dtype)
     # loops: n, a, b, c, row, column, inner, i, j
     where = affine_map(9, [dim(0), dim(3), dim(4) * TILE + dim(7), dim(5) * TILE + dim(8), dim(6)])
-    return reshape(_two_sided(_matrix(DATA, dtype), padded, where, wide, 1, 2), out.shape)
+    return reshape(_two_sided(_matrix(DATA, dtype), padded, where, wide, 1, 2), out.sizes)
 
 
 @compute("nn_winograd_output_transform")
 def output_transform(op: Op, data: Value) -> Value:
     """A^T m A, the tiles side by side, cropped to the result."""
-    out, (n, c, rows, columns, inner), dtype = result_type(op), operand_type(op).shape, operand_type(op).dtype
+    out, (n, c, rows, columns, inner), dtype = result_type(op), operand_type(op).sizes, operand_type(op).dtype
     points = len(DATA)
     split = reshape(data, (n, points, points, c // points**2, rows, columns, inner))
     wide = TensorType((n, c // points**2, rows, TILE, columns, TILE, inner), dtype)

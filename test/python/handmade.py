@@ -73,7 +73,7 @@ Y = TensorSpec("y", (2, 3), "float32")
 M = TensorSpec("m", (1, 4), "bfloat16")
 
 
-def build_artifact() -> Artifact:
+def build_artifact(device: str = "cpu") -> Artifact:
     params = aligned_empty(88)
     params[64:] = PARAMETER.view(np.uint8)
     kernels = (
@@ -91,9 +91,9 @@ def build_artifact() -> Artifact:
     with ir.Context() as context, ir.Location.unknown():
         context.load_all_available_dialects()
         module = ir.Module.parse(_ADD + _COPY + _MAIN)
-        add_packed_entries(module, signatures)
+        add_packed_entries(module, signatures, device=device)
         assert module.operation.verify()
         engine = ExecutionEngine(module, opt_level=2)
     functions = entry_addresses(engine, signatures)
     programs = (ProgramInfo("main", (X, N), (Y, M), steps, public=True),)
-    return Artifact(functions, engine, programs, kernels, 128, params, {"llvm": "text"}, {"llvm": 0.5}, "cpu")
+    return Artifact(functions, engine, programs, kernels, 128, params, {"llvm": "text"}, {"llvm": 0.5}, "cpu", device=device)

@@ -6,8 +6,9 @@ import numpy as np
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
-from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
-from relayc.pipelines.codegen.engine import Engine
+from relayc.pipelines.cpu.engine import Engine
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.target import Target
 
 

@@ -8,8 +8,9 @@ import tvm_ffi
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
-from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.lowering import materialize_results, te_to_tir
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext

@@ -8,8 +8,11 @@ from jitted import call
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType
-from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
-from relayc.pipelines.program.lower import TirModule, lower_to_tir
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.lowering import lower_to_llvm
+from relayc.pipelines.lowering import te_to_tir
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.target import Target
 from relayc.pipelines.te.core import te_type
 from relayc.runtime.artifact import aligned_empty
@@ -60,7 +63,8 @@ class Program:
         target = target or Target("cpu")
         self.counts = [0] * len(kernels)
         with make_context(), ir.Location.name("test"):
-            self.tir: TirModule = lower_to_tir(te_module(kernels), target)
+            with PassContext(config={"target": target}):
+                self.tir: TirModule = te_to_tir(te_module(kernels))
             self.tir.module.operation.verify()
             self.text, self.outputs = str(self.tir.module), self.tir.programs[0].outputs
             lower_to_llvm(self.tir.module, target)

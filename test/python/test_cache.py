@@ -17,14 +17,14 @@ from onnx_models import model_of, weighted
 
 import relayc
 from relayc.dialects.relay import OPS, Op, Operand
-from relayc.pipelines import PassContext, reuse
-from relayc.pipelines.graph.evaluate import EVALUATORS
+from relayc.pipelines import PassContext, compile_cache
+from relayc.pipelines.graph.evaluators import EVALUATORS, evaluator
 from relayc.pipelines.graph.simplify_expr import RULES as SIMPLIFICATIONS
 from relayc.pipelines.instruments import PassTimingInstrument
-from relayc.pipelines.schedule.strategy import STRATEGIES
+from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategies
 from relayc.pipelines.te.core import RULES as COMPUTE_RULES
-from relayc.runtime import objects
 from relayc.runtime.cache import Cache, Origin, file_digest
+from relayc.runtime.cpu import objects
 from relayc.tools import cli
 
 pytestmark = pytest.mark.skipif(not objects.can_load(), reason="objects are loaded on Linux on x86-64 only")
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
     """The folder of a cache that is on."""
     monkeypatch.setenv("RELAYC_CACHE", "1")
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(reuse, "_sources_are_loaded", lambda: True)  # also while someone edits them
+    monkeypatch.setattr(compile_cache, "_sources_are_loaded", lambda: True)  # also while someone edits them
     return tmp_path / "cache"
 
 
@@ -90,8 +90,8 @@ def test_a_hit_imports_neither_mlir_nor_onnx(folder, model):
     code = f"""
     import sys
     import relayc
-    from relayc.pipelines import reuse
-    reuse._sources_are_loaded = lambda: True
+    from relayc.pipelines import compile_cache
+    compile_cache._sources_are_loaded = lambda: True
     module = relayc.compile({str(model)!r})
     assert list(module.stats) == ["cache"], module.stats
     print([name for name in ("torch_mlir", "onnx") if name in sys.modules or f"/{{name}}/" in open("/proc/self/maps").read()])
@@ -188,8 +188,8 @@ def test_a_damaged_program_is_compiled_anew(folder, model, where):
 def test_writers_at_the_same_time_leave_one_whole_program(folder, model):
     code = f"""
     import relayc, numpy
-    from relayc.pipelines import reuse
-    reuse._sources_are_loaded = lambda: True
+    from relayc.pipelines import compile_cache
+    compile_cache._sources_are_loaded = lambda: True
     module = relayc.compile({str(model)!r})
     print(float(module["main"](numpy.ones((1, 64), "float32")).sum()))
     """
@@ -206,13 +206,13 @@ def test_writers_at_the_same_time_leave_one_whole_program(folder, model):
 
 def test_another_version_of_the_compiler_makes_another_program(folder, model, monkeypatch):
     relayc.compile(model)
-    monkeypatch.setattr(reuse, "_source_digest", lambda: "another")
+    monkeypatch.setattr(compile_cache, "_source_digest", lambda: "another")
     assert not from_cache(relayc.compile(model))
     assert len(programs(folder)) == 2
 
 
 def test_nothing_is_kept_while_the_compiler_is_edited(folder, model, monkeypatch):
-    monkeypatch.setattr(reuse, "_sources_are_loaded", lambda: False)
+    monkeypatch.setattr(compile_cache, "_sources_are_loaded", lambda: False)
     relayc.compile(model)
     assert not folder.exists()
 
@@ -335,8 +335,7 @@ def outside_rule(table):
         return None
 
     table.on("nn_matmul")(rule)
-    found = table.table["relay.nn_matmul"]
-    return lambda: found.remove(rule)
+    return lambda: table.remove(rule)
 
 
 def outside_entry(table, key):
@@ -344,9 +343,14 @@ def outside_entry(table, key):
     return lambda: table.pop(key)
 
 
+def outside_evaluator():
+    evaluator("test_cache")(lambda op, x: x)
+    return lambda: EVALUATORS.pop("test_cache")
+
+
 def outside_schedule():
-    STRATEGIES.append(lambda kernel, target: None)
-    return STRATEGIES.pop
+    register_strategies("cpu", Entry("test_cache", lambda kernel, target, tuning: None))
+    return lambda: STRATEGIES["cpu"].pop(0)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +360,7 @@ def outside_schedule():
         outside_schedule,
         lambda: outside_rule(SIMPLIFICATIONS),
         lambda: outside_entry(COMPUTE_RULES, "test_cache"),
-        lambda: outside_entry(EVALUATORS, "test_cache"),
+        outside_evaluator,
     ],
     ids=["operator", "schedule", "rewrite rule", "compute rule", "evaluator"],
 )

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from relayc.tools import fusion_rules, operators, strategies
+from relayc.pipelines.cpu.target import LEVEL_THREADS, CpuTarget
+from relayc.tools import fusion_rules, levels, operators, strategies
 from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/patterns.md", "docs/fusion.md", "docs/programs.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/patterns.md", "docs/fusion.md", "docs/programs.md", "docs/targets.md")
 BEGIN, END = marks("operators")
 
 PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]
@@ -63,3 +64,16 @@ def test_the_strategy_table_is_that_of_the_code():
 
 def test_the_table_of_fusion_rules_is_that_of_the_code():
     assert fusion_rules.main(["--check", str(ROOT / "docs" / "fusion.md")]) == 0
+
+
+def test_the_table_of_levels_is_that_of_the_code():
+    assert levels.main(["--check", str(ROOT / "docs" / "targets.md")]) == 0
+
+
+def test_every_attribute_of_a_cpu_is_described():
+    text = (ROOT / "docs" / "targets.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    for flag, option in CpuTarget.options.items():
+        assert any(f"`{option.attribute}`" in row for row in rows), option.attribute
+        assert f"-{flag}=" in text or flag.endswith("-bytes")
+    assert any("`num_threads`" in row and f"| {LEVEL_THREADS} |" in row for row in rows)

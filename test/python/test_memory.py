@@ -11,9 +11,9 @@ from onnx_models import weighted
 
 import relayc
 from relayc.dialects.mlir import c_library, live_contexts
-from relayc.pipelines import PassContext, footprint, module_pass
-from relayc.pipelines.codegen.engine import Engine
-from relayc.runtime import objects
+from relayc.pipelines import PassContext, module_pass, release_memory
+from relayc.pipelines.cpu.engine import Engine
+from relayc.runtime.cpu import objects
 
 MODELS = Path(__file__).parent.parent / "models"
 linux = pytest.mark.skipif(not objects.can_load(), reason="code is loaded from objects, and memory given back, on Linux on x86-64 only")
@@ -68,7 +68,7 @@ def test_a_cycle_that_holds_a_context_is_collected(no_collector):
 def test_code_of_the_compiler_is_not_resident_after_use():
     relayc.compile(weighted()[0], stop_after="llvm")
     before = resident_code(c_library())
-    footprint.release_memory(0)
+    release_memory.release_memory(0)
     assert resident_code(c_library()) < before / 4
     relayc.compile(weighted()[0], stop_after="llvm")  # it comes back
 
@@ -84,7 +84,7 @@ def test_a_compilation_gives_the_code_of_the_compiler_back():
 
 @linux
 def test_segments_that_are_written_to_stay():
-    segments = footprint._constant_segments()
+    segments = release_memory._constant_segments()
     written = []
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
@@ -97,4 +97,4 @@ def test_segments_that_are_written_to_stay():
 
 def test_without_such_system_calls_nothing_happens(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    footprint.release_memory(0)
+    release_memory.release_memory(0)

@@ -8,22 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, Pattern
-from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While, Yield, is_literal
+from relayc.dialects.relay.base import Op, Pattern
+from relayc.dialects.relay.structure import Constant, Fused, Yield, is_literal
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.fusion.shapes import num_elements
-
-VIEWS = (OPS["reshape"].OPERATION_NAME,)
-"""Operators that give the same elements in the same order: they stay outside groups and cost nothing."""
 
 ANCHORS = frozenset([Pattern.COMM_REDUCE, Pattern.OUT_ELEMWISE_FUSABLE])
 """Patterns of the operators around which the kernel of a group is scheduled."""
 
 COMPOSITE, COMPILER = "composite", "compiler"
 """Attributes of a relay.fused: the rule that gathered it by a pattern, and the code generator that is to compile it."""
-
-_OUTSIDE = (Constant, If, While, Yield, TupleGetItem)
-"""Operations that are in no group: what holds programs together, and constants."""
 
 
 class _Lazy:
@@ -159,7 +153,12 @@ class Group:
 
 def belongs_in_group(op: ir.OpView) -> bool:
     """Whether an operation is a group, or an operator that is to become part of one."""
-    return isinstance(op, Op) and not isinstance(op, _OUTSIDE) and op.operation.name not in VIEWS
+    return isinstance(op, Op) and not op.is_structure and not op.is_view
+
+
+def is_view(op: ir.OpView) -> bool:
+    """Whether an operation gives its operand under another shape: it stays outside of groups and costs nothing."""
+    return isinstance(op, Op) and op.is_view
 
 
 def graph_groups(block: ir.Block) -> list[Group]:

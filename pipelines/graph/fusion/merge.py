@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op, fields_of, make_tuple
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.structure import Fused, Yield
+from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, Group
 
 
@@ -47,7 +48,7 @@ def merge(producer: Group, consumer: Group) -> Group:
     merged = consumer if consumer.is_fused else wrap(consumer.op)
     anchor = consumer.anchor
     behind = anchor is not None and all(anchor.operation.is_before_in_block(user.operation) for user in producer.users)
-    place = consumer.members.index(anchor) + 1 if behind else 0  # type: ignore[arg-type]
+    place = consumer.members.index(anchor) + 1 if behind else 0
     following = consumer.members[place].operation  # the anchor is not the last where members behind it use the producer
     location = producer.operation.location
     inside = list(producer.block.operations)[:-1] if producer.is_fused else [producer.op]  # constants of hand-written groups too
@@ -73,7 +74,7 @@ def merge(producer: Group, consumer: Group) -> Group:
 def gather(operations: Sequence[ir.OpView], attributes: dict[str, str]) -> Group:
     """Puts operators, in program order, into one relay.fused at the place of the last one, whose results alone are used by others."""
     *inner, root = operations
-    group = wrap(root)  # type: ignore[arg-type]
+    group = wrap(root)
     first = group.block.operations[0].operation
     for op in inner:
         op.operation.move_before(first)

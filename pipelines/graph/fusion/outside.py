@@ -94,11 +94,11 @@ def remove_fusion_rule(name: str) -> None:
 
 def outside_rules() -> list[str]:
     """Names of the rules that were added."""
-    return [rule.name for rule in (*COMPOSITES, *RULES) if isinstance(rule, CompositeRule) or rule.outside]
+    return [*(rule.name for rule in COMPOSITES), *(rule.name for rule in RULES if rule.outside)]
 
 
 def _built_in() -> list[str]:
-    return [rule.name for rule in (*RULES, *CONSTRAINTS) if rule.name not in outside_rules()]
+    return [*(rule.name for rule in RULES if not rule.outside), *(constraint.name for constraint in CONSTRAINTS)]
 
 
 def _named(rules: list[_Named], name: str, wanted: str | None) -> _Named:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, Pattern, normalize_axis
+from relayc.dialects.relay.base import Op, Pattern
+from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.transform import Concatenate
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.fusion.groups import ANCHORS, Group
 from relayc.pipelines.graph.fusion.shapes import has_equal_type, num_elements, same_shape
@@ -32,11 +34,6 @@ Judgement = Callable[[Group, Group], bool]
 ELEMENTWISE = frozenset([Pattern.ELEMWISE, Pattern.BROADCAST])
 INJECTIVE = ELEMENTWISE | {Pattern.INJECTIVE}
 ANY = frozenset(Pattern)
-
-_MOVES_ONLY = frozenset(OPS[name].OPERATION_NAME for name in ("broadcast_to", "cast", "copy"))
-"""Operators that compute nothing worth keeping, beside the injective ones."""
-
-_CONCATENATE = OPS["concatenate"]
 
 
 @dataclass(frozen=True)
@@ -166,7 +163,7 @@ def elementwise_beside_epilogue(producer: Group, consumer: Group) -> bool:
 
 def _feeds_anchor(producer: Group, consumer: Group) -> bool:
     """Whether all members of the consumer that use the producer compute what the anchor reads, or are the anchor."""
-    anchor = consumer.anchor.operation  # type: ignore[union-attr]
+    anchor = consumer.anchor.operation
     return all(user.operation == anchor or user.operation.results[0] in consumer.prologue for user in producer.users)
 
 
@@ -205,14 +202,14 @@ def concatenation_in_place(producer: Group, consumer: Group) -> bool:
 
 
 def _is_in_place(group: Group) -> bool:
-    if not isinstance(group.root, _CONCATENATE) or len(group.members) > 1:
+    if not isinstance(group.root, Concatenate) or len(group.members) > 1:
         return False
     type_ = TensorType.of(group.result)
     operands = list(group.root.operation.operands)
     if not type_.is_static or not all(isinstance(v.owner, Op) and not isinstance(v.owner, Constant) for v in operands):
         return False
     axis = normalize_axis(group.root.axis, type_.rank)
-    return prod(type_.shape[:axis]) == 1 and len(set(operands)) == len(operands)  # type: ignore[arg-type]
+    return prod(type_.sizes[:axis]) == 1 and len(set(operands)) == len(operands)
 
 
 @_constraint("no-repeated-computation", required=False)
@@ -220,7 +217,7 @@ def no_repeated_computation(producer: Group, consumer: Group) -> bool:
     """A producer smaller than what reads it (a gate broadcast over an image) stays a kernel of its own, lest its elements be computed more
     than once, unless it only moves data. With unknown dimensions the two have to have one shape."""
     readers = [user for user in producer.users if not user.root_only and user.pattern not in ANCHORS]
-    if not readers or all(m.pattern == Pattern.INJECTIVE or m.operation.name in _MOVES_ONLY for m in producer.members):
+    if not readers or all(m.pattern == Pattern.INJECTIVE or m.moves_only for m in producer.members):
         return True
     result = producer.result
     return all(_is_no_larger(reader.operation.results[0], result) for reader in readers)

@@ -3,25 +3,17 @@
 Two unknown dimensions are the same only where both lead back, through operators that keep shapes, to one dimension of one value.
 """
 
+from typing import TypeAlias
+
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import OPS, Op, Pattern
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.structure import Fused
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.rewrite import BROADCASTING
-
-_KEEPS_SHAPE = frozenset(
-    op.OPERATION_NAME
-    for name, op in OPS.items()
-    if (op.pattern == Pattern.ELEMWISE and op.operand_names == ("data",)) or name in ("nn_bias_add", "nn_prelu", "trilu")
-)
-"""Operators whose result has the shape of their first operand."""
-
-_BROADCASTS = frozenset(OPS[name].OPERATION_NAME for name in BROADCASTING)
 
 _MAX_STEPS = 200
 """Operators that a proof goes through before it gives up: what is not proved is not assumed."""
 
-Dim = int | tuple[ir.Value, int]
+Dim: TypeAlias = int | tuple[ir.Value, int]
 """A size, or a dimension of a value that says no more of itself."""
 
 
@@ -76,9 +68,9 @@ class _Proof:
             return self.dim(block.operations[len(block.operations) - 1].operation.operands[0], axis)
         if not isinstance(owner, Op):
             return None
-        if owner.operation.name in _KEEPS_SHAPE:
+        if owner.keeps_shape:
             return self.dim(owner.operation.operands[0], axis)
-        if owner.operation.name not in _BROADCASTS:
+        if not owner.broadcasts:
             return None
         rank = TensorType.of(value).rank
         shifted = [(operand, axis - rank + TensorType.of(operand).rank) for operand in owner.operation.operands]

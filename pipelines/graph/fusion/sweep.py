@@ -38,7 +38,7 @@ def enabled_rules(ctx: PassContext) -> Enabled:
     off = set(ctx.get("relay.FuseOps.disabled_rules"))
     named = {flag.partition(".")[2] for flag in ctx.disabled_pass | ctx.required_pass if flag.startswith("fuse-ops.")}
     optional = [constraint for constraint in CONSTRAINTS if not constraint.required]
-    known = [rule.name for rule in (*COMPOSITES, *RULES, *optional)]
+    known = [*(rule.name for rule in COMPOSITES), *(rule.name for rule in RULES), *(rule.name for rule in optional)]
     unknown = sorted(map(str, (off | named) - set(known)))
     if unknown:
         always = ", ".join(constraint.name for constraint in CONSTRAINTS if constraint.required)

@@ -24,20 +24,20 @@ func.func private @add(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %0 = linalg.add ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
-func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {relay.program} {
-  %0 = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  %1 = call @k(%0) : (tensor<4xf32>) -> tensor<4xf32>
-  return %1 : tensor<4xf32>
-}
-func.func @other(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = call @f(%0) : (tensor<4xf32>) -> tensor<4xf32>
   %2 = call @add(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %2 : tensor<4xf32>
+}
+func.func @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {relay.program} {
+  %0 = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @k(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
 }
 
 // -----

@@ -1,6 +1,6 @@
 // RUN: not relayc-opt %s --passes te-to-tir --split-input-file 2>&1 | filecheck %s
 
-// CHECK: @main: arith.constant at {{.*}}: expected parameters, reshapes, calls, scf.if and scf.while in a program
+// CHECK: @main: arith.constant at {{.*}}: expected parameters, reshapes, concatenations, calls, scf.if and scf.while in a program
 func.func @main() {
   %0 = arith.constant 1 : i32
   return

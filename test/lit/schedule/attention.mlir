@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" --split-input-file | filecheck %s
 
 // Queries along the lanes: 6 keys, then 6 elements of the context, by 2 vectors of queries are carried by the loops over the sums; key and
 // value are broadcast from where they lie, and no matrix of scores is written.

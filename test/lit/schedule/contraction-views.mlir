@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes graph-pipeline,relay-to-te,te-to-tir | filecheck %s
+// RUN: relayc-opt %s --passes graph-pipeline,outline-groups,relay-to-te,te-to-tir | filecheck %s
 
 // Rows of a product that are two dimensions of its data and of its result: one loop of tiles, the weights packed, no scalar loops.
 // CHECK-LABEL: func.func private @fused_dense_relu

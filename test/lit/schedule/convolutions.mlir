@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
 
 // Every convolution keeps its sums in registers over its window and its channels, and neither copies its data nor compares indices with the
 // bounds of it: the loops over the window end where the padding begins.

@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes relay-to-te,te-to-tir | filecheck %s
+// RUN: relayc-opt %s --passes outline-groups,relay-to-te,te-to-tir | filecheck %s
 
 // Both operands are written where they belong in the concatenation, which takes no kernel: the second starts 32 * 4 bytes after the first.
 // CHECK-NOT: @fused_concatenate

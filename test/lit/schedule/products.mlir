@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
 
 // Every product keeps its sums in registers: they are values that the loop over the reduction carries, and nothing is stored, allocated or
 // copied within.

@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes graph-pipeline,relay-to-te,te-to-tir | filecheck %s
+// RUN: relayc-opt %s --passes graph-pipeline,outline-groups,relay-to-te,te-to-tir | filecheck %s
 
 // The matrices of the transform are in the code: no loop over them, no multiplication by 0 or 1, and the tile stays in registers.
 // CHECK-LABEL: func.func private @fused_winograd_input_transform

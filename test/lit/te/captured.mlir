@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes relay-to-te | filecheck %s
+// RUN: relayc-opt %s --passes outline-groups,relay-to-te | filecheck %s
 
 // What groups use from around them: constants of one element are literals of the kernel, the rest its arguments, in the order of first use.
 // Groups that differ in no more than the values they are called with share a kernel; other literals make another one. A literal that nothing

@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --split-input-file | filecheck %s
 
 // A stride of 1: a convolution with the kernel turned round.
 // CHECK: #map = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d2 - d5 + 2, d3 - d6 + 2)>

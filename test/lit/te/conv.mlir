@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --split-input-file | filecheck %s
 
 // Padding, then linalg's named convolution.
 // CHECK: func.func private @fused_conv2d(

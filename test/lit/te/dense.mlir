@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --split-input-file | filecheck %s
 
 // The weight is [units, in].
 // CHECK: #map = affine_map<(d0, d1, d2) -> (d0, d2)>

@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --split-input-file | filecheck %s
 
 // Mean, then the squared deviations from it, then the affine map.
 // CHECK: #map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>

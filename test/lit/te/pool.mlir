@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --split-input-file | filecheck %s
 
 // Padding holds the lowest value.
 // CHECK: func.func private @fused_max_pool2d(

@@ -1,4 +1,4 @@
-// RUN: not relayc-opt %s --passes relay-to-te --split-input-file 2>&1 | filecheck %s
+// RUN: not relayc-opt %s --passes outline-groups,relay-to-te --split-input-file 2>&1 | filecheck %s
 
 // CHECK: error: @late: expected a function with a body, or one that is packed, found a declaration of neither
 func.func private @late(tensor<4xf32>) -> tensor<4xf32>
@@ -9,7 +9,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// CHECK: error: relay.exp at {{.*}}: expected constants, fusion groups, reshapes, calls, branches and loops (run fuse-ops first)
+// CHECK: error: relay.exp at {{.*}}: expected constants, reshapes, calls, branches and loops (run fuse-ops and outline-groups first)
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "relay.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>

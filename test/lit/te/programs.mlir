@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --split-input-file | filecheck %s
 
 // A branch becomes scf.if, a loop scf.while; tuples are values of their own; one number is in the code of the kernel that uses it.
 // CHECK-LABEL: func.func @main

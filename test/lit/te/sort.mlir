@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,relay-to-te --opt-level 0 --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --opt-level 0 --split-input-file | filecheck %s
 
 // A bottom-up merge of indices in the two rows of one work tensor.
 // CHECK-LABEL: func.func private @fused_argsort(

@@ -5,11 +5,12 @@ import pytest
 from jitted import call, compile_text, elementwise
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.pipelines.codegen import engine as engine_module
-from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
-from relayc.pipelines.codegen.engine import CodegenError
+from relayc.pipelines.cpu import engine as engine_module
+from relayc.pipelines.cpu.engine import CodegenError
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.target import Target
-from relayc.runtime.objects import read_object
+from relayc.runtime.cpu.objects import read_object
 
 KERNEL = """
 func.func @{name}(%a: memref<4x64xf32>, %o: memref<4x64xf32>) {{

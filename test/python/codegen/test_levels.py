@@ -11,7 +11,7 @@ from support import program, run_program
 
 import relayc
 from relayc.dialects.relay import build
-from relayc.runtime.objects import read_object
+from relayc.runtime.cpu.objects import read_object
 from relayc.tools.inputs import random_inputs
 from relayc.tools.reference import compare, run_onnxruntime
 
@@ -132,7 +132,7 @@ def test_a_program_for_another_machine_is_kept(model, tmp_path, monkeypatch):
         pytest.skip("this machine has everything")
     monkeypatch.setenv("RELAYC_CACHE", "1")
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("relayc.pipelines.reuse._sources_are_loaded", lambda: True)
+    monkeypatch.setattr("relayc.pipelines.compile_cache._sources_are_loaded", lambda: True)
     first = relayc.compile(model, target=foreign())
     again = relayc.compile(model, target=foreign())
     assert list(again.stats) == ["cache"] and again.lacking

@@ -6,8 +6,9 @@ import pytest
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import OPS, IRModule, Op, Pattern, RelayError, TensorType, build
-from relayc.dialects.relay.base import Ints, Operand, View, broadcast_shapes
-from relayc.dialects.relay.module import dense_array, dense_attr
+from relayc.dialects.relay.base import Ints, Operand, View
+from relayc.dialects.relay.elements import dense_array, dense_attr
+from relayc.dialects.relay.shapes import broadcast_shapes
 
 ELEMENTWISE = """
 abs ceil floor round trunc sign negative exp log log2 log10 sqrt rsqrt sigmoid tanh sin cos tan asin acos atan sinh cosh asinh acosh atanh

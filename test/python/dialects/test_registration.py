@@ -2,7 +2,8 @@
 
 import pytest
 
-from relayc.dialects.mlir import OperationSet, ir, make_context
+from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay import OPS, IRModule, Op, RelayError, TensorType, build, make_tuple
 from relayc.dialects.relay.base import Operand, View
 from relayc.dialects.relay.registration import is_pure

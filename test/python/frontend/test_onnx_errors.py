@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from onnx_models import model_of, relu, weighted
 
 from relayc.frontend.onnx import OnnxError, converter, from_onnx
-from relayc.frontend.onnx.core import CONVERTERS
+from relayc.frontend.onnx.converters import CONVERTERS
 
 
 def message(model, **arguments):

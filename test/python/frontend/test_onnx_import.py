@@ -9,8 +9,9 @@ from onnx import helper
 from onnx_models import branches, model_of, relu, weighted
 
 import relayc
-from relayc.frontend.onnx import constant, converter, emit, from_onnx, supported_operators
-from relayc.frontend.onnx.core import CONVERTERS
+from relayc.frontend.converter import constant, emit
+from relayc.frontend.onnx import converter, from_onnx, supported_operators
+from relayc.frontend.onnx.converters import CONVERTERS
 
 
 def operations(mod):

@@ -8,14 +8,14 @@ import pytest
 
 import relayc
 from relayc.dialects.relay import IRModule, RelayError
-from relayc.pipelines import PassContext, reuse
+from relayc.pipelines import PassContext, compile_cache
 from relayc.pipelines.graph import fuse_ops
 from relayc.pipelines.graph.fusion import Group, fusion_rule, graph_groups, outside_rules, remove_fusion_rule
 from relayc.pipelines.graph.fusion import merge as merging
 from relayc.pipelines.graph.fusion import sweep as sweeping
 from relayc.pipelines.pattern import is_op, wildcard
-from relayc.runtime import objects
 from relayc.runtime.cache import Cache
+from relayc.runtime.cpu import objects
 
 X = np.random.default_rng(0).standard_normal((4, 8), np.float32)
 
@@ -241,7 +241,7 @@ def test_a_group_for_another_compiler_says_so_and_is_not_lowered():
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("RELAYC_CACHE", "1")
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(reuse, "_sources_are_loaded", lambda: True)  # also while someone edits them
+    monkeypatch.setattr(compile_cache, "_sources_are_loaded", lambda: True)  # also while someone edits them
     return tmp_path / "cache"
 
 

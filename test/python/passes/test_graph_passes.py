@@ -8,7 +8,8 @@ from support import Const, program, run_program
 
 from relayc.dialects.relay import IRModule, build
 from relayc.pipelines import PassContext, find_pass
-from relayc.pipelines.graph.rewrite import Rules, before_reshape, regroup
+from relayc.pipelines.graph.reshapes import before_reshape, regroup
+from relayc.pipelines.graph.rewrite import Rules
 
 
 def apply(mod, *names, **options):

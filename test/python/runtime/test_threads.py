@@ -104,7 +104,7 @@ def test_a_module_may_have_a_number_of_its_own(model):
 
 def test_a_number_given_to_the_compiler_holds_for_plans_and_calls():
     module = relayc.compile(weighted()[0], target="cpu -mcpu=x86-64", num_threads=3)
-    assert module.num_threads == 3 and module.target == "cpu -mcpu=x86-64 -num-threads=3"
+    assert module.num_threads == 3 and relayc.Target(module.target) == relayc.Target("cpu -mcpu=x86-64 -num-threads=3")
     with pytest.raises(ValueError, match="expected 1 to 32768 threads, found 0"):
         relayc.compile(weighted()[0], num_threads=0)
 

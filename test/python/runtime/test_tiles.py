@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from relayc.runtime import tiles
+from relayc.runtime.cpu import tiles
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ from jitted import call
 
 import relayc
 from relayc.dialects.mlir import func, ir, make_context
-from relayc.pipelines.codegen.cpu import jit, lower_to_llvm
-from relayc.pipelines.schedule import emit
-from relayc.pipelines.schedule.attention.exponential import exp_below_zero
-from relayc.pipelines.schedule.index import Index, Var
+from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.lowering import lower_to_llvm
+from relayc.pipelines.cpu.schedule.attention.exponential import exp_below_zero
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
 
 # Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 1e-2}
@@ -77,10 +78,9 @@ def test_agrees_with_numpy(cases) -> None:
 
 
 @pytest.mark.parametrize("width", [16, 64])
-def test_vectors_of_other_widths(width, monkeypatch) -> None:
-    monkeypatch.setattr(Target, "vector_bytes", property(lambda self: width))
-    monkeypatch.setattr(Target, "num_vector_registers", property(lambda self: 32 if width == 64 else 16))
-    check([SHAPES[3], SHAPES[6], SHAPES[8], FEW_QUERIES[1], FEW_QUERIES[3], MASKS[0], MASKS[5]])
+def test_vectors_of_other_widths(width) -> None:
+    target = Target("cpu", vector_bytes=width, num_vector_registers=32 if width == 64 else 16)
+    check([SHAPES[3], SHAPES[6], SHAPES[8], FEW_QUERIES[1], FEW_QUERIES[3], MASKS[0], MASKS[5]], target=target)
 
 
 def test_threads_do_not_change_a_bit() -> None:

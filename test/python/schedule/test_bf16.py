@@ -10,8 +10,8 @@ from contractions import Case, batch_product, check, convolution, matrix_product
 from oracle import values
 from support import Const, program
 
+from relayc.pipelines.cpu.schedule.bf16.plan import Plan
 from relayc.pipelines.driver import compile
-from relayc.pipelines.schedule.pairs.plan import Plan
 from relayc.pipelines.target import Target
 from relayc.runtime import Module
 

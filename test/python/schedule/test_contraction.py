@@ -74,10 +74,9 @@ def test_every_level_of_the_instruction_set(mcpu):
     check([matrix_product(*s, transpose_b=t, constant=c) for s in shapes for t in (False, True) for c in ("", "b")], target=target)
 
 
-def test_tiles_of_wide_vectors(monkeypatch):
+def test_tiles_of_wide_vectors():
     """Tiles for 64-byte vectors and 32 registers; where the machine has none, LLVM splits them."""
-    monkeypatch.setattr(Target, "vector_bytes", property(lambda self: 64))
-    monkeypatch.setattr(Target, "num_vector_registers", property(lambda self: 32))
+    target = Target("cpu", vector_bytes=64, num_vector_registers=32)
     shapes = [(1, 67, 129), (7, 13, 11), (33, 64, 40), (97, 131, 89), (31, 16, 15)]
     cases = [matrix_product(*s, transpose_a=a, transpose_b=b, constant=c) for s in shapes for a, b in FORMS for c in ("", "b")]
-    check([*cases, *(matrix_product(*s, constant="b", dtype="bfloat16") for s in shapes)])
+    check([*cases, *(matrix_product(*s, constant="b", dtype="bfloat16") for s in shapes)], target=target)

@@ -3,7 +3,7 @@
 import pytest
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.pipelines.schedule.cost import kernel_cost
+from relayc.pipelines.kernel.cost import kernel_cost
 
 SUM = """
   %e = tensor.empty() : tensor<8x4xf32>

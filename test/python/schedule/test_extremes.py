@@ -9,8 +9,8 @@ from support import Const, program, run
 import relayc
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType, build
-from relayc.pipelines.schedule.emit import MOST_LOCAL_BYTES
-from relayc.pipelines.schedule.index import even_parts, even_runs
+from relayc.pipelines.kernel.index import even_parts, even_runs
+from relayc.pipelines.tir.buffers import MOST_LOCAL_BYTES
 
 
 def tir(name, *shapes, **attributes):

@@ -10,11 +10,11 @@ from oracle import values
 from support import Const, program
 
 from relayc.dialects.relay import build
-from relayc.pipelines import schedule as package
+from relayc.pipelines.cpu import schedule as package
+from relayc.pipelines.cpu.schedule.table import TABLE
 from relayc.pipelines.driver import compile
 from relayc.pipelines.passes import CONFIG, PassContext
-from relayc.pipelines.schedule.strategy import STRATEGIES
-from relayc.pipelines.schedule.table import TABLE, tuning_for
+from relayc.pipelines.schedule.table import STRATEGIES, Entry, Parameter, register_strategies, strategies_of, tuning_for
 
 
 def schedules(**config) -> dict[str, str]:
@@ -35,7 +35,7 @@ def test_each_kernel_says_its_strategy_and_numbers():
     found = schedules()
     assert found["fused_dense"].startswith("contraction rows=") and " vectors=" in found["fused_dense"]
     assert found["fused_softmax"] == "loops grain=32768 chunks=32 unroll=4"
-    assert found["fused_max_pool2d"].startswith("window accumulators=")
+    assert found["fused_max_pool2d"].startswith("window_columns accumulators=")
 
 
 def test_numbers_are_set_for_all_kernels_and_for_some():
@@ -104,10 +104,10 @@ def test_loops_are_right_with_other_numbers(numbers):
 @pytest.mark.parametrize(
     "numbers",
     [
-        {"window.accumulators": 1, "window.buffer_bytes": 1, "window.unrolled": 1, "window.grain": 1},
-        {"window.accumulators": 64, "window.buffer_bytes": 1 << 17, "window.unrolled": 4096},
-        {"channel_window.columns": 1, "channel_window.vectors": 1, "channel_window.unrolled": 1, "channel_window.grain": 1},
-        {"channel_window.columns": 64, "channel_window.vectors": 8, "channel_window.tasks": 1},
+        {"window_columns.accumulators": 1, "window_columns.buffer_bytes": 1, "window_columns.unrolled": 1, "window_columns.grain": 1},
+        {"window_columns.accumulators": 64, "window_columns.buffer_bytes": 1 << 17, "window_columns.unrolled": 4096},
+        {"window_channels.columns": 1, "window_channels.vectors": 1, "window_channels.unrolled": 1, "window_channels.grain": 1},
+        {"window_channels.columns": 64, "window_channels.vectors": 8, "window_channels.tasks": 1},
     ],
     ids=str,
 )
@@ -130,15 +130,34 @@ def test_windows_are_right_with_other_numbers(numbers):
     np.testing.assert_allclose(last.transpose(0, 3, 1, 2), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_every_schedule_of_the_package_is_in_the_table():
+def test_every_strategy_of_the_package_is_in_the_table():
     folder = Path(package.__file__).parent
     text = "\n".join(file.read_text() for file in folder.rglob("*.py"))
-    written = set(re.findall(r"^def (schedule_\w+)\(kernel: Kernel, target: Target\)", text, re.M))
-    assert written == {entry.schedule.__name__ for entry in TABLE[:-1]}
+    written = set(re.findall(r"^def (schedule_\w+)\(kernel: Kernel, target: Target, tuning: Tuning\)", text, re.M))
+    assert written == {entry.schedule.__name__ for entry in TABLE}
+    assert strategies_of("cpu") == list(TABLE)
 
 
-def test_a_strategy_from_outside_is_asked_first(monkeypatch):
-    asked = []
-    monkeypatch.setattr("relayc.pipelines.schedule.table.STRATEGIES", [lambda kernel, target: asked.append(kernel.name)])
-    assert schedules()["fused_softmax"].startswith("loops") and "fused_softmax" in asked
-    assert STRATEGIES == []  # those of the package stand in the table
+@pytest.fixture
+def outside():
+    """A strategy from outside, which is asked and takes nothing: the names of the kernels that it was asked for, with its number."""
+    asked = {}
+
+    def schedule_nothing(kernel, target, tuning):
+        asked[kernel.name] = tuning.number("size", 7)
+
+    register_strategies("cpu", Entry("nothing", schedule_nothing, parameters=(Parameter("size", 7, "a number", 9),)))
+    yield asked
+    STRATEGIES["cpu"].pop(0)
+
+
+def test_a_strategy_from_outside_is_asked_first_and_has_numbers(outside):
+    assert schedules(**{"schedule.nothing.size": 3})["fused_softmax"].startswith("loops") and outside["fused_softmax"] == 3
+    with pytest.raises(ValueError, match="expected a number of 1 to 9, found 10"):
+        tuning_for("fused_add", {"schedule.kernels": {"*": {"nothing.size": 10}}})
+    with pytest.raises(ValueError, match="there is one of the name 'nothing' already"):
+        register_strategies("cpu", Entry("nothing", lambda kernel, target, tuning: None))
+
+
+def test_a_kernel_may_be_left_to_the_fallback(outside):
+    assert schedules(**{"schedule.kernels": {"fused_softmax": {"strategy": "nothing"}}})["fused_softmax"] == "bufferize"

@@ -1,0 +1,48 @@
+"""Elements of constants that stand in the IR: numpy arrays as attributes, and back."""
+
+import re
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.types import TensorType, numpy_dtype
+
+
+def dense_attr(array: np.ndarray) -> ir.DenseElementsAttr:
+    """The elements of `array` as an attribute of the relay stage's type (signedness kept)."""
+    type_ = TensorType.of_array(array).to_mlir()
+    array = np.ascontiguousarray(array)
+    raw = array.view(np.uint16) if array.dtype.name == "bfloat16" else array.view(np.uint8) if array.dtype == np.bool_ else array
+    if array.size == 0:
+        return ir.Attribute.parse(f"dense<> : {type_}")
+    return ir.DenseElementsAttr.get(raw, type=type_)
+
+
+def _bfloat16_elements(attribute: ir.DenseElementsAttr) -> np.ndarray:
+    # The bindings cannot read bf16 elements; their text can be: numbers, hexadecimal bits for inf and nan, one hex string when many.
+    body = str(attribute)[len("dense<") :].rsplit("> :", 1)[0]
+    if body.startswith('"0x'):
+        return np.frombuffer(bytes.fromhex(body[3:-1]), numpy_dtype("bfloat16"))
+    words = re.findall(r"0x[0-9A-Fa-f]+|[-+.0-9eE]+", body)
+    dtype = numpy_dtype("bfloat16")
+    # The decimals are the shortest that round to the element, not the element itself.
+    bits = [int(w, 16) if w.startswith("0x") else int(np.float64(w).astype(dtype).view(np.uint16)) for w in words]
+    return np.array(bits, np.uint16).view(dtype)
+
+
+def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
+    """The elements of a dense attribute as an array of its dtype; the inverse of `dense_attr`."""
+    type_ = TensorType.from_mlir(attribute.type)
+    dtype = numpy_dtype(type_.dtype)
+    if type_.num_elements == 0:
+        return np.zeros(type_.sizes, dtype)
+    if attribute.is_splat:
+        return np.full(type_.sizes, attribute.get_splat_value().value, dtype)
+    if type_.dtype == "bfloat16":
+        return _bfloat16_elements(attribute).reshape(type_.shape)
+    return np.array(attribute).astype(dtype).reshape(type_.shape)
+
+
+def is_uniform(array: np.ndarray) -> bool:
+    """Whether an array has elements, all of the same bits: NaN is the same as NaN, and 0 is not -0."""
+    return array.size > 0 and array.tobytes() == array.flat[:1].tobytes() * array.size

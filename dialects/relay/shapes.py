@@ -1,0 +1,22 @@
+"""Rules of shapes that operators share: axes counted from the back, and broadcasting."""
+
+from relayc.dialects.relay.errors import RelayError, check
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
+    """`axis` counted from the front. Raises RelayError where it is outside [-rank, rank)."""
+    check(-rank <= axis < rank, name, f"a value in [{-rank}, {rank})", axis)
+    return axis % rank if rank else 0
+
+
+def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """numpy broadcasting of shapes with unknown dimensions. Raises RelayError where they do not broadcast."""
+    rank = max(map(len, shapes), default=0)
+    out: list[int | None] = []
+    for position in range(rank):
+        dims = {s[position - rank + len(s)] for s in shapes if position - rank + len(s) >= 0}
+        known = {d for d in dims if d is not None and d != 1}
+        if len(known) > 1:
+            raise RelayError(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {', '.join(map(str, shapes))}")
+        out.append(known.pop() if known else (None if None in dims else 1))
+    return tuple(out)

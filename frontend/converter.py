@@ -1,0 +1,268 @@
+"""What converters of any format work with: tensors of a model, operators that are built of them, and the module that is being built.
+
+A frontend makes a ModelBuilder with the model's inputs, converts nodes inside `with builder`, each inside `with at_node(...)`, and gives
+what `builder.finish` gives:
+
+    with ModelBuilder({"x": TensorType((2, 3), "float32")}) as builder:
+        with at_node("node 'act' (Relu)", "act"):
+            y = emit("nn.relu", builder.inputs["x"])
+        return builder.finish([("y", y)])
+
+A Tensor may be known at import. Small steps that many converters share are in `steps`.
+"""
+
+import contextvars
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from math import isfinite
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.functions import refresh_signature, value_names
+from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.frontend.errors import ModelError
+
+
+class Tensor:
+    """A value of a model: an SSA value, an array known at import, or both.
+
+    A known array becomes a relay.constant only when an operator that stays in the program uses it.
+
+    Attributes:
+      type: shape and dtype.
+      name: name in the model; empty for a value made inside a converter.
+      foldable: whether operators on it may be evaluated at import (not for weights that are to stay arguments).
+    """
+
+    __slots__ = ("_array", "_materialise", "_read", "_value", "foldable", "name", "type")
+
+    def __init__(
+        self,
+        type_: TensorType,
+        *,
+        value: ir.Value | None = None,
+        read: Callable[[], np.ndarray] | None = None,
+        materialise: Callable[["Tensor"], ir.Value] | None = None,
+        name: str = "",
+        foldable: bool = True,
+    ) -> None:
+        self.type = type_
+        self.name = name
+        self.foldable = foldable
+        self._value = value
+        self._read = read
+        self._array: np.ndarray | None = None
+        self._materialise = materialise
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape  # type: ignore[return-value] # importing gives every dimension a size
+
+    @property
+    def dtype(self) -> str:
+        return self.type.dtype
+
+    @property
+    def rank(self) -> int:
+        return self.type.rank
+
+    @property
+    def is_float(self) -> bool:
+        return self.type.is_float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the elements are known at import."""
+        return self._read is not None
+
+    @property
+    def array(self) -> np.ndarray:
+        """The elements. Raises ModelError for a tensor that is only known when the program runs."""
+        if self._read is None:
+            raise ModelError(f"expected a value known at import, found {self.label}, which depends on an input of the model")
+        if self._array is None:
+            self._array = self._read()
+        return self._array
+
+    @property
+    def label(self) -> str:
+        return repr(self.name) if self.name else "a computed value"
+
+    @property
+    def value(self) -> ir.Value:
+        """The SSA value; a known array is entered in the module on first use."""
+        if self._value is None:
+            self._value = self._materialise(self) if self._materialise else _enter(self)
+            self._array = None  # the parameter table has it now; read again in the rare case that it is asked for
+        return self._value
+
+
+def _enter(tensor: Tensor) -> ir.Value:
+    # A constant made inside a converter belongs to the node, another one is known by its own name.
+    with ir.Location.name(tensor.name) if tensor.name else ir.Location.current, _outside_regions():
+        return _MODULE.get().constant(np.asarray(tensor.array, order="C"), tensor.name or "const")
+
+
+def _outside_regions() -> ir.InsertionPoint:
+    """Where the whole function sees what is built: before the branch or loop that the ambient insertion point is in."""
+    at = ir.InsertionPoint.current
+    owner = at.block.owner
+    while owner.operation.name != "func.func":
+        at, owner = ir.InsertionPoint(owner.operation), owner.operation.parent
+    return at
+
+
+def constant(array: Any, dtype: str | None = None) -> Tensor:
+    """A tensor known at import. Raises ModelError for a number that the element type does not have."""
+    try:
+        array = np.asarray(array, DTYPES[dtype] if dtype else None)
+    except (OverflowError, ValueError):
+        raise ModelError(f"expected a number of type {dtype}, found {array}") from None
+    return Tensor(TensorType.of_array(array), read=lambda: array)
+
+
+def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
+    """Builds a Relay operator by its name; a Tensor, or a tuple of them where it has several results. Raises RelayError."""
+    found = build(relay_name, *(t.value for t in inputs), **attributes)
+    if isinstance(found, (tuple, list)):
+        return tuple(Tensor(TensorType.of(v), value=v) for v in found)
+    return Tensor(TensorType.of(found), value=found)
+
+
+# ---- the module that is being built ---------------------------------------------------------------------------------------------------
+
+_MODULE: contextvars.ContextVar[IRModule] = contextvars.ContextVar("imported_module")
+
+
+class ModelBuilder:
+    """A module under construction, whose function `main` is a model. Inside `with`, operators are built into it, and constants enter it.
+
+    Args:
+      inputs: types of the model's inputs by name, in order.
+      name: of the model, for the locations of what no node makes.
+
+    Attributes:
+      module: the module.
+      inputs: the inputs as tensors.
+    """
+
+    def __init__(self, inputs: Mapping[str, TensorType], name: str = "main") -> None:
+        self._names = list(inputs)
+        self._context, self._location = make_context(), name or "main"
+        self._entered = ExitStack()
+        with self._context, ir.Location.name(self._location):
+            self.module = IRModule(ir.Module.create())
+            with ir.InsertionPoint(self.module.module.body):
+                self._function = func.FuncOp("main", ([t.to_mlir() for t in inputs.values()], []))
+            self._block = self._function.add_entry_block()
+        arguments = zip(inputs.items(), self._block.arguments, strict=True)
+        self.inputs = {name: Tensor(type_, value=value, name=name) for (name, type_), value in arguments}
+
+    def __enter__(self) -> "ModelBuilder":
+        for scope in (self._context, ir.Location.name(self._location, context=self._context), ir.InsertionPoint(self._block)):
+            self._entered.enter_context(scope)
+        token = _MODULE.set(self.module)
+        self._entered.callback(lambda: _MODULE.reset(token))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._entered.close()
+
+    def add_argument(self, tensor: Tensor) -> ir.Value:
+        """An argument of `main` behind those there are, for a tensor whose elements the caller of the program gives: a weight, say. The
+        elements that are known enter the parameter table under its name."""
+        self._names.append(tensor.name)
+        if tensor.is_known:
+            self.module.params[tensor.name] = np.asarray(tensor.array, order="C")
+        return self._block.add_argument(tensor.type.to_mlir(), ir.Location.name(tensor.name))
+
+    def finish(self, outputs: Sequence[tuple[str, Tensor]]) -> IRModule:
+        """Ends `main` with its outputs, of which each has a name, and gives the module."""
+        values = [tensor.value for _, tensor in outputs]
+        func.ReturnOp(values)
+        refresh_signature(self._function)
+        self._function.attributes["arg_attrs"] = value_names(self._names)
+        self._function.attributes["res_attrs"] = value_names([name for name, _ in outputs])
+        return self.module
+
+
+@contextmanager
+def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Iterator[None]:
+    """What is built inside belongs to a node of the model: its location is the node's name.
+
+    Args:
+      what: the node in words, for errors: the model, its name and its operator.
+      name: of the node.
+      error: what to raise.
+
+    Raises:
+      ModelError (`error`): where a ModelError or RelayError leaves the block, with `what` before its message; for any other exception, too,
+        with that as its cause: a fault of the converter, of which the model's author needs to know the node all the same.
+      MemoryError: likewise.
+    """
+    with ir.Location.name(name):
+        try:
+            yield
+        except (ModelError, RelayError) as e:
+            if isinstance(e, ModelError) and e.located:
+                raise
+            raise error(f"{what}: {e}", located=True) from None
+        except MemoryError as e:
+            raise MemoryError(f"{what}: {e}") from None
+        except Exception as e:
+            raise error(f"{what}: the converter failed with {type(e).__name__}: {e}", located=True) from e
+
+
+# ---- values needed at import ----------------------------------------------------------------------------------------------------------
+
+
+def known(tensor: Tensor, what: str) -> np.ndarray:
+    """The elements of an input that decides the shape of a result. Raises ModelError, naming `what`, where they are not known."""
+    if not tensor.is_known:
+        raise ModelError(f"input {what}: expected a value known at import, found {tensor.label}, which depends on an input of the model")
+    return tensor.array
+
+
+def ints(tensor: Tensor, what: str) -> tuple[int, ...]:
+    """The elements of a one-dimensional (or scalar) integer input. Raises ModelError where they are not known or not integers."""
+    array = known(tensor, what)
+    if array.dtype.kind not in "iu" or array.ndim > 1:
+        raise ModelError(f"input {what}: expected a list of integers, found {array.dtype.name}{list(array.shape)}")
+    return tuple(int(v) for v in array.reshape(-1))
+
+
+def scalar(tensor: Tensor, what: str) -> Any:
+    """The single element of an input, as a Python number. Raises ModelError where it is not known or not a single one."""
+    array = known(tensor, what)
+    if array.size != 1:
+        raise ModelError(f"input {what}: expected one element, found {list(array.shape)}")
+    return array.reshape(()).item()
+
+
+def integer(tensor: Tensor, what: str) -> int:
+    """The single element of an input, a whole number of any element type. Raises ModelError where it is not known or another number."""
+    value = scalar(tensor, what)
+    if not isfinite(value) or value != int(value):
+        raise ModelError(f"input {what}: expected a whole number, found {value}")
+    return int(value)
+
+
+def axis_of(axis: int, rank: int, what: str = "axis") -> int:
+    """`axis` counted from the front. Raises ModelError where it is outside [-rank, rank)."""
+    if not -rank <= axis < rank:
+        raise ModelError(f"attribute {what}: expected a value in [{-rank}, {rank}), found {axis}")
+    return axis % rank
+
+
+def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """`axes` counted from the front. Raises ModelError where one is outside [-rank, rank) or given twice."""
+    found = tuple(axis_of(a, rank, "axes") for a in axes)
+    if len(set(found)) != len(found):
+        raise ModelError(f"axes: expected each axis once, found {list(axes)}")
+    return found

@@ -1,0 +1,30 @@
+"""What is wrong with a model that cannot be imported, whatever its format."""
+
+from collections.abc import Mapping
+
+
+class ModelError(ValueError):
+    """A model that cannot be imported: says which file, node or value is at fault, what was found and what was expected.
+
+    Attributes:
+      located: whether the message already names the node it is about; `frontend.converter.at_node` adds the node's name where it does not.
+    """
+
+    def __init__(self, message: str, *, located: bool = False) -> None:
+        super().__init__(message)
+        self.located = located
+
+
+class MissingShapes(ModelError):
+    """Inputs with dimensions whose sizes the model leaves open and nobody gave.
+
+    Attributes:
+      what: the message without what to do about it.
+      inputs: their names.
+    """
+
+    def __init__(self, missing: Mapping[str, str]) -> None:
+        self.inputs = tuple(missing)
+        listed = "; ".join(f"input {name}{dimensions}" for name, dimensions in missing.items())
+        self.what = f"expected the sizes of all input dimensions, found none for {listed}"
+        super().__init__(f'{self.what}; give them as shapes={{"{self.inputs[0]}": [...]}}')

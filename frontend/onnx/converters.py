@@ -1,0 +1,170 @@
+"""The registry of converters, and what a converter may ask about its node.
+
+A converter is one plain function for one ONNX operator, named as in the specification; its positional parameters are the inputs (a
+default of None marks an optional one) and its keyword-only parameters are the attributes:
+
+    @converter(since=6)
+    def LeakyRelu(x, *, alpha=0.01):
+        return emit("nn.leaky_relu", x, alpha=alpha)
+
+`since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
+gives a Tensor, or a tuple of them for several outputs, or NotImplemented to leave the node to the function body of its schema, and raises
+OnnxError where the node cannot be imported.
+"""
+
+import contextvars
+import inspect
+import types as pytypes
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from relayc.frontend.converter import Tensor
+from relayc.frontend.onnx.errors import OnnxError
+
+# ---- where the conversion is ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Node:
+    """The node being converted, for the few converters that need to know more than its inputs and attributes.
+
+    Attributes:
+      opset: version of the operator's domain.
+      outputs: names of the outputs, empty for one that is not wanted.
+      inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
+    """
+
+    opset: int
+    outputs: Sequence[str]
+    inline: Callable[..., list[Tensor]]
+
+    def wants(self, output: int) -> bool:
+        """Whether anything may use output number `output`."""
+        return output < len(self.outputs) and bool(self.outputs[output])
+
+
+_NODE: contextvars.ContextVar[Node] = contextvars.ContextVar("onnx_node")
+
+
+def current() -> Node:
+    """The node being converted."""
+    return _NODE.get()
+
+
+@contextmanager
+def converting(node: Node) -> Iterator[None]:
+    """`node` is the one that `current` gives."""
+    token = _NODE.set(node)
+    try:
+        yield
+    finally:
+        _NODE.reset(token)
+
+
+# ---- the registry ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Converter:
+    """A registered function and what its signature says: inputs it must have, how many it takes, attributes with their types (none where
+    the parameter is not annotated), and which of them are required. `foldable` is what `converter` was told."""
+
+    function: Callable[..., Any]
+    since: int
+    foldable: bool
+    inputs: tuple[str, ...]
+    required_inputs: int
+    variadic: bool
+    attributes: Mapping[str, tuple[type, ...]]
+    required_attributes: frozenset[str]
+
+    @staticmethod
+    def of(function: Callable[..., Any], since: int, foldable: bool = True) -> "Converter":
+        parameters = inspect.signature(function).parameters.values()
+        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+        return Converter(
+            function,
+            since,
+            foldable,
+            tuple(p.name for p in positional),
+            sum(p.default is p.empty for p in positional),
+            any(p.kind is p.VAR_POSITIONAL for p in parameters),
+            {p.name: _types(p.annotation) for p in keyword},
+            frozenset(p.name for p in keyword if p.default is p.empty),
+        )
+
+    def __call__(self, inputs: Sequence[Tensor | None], attributes: dict[str, Any]) -> tuple[Tensor, ...] | None:
+        """Converts one node; None where that is left to its function body. Raises OnnxError for inputs or attributes that the operator does
+        not have, or misses."""
+        unknown = attributes.keys() - self.attributes
+        if unknown:
+            raise OnnxError(f"expected attributes among {', '.join(sorted(self.attributes)) or 'none'}, found {', '.join(sorted(unknown))}")
+        missing = self.required_attributes - attributes.keys()
+        if missing:
+            raise OnnxError(f"expected attribute {', '.join(sorted(missing))}, found none")
+        attributes = {name: _checked(name, value, self.attributes[name]) for name, value in attributes.items()}
+        if len(inputs) > len(self.inputs) and not self.variadic:
+            raise OnnxError(f"expected at most {len(self.inputs)} input(s) ({', '.join(self.inputs)}), found {len(inputs)}")
+        absent = [name for i, name in enumerate(self.inputs[: self.required_inputs]) if i >= len(inputs) or inputs[i] is None]
+        if absent:
+            raise OnnxError(f"expected input {', '.join(absent)}, found none")
+        if any(tensor is None for tensor in inputs[len(self.inputs) :]):
+            raise OnnxError("expected inputs without a gap, found one that is not given")
+        found = self.function(*inputs, **attributes)
+        if found is NotImplemented:
+            return None
+        return found if isinstance(found, tuple) else (found,)
+
+
+def _checked(name: str, value: Any, allowed: tuple[type, ...]) -> Any:
+    """An attribute's value, which is of one of the types `allowed` (any where there are none): a flag of ONNX, 0 or 1, is a bool.
+
+    Raises OnnxError for another value.
+    """
+    if allowed == (bool,):
+        if type(value) is not int or value not in (0, 1):
+            raise OnnxError(f"attribute {name}: expected 0 or 1, found {value!r}")
+        return bool(value)
+    if allowed and not isinstance(value, allowed):
+        raise OnnxError(f"attribute {name}: expected {' or '.join(t.__name__ for t in allowed)}, found {type(value).__name__}")
+    return value
+
+
+def _types(annotation: Any) -> tuple[type, ...]:
+    """The types of attribute values that an annotation allows; none for a parameter that has no annotation."""
+    if annotation is inspect.Parameter.empty:
+        return ()
+    members = typing.get_args(annotation) if typing.get_origin(annotation) in (pytypes.UnionType, typing.Union) else (annotation,)
+    plain = [tuple if typing.get_origin(m) is Sequence else m for m in members if m is not type(None)]
+    return tuple(plain)
+
+
+CONVERTERS: dict[tuple[str, str], list[Converter]] = {}
+"""Converters by (domain, operator), the newest first."""
+
+
+def converter(
+    name: str | None = None, *, since: int = 1, domain: str = "", foldable: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function as the converter of the operator it is named after (or `name`) from operator set `since` on.
+
+    `foldable` says whether nodes on known inputs may be evaluated at import: not where that is no function of the inputs alone, or its
+    result not worth a copy.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        entries = CONVERTERS.setdefault((domain, name or function.__name__), [])
+        entries.append(Converter.of(function, since, foldable))
+        entries.sort(key=lambda c: -c.since)
+        return function
+
+    return register
+
+
+def find_converter(domain: str, name: str, opset: int) -> Converter | None:
+    """The converter of an operator in an operator set; None where there is none."""
+    return next((c for c in CONVERTERS.get((domain, name), []) if c.since <= opset), None)

@@ -1,0 +1,79 @@
+"""Evaluation of nodes on known inputs at import: what exporters compute to get at shapes (Shape, Gather, Concat, ...)."""
+
+from collections.abc import Sequence
+from math import inf, prod
+
+import numpy as np
+import onnx
+
+from relayc.dialects.relay.types import DTYPES
+from relayc.frontend.converter import Tensor, constant
+from relayc.frontend.onnx.converters import find_converter
+from relayc.frontend.onnx.functions import REFUSED_BODIES, type_proto
+
+_MAX_INPUT_BYTES = 1 << 16
+_MAX_OUTPUT_BYTES = 1 << 20
+"""What is larger is a weight: the graph passes fold it, with compiled kernels."""
+
+_SELECTS = frozenset({"Compress", "NonZero", "Unique"})
+"""Operators that give no more than they are given; how much depends on the values."""
+
+
+def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | None:
+    """The outputs of a node whose inputs are all known and small; None where it is left to be converted.
+
+    The values are those of the reference implementation in the onnx package.
+    """
+    given = [t for t in inputs if t is not None]
+    if not given or node.domain not in ("", "ai.onnx") or node.op_type in REFUSED_BODIES:
+        return None
+    converter = find_converter("", node.op_type, opset)
+    if converter is not None and not converter.foldable:
+        return None
+    if not all(t.is_known and t.foldable for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
+        return None
+    if not _is_small(node, opset, inputs):
+        return None
+    # Late: importing the reference implementation takes a tenth of a second that many models do not need.
+    from onnx.reference import ReferenceEvaluator
+
+    graph = onnx.helper.make_graph([node], "node", [_untyped(name) for name in node.input if name], [_untyped(n) for n in node.output if n])
+    feeds = {name: t.array for name, t in zip(node.input, inputs, strict=True) if t is not None}
+    try:
+        with np.errstate(all="ignore"):
+            found = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
+    except Exception:
+        # Whatever is wrong with the node, its converter says so with the node's name.
+        return None
+    arrays = dict(zip((n for n in node.output if n), map(np.asarray, found), strict=True))
+    if any(a.dtype.name not in DTYPES or a.nbytes > _MAX_OUTPUT_BYTES for a in arrays.values()):
+        return None
+    nothing = constant(0)
+    return tuple(constant(arrays[n]) if n else nothing for n in node.output)
+
+
+def _is_small(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> bool:
+    """Whether the outputs are known to be small, by the shape inference of the onnx package."""
+    given = {name: t for name, t in zip(node.input, inputs, strict=True) if t is not None}
+    types = {name: type_proto(t) for name, t in given.items()}
+    values = {name: onnx.numpy_helper.from_array(t.array, name) for name, t in given.items()}
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+        imports = [onnx.helper.make_opsetid("", opset)]
+        found = onnx.shape_inference.infer_node_outputs(schema, node, types, values, opset_imports=imports)
+    except Exception:
+        return False  # its converter says what is wrong with the node
+    return node.op_type in _SELECTS or all(_bytes_at_most(found.get(name)) <= _MAX_OUTPUT_BYTES for name in node.output if name)
+
+
+def _bytes_at_most(type_: onnx.TypeProto | None) -> float:
+    """An upper bound of what a tensor of a type takes; infinity where its shape is not known."""
+    if type_ is None or not type_.tensor_type.HasField("shape"):
+        return inf
+    dims = type_.tensor_type.shape.dim
+    widest = max(dtype.itemsize for dtype in DTYPES.values())
+    return widest * prod(d.dim_value for d in dims) if all(d.HasField("dim_value") for d in dims) else inf
+
+
+def _untyped(name: str) -> onnx.ValueInfoProto:
+    return onnx.ValueInfoProto(name=name)

@@ -1,0 +1,40 @@
+"""Rules of ONNX that convolutions, poolings and resizings share: spatial axes and padding."""
+
+from collections.abc import Sequence
+
+from relayc.frontend.converter import Tensor
+from relayc.frontend.onnx.errors import OnnxError
+
+SPATIAL_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+
+
+def spatial_rank(x: Tensor, what: str = "X") -> int:
+    """Number of spatial axes of data in ONNX's order N, C, D1, ... Raises OnnxError where Relay has no operator for it."""
+    n = x.rank - 2
+    if n not in SPATIAL_LAYOUTS:
+        raise OnnxError(f"input {what}: expected one to three spatial axes, found shape {list(x.shape)}")
+    return n
+
+
+def window_padding(
+    auto_pad: str, pads: Sequence[int] | None, size: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[int, ...]:
+    """Padding of a sliding window, all begins then all ends (the attributes auto_pad and pads of Conv and the poolings)."""
+    n = len(size)
+    if auto_pad == "NOTSET":
+        found = tuple(pads) if pads is not None else (0,) * (2 * n)
+        if len(found) != 2 * n:
+            raise OnnxError(f"attribute pads: expected {2 * n} values, found {list(found)}")
+        return found
+    if auto_pad == "VALID":
+        return (0,) * (2 * n)
+    total = [max((-(-d // s) - 1) * s + (k - 1) * r + 1 - d, 0) for d, k, s, r in zip(size, kernel, strides, dilations, strict=True)]
+    return split_padding(auto_pad, total)
+
+
+def split_padding(auto_pad: str, total: Sequence[int]) -> tuple[int, ...]:
+    """Total padding per axis as begins and ends: SAME_UPPER has the odd one at the end, SAME_LOWER at the beginning."""
+    if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
+        raise OnnxError(f"attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {auto_pad!r}")
+    less, more = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
+    return (*less, *more) if auto_pad == "SAME_UPPER" else (*more, *less)

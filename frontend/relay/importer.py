@@ -1,0 +1,20 @@
+"""Programs of the relay stage as models: they are what they are imported as."""
+
+from collections.abc import Mapping, Sequence
+
+from relayc.dialects.relay.module import IRModule
+from relayc.frontend.registry import Progress
+from relayc.frontend.relay.builder import Program
+
+
+def from_relay(
+    model: IRModule | Program, *, shapes: Mapping[str, Sequence[int]] | None = None, progress: Progress | None = None
+) -> IRModule:
+    """The module of a program: itself, or that of a Program so far (`Program.module`), which may grow on.
+
+    Raises:
+      ValueError: `shapes` has any: the types of a program's inputs stand in it. RelayError, MLIRError: a Program is not a right one.
+    """
+    if shapes:
+        raise ValueError(f"shapes: expected none for a program of the relay stage, whose inputs have types, found {', '.join(shapes)}")
+    return model.module() if isinstance(model, Program) else model

@@ -1,0 +1,134 @@
+"""Small steps that several converters share: identities are not emitted, and known values stay known."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.shapes import broadcast_shapes
+from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.errors import ModelError
+
+_FOLDED_BYTES = 1 << 16
+
+
+def _fold(x: Tensor, compute: Callable[[np.ndarray], np.ndarray]) -> Tensor | None:
+    """A known, small tensor computed from another; None where it is left to the program."""
+    if x.is_known and x.foldable and x.type.num_bytes <= _FOLDED_BYTES:
+        return constant(compute(x.array))
+    return None
+
+
+def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """x with its elements in another shape (no -1 or 0: sizes)."""
+    shape = tuple(shape)
+    if x.shape == shape:
+        return x
+    if prod(x.shape) != prod(shape):
+        raise ModelError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")
+    return _fold(x, lambda a: a.reshape(shape)) or emit("reshape", x, newshape=shape, allowzero=0 in shape)
+
+
+def transpose(x: Tensor, axes: Sequence[int]) -> Tensor:
+    """x with its axes in the order `axes`."""
+    axes = tuple(axes)
+    if axes == tuple(range(x.rank)):
+        return x
+    return _fold(x, lambda a: a.transpose(axes)) or emit("transpose", x, axes=axes)
+
+
+def cast(x: Tensor, dtype: str) -> Tensor:
+    """x in another element type."""
+    if x.dtype == dtype:
+        return x
+    if x.is_float and not x.type.with_dtype(dtype).is_float:
+        return emit("cast", x, dtype=dtype)  # out of range, the compiled conversion decides
+    return _fold(x, lambda a: a.astype(DTYPES[dtype])) or emit("cast", x, dtype=dtype)
+
+
+def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """x repeated along its axes of size 1 (and new leading ones) to `shape`."""
+    shape = tuple(shape)
+    return x if x.shape == shape else emit("broadcast_to", x, shape=shape)
+
+
+def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that several shapes broadcast to. Raises ModelError where they do not."""
+    try:
+        return broadcast_shapes(*map(tuple, shapes))  # type: ignore[return-value] # what sizes broadcast to is sizes
+    except RelayError as e:
+        raise ModelError(str(e)) from None
+
+
+def like(value: Any, x: Tensor) -> Tensor:
+    """A scalar constant in the element type of x."""
+    return constant(value, x.dtype)
+
+
+def binary(relay_name: str, x: Tensor, y: Tensor | float) -> Tensor:
+    """A Relay operator of two tensors, or of a tensor and a number."""
+    return emit(relay_name, x, y if isinstance(y, Tensor) else like(y, x))
+
+
+def add(x: Tensor, y: Tensor | float) -> Tensor:
+    return binary("add", x, y)
+
+
+def subtract(x: Tensor, y: Tensor | float) -> Tensor:
+    return binary("subtract", x, y)
+
+
+def multiply(x: Tensor, y: Tensor | float) -> Tensor:
+    return binary("multiply", x, y)
+
+
+def divide(x: Tensor, y: Tensor | float) -> Tensor:
+    return binary("divide", x, y)
+
+
+def variadic(relay_name: str, first: Tensor, *rest: Tensor) -> Tensor:
+    """A binary operator over any number of inputs, from the left."""
+    return reduce(lambda x, y: emit(relay_name, x, y), rest, first)
+
+
+def strided_slice(x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -> Tensor:
+    """x[begin:end:strides] along `axes`, with begin and end as ONNX Slice has them (negative ones count from the end, large ones clamp)."""
+    bounds = [slice(b, e, s).indices(x.shape[a]) for b, e, s, a in zip(begin, end, strides, axes, strict=True)]
+    whole = all((b, s) == (0, 1) and e == x.shape[a] for (b, e, s), a in zip(bounds, axes, strict=True))
+    if whole:
+        return x
+    # Relay reads a negative end as counted from the end; one before the first element is written so that it stays so.
+    ends = [e - x.shape[a] if e < 0 else e for (_, e, _), a in zip(bounds, axes, strict=True)]
+    return emit("strided_slice", x, begin=[b for b, _, _ in bounds], end=ends, strides=[s for _, _, s in bounds], axes=tuple(axes))
+
+
+def in_float32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    """`compute` of x in float32 where x is a shorter float, and the result in the type of x."""
+    if x.dtype in ("float16", "bfloat16"):
+        return cast(compute(cast(x, "float32")), x.dtype)
+    return compute(x)
+
+
+MAX_CONSTANT_BYTES = 1 << 31
+"""What a tensor made at import may take: ONNX has no larger message either."""
+
+
+def check_constant(shape: Sequence[int], dtype: str) -> None:
+    """Raises ModelError for a tensor that is too large to be made at import."""
+    type_ = TensorType(tuple(shape), dtype)
+    try:
+        type_.check_size()
+    except RelayError as error:
+        raise ModelError(str(error)) from None
+    if type_.num_bytes > MAX_CONSTANT_BYTES:
+        raise ModelError(f"expected a constant of at most {MAX_CONSTANT_BYTES} bytes, found {type_.num_bytes} for {type_}")
+
+
+def filled(shape: Sequence[int], value: Any, dtype: str) -> Tensor:
+    """A tensor of `value` everywhere, known at import; its elements are one in memory. Raises OnnxError where it is too large."""
+    check_constant(shape, dtype)
+    return constant(np.broadcast_to(constant(value, dtype).array, tuple(shape)))

@@ -1,0 +1,137 @@
+"""Backends: what stands behind a kind of target. A backend says which attributes its targets have, which schedules there are, and how
+programs in the tir stage become code.
+
+The backend of "cpu" comes with relayc. Another registers itself under a kind of its own, `relayc.register_backend(MyBackend())`, and is
+used by every target of that kind: `relayc.compile(model, target="mine")`.
+"""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from relayc.runtime.artifact import ObjectCode, TensorSpec
+
+if TYPE_CHECKING:
+    from relayc.dialects.mlir import ir
+    from relayc.pipelines.program.tir import TirModule
+    from relayc.pipelines.schedule.table import Entry
+    from relayc.pipelines.target import Target
+    from relayc.runtime.profile import Peak
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """A program as machine code in memory.
+
+    Attributes:
+      functions: address of the packed entry of each function; 0 where this machine cannot run the code.
+      owner: what keeps the code in memory.
+      code: the same as object files, for the cache; None where the backend makes none.
+    """
+
+    functions: Mapping[str, int]
+    owner: object
+    code: ObjectCode | None = None
+
+
+class Backend(ABC):
+    """What stands behind a kind of target.
+
+    Attributes:
+      kind: the kind, a word.
+      device: kind of the devices that run the code (see runtime.device).
+      modules: names of modules that register passes and config options of the backend when they are imported.
+    """
+
+    kind: str
+    device: str
+    modules: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def target(self) -> "type[Target]":
+        """The class of its targets: attributes, how they are parsed and filled, what passes and schedules ask."""
+
+    @abstractmethod
+    def strategies(self) -> "Sequence[Entry]":
+        """The strategy table: asked from the first to the last for each kernel (see schedule.table)."""
+
+    @abstractmethod
+    def lower(self, module: "ir.Module", target: "Target") -> None:
+        """Lowers a tir module to the last stage in place. Raises a ValueError for what has no lowering."""
+
+    def machine_code(
+        self, module: "ir.Module", target: "Target", signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int]
+    ) -> MachineCode:
+        """The machine code of a module that `lower` gave, with a packed entry for each function of `signatures`.
+
+        Args:
+          signatures: tensors of each function: inputs, then outputs; a program has its arena and the parameters behind them.
+          depths: how many calls of each recursive program may nest; its function takes the number after its tensors.
+
+        Raises:
+          ValueError: the backend makes none, or not of this module.
+        """
+        raise ValueError(f"target {self.kind}: expected a backend that makes machine code, found one that only lowers (use stop_after)")
+
+    def permissions(self, program: "TirModule", target: "Target") -> tuple[str, ...]:
+        """What a process must ask its device for before the program may run (`DeviceKind.request`)."""
+        return ()
+
+    def quick_peak(self, threads: int) -> "Peak":
+        """What this machine reaches with a number of threads. Raises ImportError where that cannot be measured."""
+        raise ImportError(f"target {self.kind}: nothing measures what the machine can do")
+
+
+# ---- the registry -------------------------------------------------------------------------------------------------------------------
+
+_BACKENDS: dict[str, Backend] = {}
+_HOMES = {"cpu": "relayc.pipelines.cpu.backend"}
+"""Modules that register a backend when it is first asked for."""
+_ALIASES = {"llvm": "cpu"}
+
+
+def register_backend(backend: Backend, override: bool = False) -> None:
+    """Makes a backend that of its kind.
+
+    Raises:
+      ValueError: the kind is no word, or is taken and `override` is false.
+    """
+    kind, home = backend.kind, type(backend).__module__
+    if not kind.isidentifier():
+        raise ValueError(f"backend {kind!r}: expected a word for a kind")
+    if not override and (kind in _BACKENDS or kind in _ALIASES or _HOMES.get(kind, home) != home):
+        raise ValueError(f"backend {kind!r}: expected a kind that is free or override=True, found it registered")
+    _BACKENDS[kind] = backend
+
+
+def unregister_backend(kind: str) -> None:
+    """Forgets a backend that was registered."""
+    _BACKENDS.pop(kind, None)
+
+
+def find_backend(kind: str) -> Backend:
+    """The backend of a kind of target.
+
+    Raises:
+      ValueError: nobody registered one.
+    """
+    kind = _ALIASES.get(kind, kind)
+    if kind not in _BACKENDS and kind in _HOMES:
+        importlib.import_module(_HOMES[kind])
+    if kind not in _BACKENDS:
+        known = ", ".join(sorted({*_BACKENDS, *_HOMES, *_ALIASES}))
+        raise ValueError(f"target: expected a kind out of {known}, found {kind or 'nothing'}")
+    return _BACKENDS[kind]
+
+
+def backend_modules() -> list[str]:
+    """The `modules` of all backends."""
+    return [module for kind in {**_HOMES, **_BACKENDS} for module in find_backend(kind).modules]
+
+
+def registered_backends() -> list[type[Backend]]:
+    """The classes of the backends that are registered by now."""
+    return [type(backend) for backend in _BACKENDS.values()]

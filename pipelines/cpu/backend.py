@@ -1,0 +1,76 @@
+"""The backend of the kind cpu. What it needs of MLIR is imported when a program is compiled."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from relayc.pipelines.backend import Backend, MachineCode, register_backend
+from relayc.pipelines.cpu.target import CpuTarget
+from relayc.pipelines.target import Target
+from relayc.runtime.artifact import TensorSpec
+from relayc.runtime.device import device_kind
+from relayc.runtime.profile import Peak
+
+if TYPE_CHECKING:
+    from relayc.dialects.mlir import ir
+    from relayc.pipelines.program.tir import TirModule
+    from relayc.pipelines.schedule.table import Entry
+
+
+class CpuBackend(Backend):
+    """CPUs: LLVM's code in memory, on OpenMP's threads."""
+
+    kind = "cpu"
+    device = "cpu"
+    modules = ("relayc.pipelines.cpu.passes", "relayc.pipelines.cpu.schedule.table")
+
+    @property
+    def target(self) -> type[Target]:
+        return CpuTarget
+
+    def strategies(self) -> "Sequence[Entry]":
+        from relayc.pipelines.cpu.schedule.table import TABLE
+
+        return TABLE
+
+    def lower(self, module: "ir.Module", target: Target) -> None:
+        from relayc.pipelines.cpu.lowering import lower_to_llvm
+
+        lower_to_llvm(module, _cpu(target))
+
+    def machine_code(
+        self, module: "ir.Module", target: Target, signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int]
+    ) -> MachineCode:
+        """The engine of LLVM holds a good deal of memory, so it is left behind where its code can do without.
+
+        Raises RuntimeError where the code cannot be linked, CodegenError where LLVM refuses it.
+        """
+        from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
+        from relayc.pipelines.cpu.jit import jit
+
+        add_packed_entries(module, signatures, depths, self.device)
+        engine = jit(module, _cpu(target))
+        addresses, device = entry_addresses(engine, signatures, target.is_host), device_kind(self.device)
+        if not device.loads_code:
+            return MachineCode(addresses, engine)
+        code = engine.object_code()
+        if not target.is_host:
+            return MachineCode(addresses, None, code)
+        entries, owner = device.load(code, len(signatures))
+        return MachineCode(dict(zip(signatures, entries, strict=True)), owner, code)
+
+    def permissions(self, program: "TirModule", target: Target) -> tuple[str, ...]:
+        return ("tiles",) if program.uses_tiles and not _cpu(target).emulate else ()
+
+    def quick_peak(self, threads: int) -> Peak:
+        from relayc.pipelines.cpu import peak
+
+        return peak.quick_peak(threads)
+
+
+def _cpu(target: Target) -> CpuTarget:
+    if not isinstance(target, CpuTarget):
+        raise TypeError(f"expected a target of a CPU, found {target}")
+    return target
+
+
+register_backend(CpuBackend())

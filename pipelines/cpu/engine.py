@@ -1,0 +1,280 @@
+"""Machine code in memory, compiled on all cores.
+
+The Python class ExecutionEngine holds the interpreter lock while LLVM works, so the C functions under it are called through ctypes,
+which does not. A module is split: functions that call no other function of the module (kernels) go in groups into modules and contexts
+of their own, one engine each; what is left declares them and is linked to them by address.
+"""
+
+import ctypes
+import io
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from relayc.dialects.mlir import c_api, c_handle, ir
+from relayc.runtime.artifact import ObjectCode
+from relayc.runtime.cpu.objects import GROUP_SYMBOL
+from relayc.runtime.threads import usable_cpus
+
+OPT_LEVEL = 3
+"""LLVM's; 2 takes as long and unrolls less."""
+GROUPS_PER_THREAD = 3
+"""Groups are compiled as threads become free; more of them balance better, each costs about 5 ms."""
+MIN_GROUP_OPS = 2000
+"""Operations in the LLVM dialect (about 0.15 s of LLVM) below which a group is not worth its engine."""
+
+
+class CodegenError(ValueError):
+    """tir that cannot become machine code, or machine code that cannot be made or linked here."""
+
+
+# ---- the C API --------------------------------------------------------------------------------------------------------------------
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = [("pointer", ctypes.c_void_p)]
+
+
+class _StringRef(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("length", ctypes.c_size_t)]
+
+
+def _string(text: str) -> _StringRef:
+    data = text.encode()
+    return _StringRef(data, len(data))
+
+
+_SIGNATURES = {
+    "mlirExecutionEngineCreate": (
+        _Handle,
+        [_Handle, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_StringRef), ctypes.c_bool, ctypes.c_bool],
+    ),
+    "mlirExecutionEngineDestroy": (None, [_Handle]),
+    "mlirExecutionEngineDumpToObjectFile": (None, [_Handle, _StringRef]),
+    "mlirExecutionEngineLookupPacked": (ctypes.c_void_p, [_Handle, _StringRef]),
+    "mlirExecutionEngineRegisterSymbol": (None, [_Handle, _StringRef, ctypes.c_void_p]),
+}
+
+
+def _call(name: str, *arguments: object) -> Any:
+    function = getattr(c_api(), name)
+    function.restype, function.argtypes = _SIGNATURES[name]
+    return function(*arguments)
+
+
+class _Compiled:
+    """One MLIR execution engine, made without holding the interpreter lock."""
+
+    def __init__(self, module: ir.Module, libraries: Sequence[str]) -> None:
+        paths = (_StringRef * len(libraries))(*[_string(path) for path in libraries])
+        with module.context:
+            handle = _Handle(c_handle(module))
+            self._handle = _call("mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, True, False)
+        if not self._handle.pointer:
+            raise CodegenError("LLVM refused the module; the reason is on stderr")
+
+    def register(self, name: str, address: int) -> None:
+        _call("mlirExecutionEngineRegisterSymbol", self._handle, _string(name), address)
+
+    def raw_lookup(self, name: str) -> int:
+        return _call("mlirExecutionEngineLookupPacked", self._handle, _string(name)) or 0
+
+    def object_file(self, path: Path) -> bytes:
+        """The object file that LLVM made, written to `path` on the way: the engine has no other way to give it."""
+        _call("mlirExecutionEngineDumpToObjectFile", self._handle, _string(str(path)))
+        return path.read_bytes()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None and self._handle.pointer:
+            _call("mlirExecutionEngineDestroy", self._handle)
+            self._handle.pointer = None
+
+
+class Engine:
+    """A compiled module. Its functions live as long as it does, so whoever calls them keeps it."""
+
+    def __init__(self, root: _Compiled, groups: Sequence[tuple[Sequence[str], _Compiled]]) -> None:
+        self._root, self._groups = root, list(groups)
+
+    def object_code(self) -> ObjectCode:
+        """The machine code as object files, for other processes to load."""
+        with TemporaryDirectory(prefix="relayc-") as folder:
+            path = Path(folder) / "code.o"
+            groups = tuple((tuple(names), engine.object_file(path)) for names, engine in self._groups)
+            return ObjectCode(self._root.object_file(path), groups)
+
+    def raw_lookup(self, name: str) -> int:
+        """Address of the wrapper `void(void**)` of an external function, as ExecutionEngine gives it: 0 where there is none or where a
+        symbol that it needs is missing."""
+        return self._root.raw_lookup(name)
+
+
+# ---- splitting --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Function:
+    op: ir.Operation
+    name: str
+    size: int
+    refers: set[str]
+    """Symbols that its body uses."""
+
+
+def _symbol(op: ir.Operation) -> str | None:
+    return ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else None
+
+
+def _read(op: ir.Operation) -> _Function:
+    size, refers = 0, set()
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        nonlocal size
+        size += 1
+        name = inner.name
+        if name == "llvm.mlir.addressof":
+            refers.add(ir.FlatSymbolRefAttr(inner.attributes["global_name"]).value)
+        elif name == "llvm.call" and "callee" in inner.attributes:
+            refers.add(ir.FlatSymbolRefAttr(inner.attributes["callee"]).value)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return _Function(op, _symbol(op) or "", size, refers)
+
+
+def _is_defined(op: ir.Operation) -> bool:
+    return op.name == "llvm.func" and len(op.regions[0].blocks) > 0
+
+
+def _groups(functions: Sequence[_Function], count: int) -> list[list[_Function]]:
+    """Functions in at most `count` groups of about the same size, largest group first."""
+    count = max(1, min(count, sum(f.size for f in functions) // MIN_GROUP_OPS))
+    groups: list[list[_Function]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for function in sorted(functions, key=lambda f: -f.size):
+        smallest = sizes.index(min(sizes))
+        groups[smallest].append(function)
+        sizes[smallest] += function.size
+    return [g for g in groups if g]
+
+
+def _linkage(kind: str) -> ir.Attribute:
+    return ir.Attribute.parse(f"#llvm.linkage<{kind}>")
+
+
+def _declare(op: ir.Operation, point: ir.InsertionPoint) -> ir.Operation:
+    """A declaration of the function `op`, for modules that have its body elsewhere."""
+    attributes = {name: op.attributes[name] for name in op.attributes} | {"linkage": _linkage("external")}
+    return ir.Operation.create("llvm.func", attributes=attributes, regions=1, ip=point)
+
+
+def _write(module: ir.Module) -> bytes:
+    """Bytecode, through which a module gets into another context."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def _group_bytecode(group: Sequence[_Function], symbols: dict[str, ir.Operation]) -> bytes:
+    """A group of functions with all that they refer to, and `GROUP_SYMBOL`, which gives the array of their addresses.
+
+    The functions become internal: an engine makes a wrapper for every external one, which costs more than a small kernel.
+    """
+    array = f"!llvm.array<{len(group)} x ptr>"
+    rows = [
+        f"%f{i} = llvm.mlir.addressof @{f.name} : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
+        for i, f in enumerate(group)
+    ]
+    scratch = ir.Module.create()
+    stubs = [str(_declare(f.op, ir.InsertionPoint(scratch.body))) for f in group]
+    module = ir.Module.parse(
+        "\n".join(
+            [
+                *stubs,
+                f"llvm.mlir.global internal constant @{GROUP_SYMBOL}_table() : {array} {{",
+                f"%v0 = llvm.mlir.undef : {array}",
+                *rows,
+                f"llvm.return %v{len(group)} : {array}\n}}",
+                f"llvm.func @{GROUP_SYMBOL}() -> !llvm.ptr {{",
+                f"%0 = llvm.mlir.addressof @{GROUP_SYMBOL}_table : !llvm.ptr",
+                "llvm.return %0 : !llvm.ptr\n}",
+            ]
+        )
+    )
+    for stub in list(module.body.operations)[: len(group)]:
+        stub.operation.erase()
+    for name in sorted(set().union(*[f.refers for f in group])):
+        symbols[name].clone(ir.InsertionPoint(module.body))
+    for function in group:
+        function.op.clone(ir.InsertionPoint(module.body)).operation.attributes["linkage"] = _linkage("internal")
+    return _write(module)
+
+
+def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str], bytes]]]:
+    """The module without its kernels, and the kernels in groups: their names, and a module of them."""
+    with module.context, ir.Location.unknown():
+        symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
+        functions = [_read(op) for op in symbols.values() if _is_defined(op)]
+        defined = {f.name for f in functions}
+        leaves = [f for f in functions if not f.refers & defined and not f.refers & _variables(symbols)]
+        groups = _groups(leaves, GROUPS_PER_THREAD * threads) if threads > 1 else []
+        if len(groups) < 2:
+            return _write(module), []
+        moved = {f.name for group in groups for f in group}
+        root = ir.Module.create()
+        point = ir.InsertionPoint(root.body)
+        for name, op in symbols.items():
+            if name in moved:
+                _declare(op, point)
+            else:
+                op.clone(point)
+        return _write(root), [([f.name for f in group], _group_bytecode(group, symbols)) for group in groups]
+
+
+def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
+    """Names of globals that stay with the root: those not constant, of which there must be one copy only, and tables of functions."""
+    found = {name: op for name, op in symbols.items() if op.name == "llvm.mlir.global"}
+    return {name for name, op in found.items() if "constant" not in op.attributes or len(op.regions[0].blocks)}
+
+
+def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool = True) -> Engine:
+    """Compiles a module in the LLVM and OpenMP dialects, for this machine unless its functions have attributes of another target, and
+    links it to shared libraries given by their paths.
+
+    Args:
+      runs_here: whether this machine can run the code; else the groups are not linked, and nothing of it is called.
+
+    Raises CodegenError where LLVM refuses it. A symbol that nothing defines shows up in `Engine.raw_lookup`.
+    """
+    threads = usable_cpus()
+    root, groups = _split(module, threads)
+
+    def compiled(bytecode: bytes) -> _Compiled:
+        return _Compiled(ir.Module.parse(bytecode, context=ir.Context()), libraries)
+
+    def kernels(bytecode: bytes) -> tuple[_Compiled, int]:
+        engine = compiled(bytecode)
+        return engine, engine.raw_lookup(GROUP_SYMBOL)
+
+    with ThreadPoolExecutor(threads) as pool:
+        made = [pool.submit(kernels, bytecode) for _, bytecode in groups]
+        main = pool.submit(compiled, root).result()
+        engines = []
+        for (names, _), future in zip(groups, made, strict=True):
+            engine, lookup = future.result()
+            if not lookup:
+                raise CodegenError(f"the kernels {', '.join(names)} could not be linked: see the missing symbols on stderr")
+            for name, address in zip(names, _table(lookup, len(names)) if runs_here else [lookup] * len(names), strict=True):
+                main.register(name, address)
+            engines.append((names, engine))
+    return Engine(main, engines)
+
+
+def _table(lookup: int, count: int) -> list[int]:
+    """What `GROUP_SYMBOL` gives: the engine wraps it as void(void**), where the last pointer is that of the result."""
+    table = ctypes.POINTER(ctypes.c_size_t)()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lookup)((ctypes.c_void_p * 1)(ctypes.addressof(table)))
+    return list(table[:count])

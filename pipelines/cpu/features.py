@@ -1,0 +1,134 @@
+"""Features and levels of x86-64 CPUs, in LLVM's spelling, and those of this machine."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from relayc.runtime.cpu import host
+from relayc.runtime.cpu.tiles import tiles_supported
+
+IMPLIES: dict[str, tuple[str, ...]] = {
+    "sse": (),
+    "sse2": ("sse",),
+    "sse3": ("sse2",),
+    "ssse3": ("sse3",),
+    "sse4.1": ("ssse3",),
+    "sse4.2": ("sse4.1",),
+    "aes": ("sse2",),
+    "pclmul": ("sse2",),
+    "gfni": ("sse2",),
+    "popcnt": (),
+    "lzcnt": (),
+    "bmi": (),
+    "bmi2": (),
+    "movbe": (),
+    "avx": ("sse4.2",),
+    "f16c": ("avx",),
+    "fma": ("avx",),
+    "avx2": ("avx",),
+    "vaes": ("avx2", "aes"),
+    "vpclmulqdq": ("avx", "pclmul"),
+    "avxvnni": ("avx2",),
+    "avxvnniint8": ("avx2",),
+    "avxneconvert": ("avx2",),
+    "avxifma": ("avx2",),
+    "avx512f": ("avx2", "f16c", "fma"),
+    "avx512cd": ("avx512f",),
+    "avx512dq": ("avx512f",),
+    "avx512bw": ("avx512f",),
+    "avx512vl": ("avx512f",),
+    "avx512ifma": ("avx512f",),
+    "avx512vnni": ("avx512f",),
+    "avx512vpopcntdq": ("avx512f",),
+    "avx512vbmi": ("avx512bw",),
+    "avx512vbmi2": ("avx512bw",),
+    "avx512bitalg": ("avx512bw",),
+    "avx512bf16": ("avx512bw",),
+    "avx512fp16": ("avx512bw",),
+    "amx-tile": (),
+    "amx-int8": ("amx-tile",),
+    "amx-bf16": ("amx-tile",),
+    "amx-fp16": ("amx-tile",),
+    "amx-complex": ("amx-tile",),
+}
+"""What each feature brings along: the features of x86-64 that code is generated for, in LLVM's spelling (its X86.td)."""
+
+# Flags as Linux spells them, where LLVM's spelling differs by more than underscores.
+_LLVM_NAMES = {"pni": "sse3", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "abm": "lzcnt", "bmi1": "bmi", "pclmulqdq": "pclmul"}
+
+
+@dataclass(frozen=True)
+class Level:
+    """What a named CPU has.
+
+    Attributes:
+      features: those that bring the others along.
+      doc: the features in words.
+      l1_bytes, l2_bytes, l3_bytes: data caches: of one core, of one core, shared.
+    """
+
+    features: tuple[str, ...]
+    doc: str
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+
+
+_V2 = ("sse4.2", "popcnt")
+_V3 = (*_V2, "avx2", "fma", "f16c", "lzcnt", "bmi", "bmi2", "movbe")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_WIDE = ("avx512ifma", "avx512vnni", "avx512vpopcntdq", "avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512bf16", "avx512fp16")
+_SERVER = (*_V4, *_WIDE, "avxvnni", "gfni", "vaes", "vpclmulqdq", "amx-tile", "amx-int8", "amx-bf16")
+_KIB, _MIB = 1 << 10, 1 << 20
+
+LEVELS = {
+    "x86-64": Level(("sse2",), "SSE2", 32 * _KIB, 256 * _KIB, 8 * _MIB),
+    "x86-64-v2": Level(_V2, "SSE4.2", 32 * _KIB, 256 * _KIB, 8 * _MIB),
+    "x86-64-v3": Level(_V3, "AVX2, FMA, F16C", 32 * _KIB, 512 * _KIB, 16 * _MIB),
+    "x86-64-v4": Level(_V4, "AVX-512", 32 * _KIB, 1 * _MIB, 32 * _MIB),
+    "sapphirerapids": Level(_SERVER, "AVX-512 with bf16, f16 and VNNI, AMX", 48 * _KIB, 2 * _MIB, 60 * _MIB),
+}
+"""What `mcpu` names, lowest first: the levels of the x86-64 psABI (System V ABI, AMD64 supplement, "micro-architecture levels") with caches
+as CPUs of the level commonly have them, and a server CPU of 2023 with tiles of bf16 and int8, by the name that LLVM and GCC give it."""
+
+
+def _with_needs(feature: str) -> frozenset[str]:
+    """A feature and all that it implies."""
+    return frozenset({feature}).union(*map(_with_needs, IMPLIES[feature]))
+
+
+@cache
+def level_features(mcpu: str) -> frozenset[str]:
+    """All features of a level."""
+    return frozenset().union(*map(_with_needs, LEVELS[mcpu].features))
+
+
+def changed(known: frozenset[str], changes: str | Iterable[str]) -> frozenset[str]:
+    """`known` with "+f" added and "-f" removed, in order: a feature comes with those that it needs and goes with those that need it.
+
+    Raises:
+      ValueError: a change without a sign, or an unknown feature.
+    """
+    for change in changes.split(",") if isinstance(changes, str) else changes:
+        sign, feature = change[:1], change[1:]
+        if sign not in ("+", "-") or not feature:
+            raise ValueError(f"target: expected features as +NAME or -NAME, found {change!r}")
+        if feature not in IMPLIES:
+            raise ValueError(f"target: expected features out of {', '.join(IMPLIES)}, found {feature}")
+        known = known | _with_needs(feature) if sign == "+" else frozenset(f for f in known if feature not in _with_needs(f))
+    return known
+
+
+@cache
+def host_features() -> frozenset[str]:
+    """Known features of this machine's CPU; the x86-64 baseline where the system does not list flags."""
+    names = {_LLVM_NAMES.get(flag, flag.replace("_", "-" if flag.startswith("amx") else "")) for flag in host.flags()}
+    if "amx-tile" in names and not tiles_supported():
+        names = {name for name in names if not name.startswith("amx")}
+    # A system may take a feature away from programs and leave what needs it in the list.
+    return frozenset(f for f in names & IMPLIES.keys() if _with_needs(f) <= names) or level_features("x86-64")
+
+
+def host_level() -> str:
+    """The highest level whose features this machine has."""
+    return next((level for level in reversed(LEVELS) if level_features(level) <= host_features()), "x86-64")

@@ -1,0 +1,133 @@
+"""tir to llvm for CPUs: the pass pipeline."""
+
+from math import prod
+
+from relayc.dialects.mlir import ir, memref
+from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
+from relayc.pipelines.codegen.calls import add_call_bodies
+from relayc.pipelines.codegen.expand_math import expand_math
+from relayc.pipelines.cpu.emulate_x86 import emulate_x86
+from relayc.pipelines.cpu.engine import CodegenError
+from relayc.pipelines.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
+from relayc.pipelines.cpu.legalize import expand_for
+from relayc.pipelines.cpu.target import CpuTarget
+from relayc.pipelines.cpu.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
+from relayc.pipelines.upstream import run_upstream
+
+MAX_VECTOR_BYTES = 4096
+"""A vector type larger than this (twice the register file of AVX-512) makes LLVM run for minutes, so it is refused."""
+
+_TO_OPENMP = (
+    "arith-expand{include-bf16=true}",
+    "convert-math-to-funcs",
+    "convert-linalg-to-loops",
+    "convert-scf-to-openmp",
+)
+_TO_LLVM = (
+    "canonicalize",
+    "convert-vector-to-scf{full-unroll=true}",
+    "convert-scf-to-cf",
+    "expand-strided-metadata",
+    "lower-affine",
+    "convert-math-to-llvm{approximate-log1p=false}",
+    "convert-math-to-libm",
+    "convert-vector-to-llvm{reassociate-fp-reductions=true vector-transpose-lowering=shuffle16x16}",
+    "convert-arith-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
+    "convert-cf-to-llvm",
+    "convert-ub-to-llvm",
+    "convert-openmp-to-llvm",
+    "reconcile-unrealized-casts",
+)
+
+
+def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
+    """Lowers a tir module to the LLVM and OpenMP dialects in place.
+
+    Functions keep their names; memref arguments, which must be static and of identity layout, become bare pointers. Declarations of packed
+    functions and errors get bodies (see calls). Raises CodegenError
+    for a vector type too large to generate code for, MLIRError for what has no lowering.
+    """
+    with module.context, module.operation.location:
+        types = _result_types(module)
+        if any(map(_is_too_large, types)):
+            _refuse_vectors(module)
+        machine = target.machine
+        emulated = emulated_floats(module, types, machine)
+        if emulated and target.emulate:
+            emulate_x86(module)
+        _run(module, "canonicalize", "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
+        if emulated:
+            extend_in_steps(module, emulated)
+        expand_math(module)
+        expand_for(module, machine)
+        if emulated and machine.has("avx512bf16"):
+            convert_by_instruction(module)
+        x86 = bool(emulated) and machine.has_bf16 and uses_x86(module)
+        copies_to_linalg(module.operation)
+        _run(module, *_TO_OPENMP)
+        _stack_per_thread(module)
+        if x86:
+            lower_x86(module)
+        _run(module, *_TO_LLVM)
+        if emulated:
+            floats_to_bits(module, emulated)
+        if x86:
+            restore_bf16(module)
+            keep_tiles_apart(module)
+        add_call_bodies(module)
+        module.operation.verify()
+
+
+def _run(module: ir.Module, *passes: str) -> None:
+    """Runs passes; verifying after each of them would double the time, so that is done once at the end."""
+    run_upstream(module.operation, ",".join(passes))
+
+
+def _stack_per_thread(module: ir.Module) -> None:
+    """Moves stack buffers of parallel loop bodies to the start of the parallel region: one per thread, not one per iteration.
+
+    The scopes that convert-scf-to-openmp puts around loop bodies then hold no allocation, and `canonicalize` removes them; left in place
+    they would block the conversion of loops to branches.
+    """
+    for op in walk(module.operation, memref.AllocaOp):
+        region = op.operation.parent
+        while region is not None and region.name not in ("omp.parallel", "func.func"):
+            region = region.parent
+        if region is not None and region.name == "omp.parallel":
+            op.operation.move_before(region.regions[0].blocks[0].operations[0])
+
+
+def _result_types(module: ir.Module) -> set[ir.Type]:
+    """The types of everything that is computed in a module."""
+    types: set[ir.Type] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        types.update(result.type for result in op.results)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return types
+
+
+def _is_too_large(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.VectorType) and prod(type_.shape) * element_bytes(type_.element_type) > MAX_VECTOR_BYTES
+
+
+def _refuse_vectors(module: ir.Module) -> None:
+    """Raises CodegenError that names function and location of the first vector larger than MAX_VECTOR_BYTES."""
+    function, refused = "", ""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal function, refused
+        if op.name == "func.func":
+            function = ir.StringAttr(op.attributes["sym_name"]).value
+        for result in op.results:
+            if _is_too_large(result.type):
+                refused = f"@{function} at {op.location}: expected vectors of at most {MAX_VECTOR_BYTES} bytes, found {result.type}"
+                return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    raise CodegenError(refused)

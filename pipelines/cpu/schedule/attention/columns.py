@@ -1,0 +1,403 @@
+"""The schedule of attention with several queries: flash attention with the queries along the lanes.
+
+A task is some tiles of queries of one head. Tiles are transposed once, so that both products read the query, the weights and the context
+as vectors of queries, and the key and the value, where they lie, as elements that are broadcast: neither is packed, and the softmax has no
+sums across lanes. For each block of keys and each tile the scores of the block are computed into a buffer of the thread that stays in the
+first-level cache; the context so far is scaled by how much the largest score of each query has grown (Milakov and Gimelshein, Online
+normalizer calculation for softmax; Dao et al., FlashAttention). Keys that a causal mask hides from all queries of a tile are left out.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
+from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Strips
+from relayc.pipelines.kernel.access import Analysis
+from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
+from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_runs
+from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import local_buffer
+
+PARALLEL_TASKS = 8
+"""Iterations that the parallel loop should have at least, so that threads get equal shares."""
+MAX_TILE_BYTES = 64 << 10
+"""Memory for the queries and the context of a task."""
+
+
+@dataclass(frozen=True)
+class AttentionParameters:
+    """Tunable numbers.
+
+    Attributes:
+      lanes, vectors: of a tile of queries.
+      height: keys (in the first product) or elements of a head (in the second) whose sums stay in registers, at most.
+      strips: of keys that a block has, each of up to `height`.
+      tiles: of queries in a task, at most; a block of keys is used for all of them.
+    """
+
+    lanes: int
+    vectors: int
+    height: int
+    strips: int
+    tiles: int
+
+    @property
+    def width(self) -> int:
+        """Queries of a tile."""
+        return self.lanes * self.vectors
+
+
+def default_parameters(attention: Attention, target: Target) -> AttentionParameters:
+    """Tiles that fill the register file (sums, vectors of queries, one broadcast element); blocks whose scores fill half the first-level
+    cache, of about the same size each."""
+    element_bytes = attention.product.element.width // 8
+    rows = attention.rows
+    lanes = target.vector_bytes // element_bytes
+    while lanes > rows:
+        lanes //= 2
+    vectors = min(2, ceil_div(rows, lanes))
+    height = min((target.num_vector_registers - 1 - vectors) // vectors, attention.shape[KEY])
+    width = lanes * vectors
+    strips = ceil_div(attention.shape[KEY], height)
+    most = max(1, target.l1_bytes // 2 // (width * element_bytes * height))
+    tile_bytes = (attention.depth + attention.width) * width * element_bytes
+    return AttentionParameters(
+        lanes, vectors, height, ceil_div(strips, ceil_div(strips, most)), max(2, min(4, MAX_TILE_BYTES // tile_bytes))
+    )
+
+
+def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules an attention with several queries for each key; None for any other kernel."""
+    attention = match(kernel)
+    if attention is None or has_few_rows(attention, target):
+        return None
+    parameters = tuning.replace(default_parameters(attention, target), ("height", "strips", "tiles"))
+    return _Columns(kernel, attention, parameters).emit(tuning)
+
+
+@dataclass
+class _Tile:
+    """A tile of queries: its number within the task, the indices of its head, and the query with which each vector starts."""
+
+    number: Index
+    row: list[Index]
+    starts: list[Index]
+
+
+@dataclass
+class _Turned:
+    """A tensor that the scores read across its rows (a mask): `offset` as a function of the loops, and the buffer in which a block of it
+    is transposed."""
+
+    node: Node
+    offset: Index
+    buffer: ir.Value | None = None
+
+
+class _Columns(Emission):
+    """Buffers of a thread are rows of a tile's width."""
+
+    def __init__(self, kernel: Kernel, attention: Attention, parameters: AttentionParameters) -> None:
+        super().__init__(kernel, attention)
+        self.p = parameters
+        self.tiles = ceil_div(attention.rows, parameters.width)
+        self.strips = Strips.of(self.keys, parameters.height, parameters.strips)
+        self.block_keys = self.strips.block_keys
+        self.variables = [Var(0, e - 1, name="r") for e in attention.shape]
+        self.turned = self._find_turned()
+
+    @property
+    def blocks(self) -> int:
+        """Tasks that the tiles of a head make. The last two tiles, which may overlap, are in one task."""
+        wanted = ceil_div(self.tiles, self.p.tiles)
+        outer = prod(self.a.shape[i] for i in self.outer)
+        return max(1, min(max(wanted, ceil_div(PARALLEL_TASKS, outer)), self.tiles // 2))
+
+    def _find_turned(self) -> list[_Turned]:
+        """What the scores read with a stride along the queries and without along the keys."""
+        analysis = Analysis([*self.kernel.args, self.a.product])
+        analysis.visit(self.a.plain, [Index.of(v) for v in self.variables])
+        row, key = self.variables[self.a.row_loop], self.variables[KEY]
+        if self.keys < self.p.lanes or {row, key} & analysis.found.irregular:
+            return []
+        reads = [(n, o) for n, o in analysis.found.offsets if n is not self.a.product]
+        return [_Turned(n, o) for n, o in reads if o.coefficient(row) not in (0, 1) and o.coefficient(key) == 1]
+
+    @property
+    def block_tiles(self) -> int:
+        """Tiles of a task, at most."""
+        return ceil_div(self.tiles, self.blocks)
+
+    # ---- a task
+
+    def _buffers(self) -> dict[str, int]:
+        width = self.p.width
+        sizes = {
+            "query": self.block_tiles * self.depth * width,
+            "context": self.block_tiles * self.width * width,
+            "rows": self.block_tiles * 2 * width,
+            "scores": self.block_keys * width,
+        }
+        for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.context, self.width)):
+            if not self._is_read_in_place(node):  # computed once for all tiles of the task
+                sizes[name] = self.block_keys * extent
+        return sizes
+
+    def _task(self, row: list[Index], block: Index) -> None:
+        """Some tiles of queries of one head."""
+        for turned in self.turned:  # a vector of keys may start before a block, or end after it: see _turn
+            turned.buffer = local_buffer((self.block_keys + 2 * self.p.lanes) * self.p.width, turned.node.element)
+        first = self._first_tile(block)
+        count: ir.Value | int = self.block_tiles
+        if self.tiles % self.blocks:
+            count = emit.arith("subi", emit.materialize(self._first_tile(block + 1)), emit.materialize(first))
+        with self.evaluator.lanes(self.p.lanes) as lane:
+            self.lane = lane
+            self._each_tile(row, first, count, self._start_tile)
+            number = Var(0, self.strips.blocks - 1, name="keys")
+            with nest.serial([number], self.evaluator):
+                keys = self.strips.block(Index.of(number) if number.high else Index())
+                self._convert(row, keys)
+                self._each_tile(row, first, count, lambda tile: self._tile(tile, keys))
+            self._each_tile(row, first, count, self._finish_tile)
+
+    def _first_tile(self, block: Index) -> Index:
+        if self.tiles % self.blocks == 0:
+            return block * self.block_tiles
+        return self.evaluator.divide(block * self.tiles, self.blocks, "quotient")
+
+    def _each_tile(self, row: list[Index], first: Index, count: ir.Value | int, body: Callable[[_Tile], None]) -> None:
+        number = Var(0, self.block_tiles - 1, name="tile")
+        with emit.for_loop(0, count, 1, number), self.evaluator.scope():
+            p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
+            starts = [emit.at_most((first + place) * p.width + j * p.lanes, self.a.rows - p.lanes) for j in range(p.vectors)]
+            body(_Tile(place, row, starts))
+
+    def _convert(self, row: list[Index], keys: KeyBlock) -> None:
+        """Computes a block of key and value where their elements are not in memory as they are multiplied."""
+        for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.context, self.width)):
+            if name not in self.buffers:
+                continue
+            key = Var(0, self.block_keys - 1, name="k")
+            with emit.for_loop(0, self.strips.keys_of(keys.counts), 1, key), self.evaluator.scope():
+
+                def copy(start: Index, lanes: int, name: str = name, node: Node = node, extent: int = extent, key: Var = key) -> None:
+                    with self.evaluator.along(lanes) as lane:
+                        along = start + lane
+                        value = self._operand(node, 1, [*row, keys.base + key, along])
+                        self._store(name, Index.of(key) * extent + along, value)
+
+                self._along(extent, self.p.lanes, copy)
+
+    # ---- a tile
+
+    def _vector(self, name: str, row: Index, j: int) -> ir.Value:
+        """Vector `j` of a row of a buffer of the thread."""
+        return self._load(name, self._lane_place(row, j))
+
+    def _keep(self, name: str, row: Index, j: int, value: ir.Value) -> None:
+        self._store(name, self._lane_place(row, j), value)
+
+    def _lane_place(self, row: Index, j: int) -> Index:
+        return row * self.p.width + j * self.p.lanes + self.lane
+
+    def _row(self, tile: _Tile, j: int, place: Index | int) -> list[Index]:
+        """Indices (BATCH to QUERY) of a query of vector `j`."""
+        return [tile.starts[j] + place if i == self.a.row_loop else index for i, index in enumerate(tile.row)]
+
+    def _start_tile(self, tile: _Tile) -> None:
+        """Transposes the queries; sets the largest scores, their totals and the context to what no key gives."""
+        a, p = self.a, self.p
+        for j in range(p.vectors):
+            self._transpose_queries(tile, j)
+            for position, node in enumerate((a.largest, a.total)):
+                self._keep("rows", tile.number * 2 + position, j, self._initial(node))
+        element = Var(0, self.width - 1, name="e")
+        with emit.for_loop(0, self.width, 1, element), self.evaluator.scope():
+            for j in range(p.vectors):
+                self._keep("context", tile.number * self.width + element, j, self._initial(a.context))
+
+    def _transpose_queries(self, tile: _Tile, j: int) -> None:
+        def block(start: Index, lanes: int) -> None:
+            if lanes == 1:
+                point = [*self._row(tile, j, Index.of(self.lane)), Index(), start]
+                columns = [self._operand(self.a.product, 0, point)]
+            else:
+                with self.evaluator.lanes(lanes) as lane:
+                    points = [[*self._row(tile, j, i), Index(), start + lane] for i in range(lanes)]
+                    columns = vectors.transpose([self._operand(self.a.product, 0, point) for point in points])
+            for i, column in enumerate(columns):
+                self._keep("query", tile.number * self.depth + start + i, j, column)
+
+        self._along(self.depth, self.p.lanes, block)
+
+    # ---- a tile and a block of keys
+
+    def _tile(self, tile: _Tile, keys: KeyBlock) -> None:
+        if self.a.causal is None:
+            self._scores_and_context(tile, keys, [(keys.counts, self.a.scores)])
+            return
+        # Up to `free` keys are seen by every query of the tile, from `seen` on none.
+        first, last = self._row(tile, 0, 0)[QUERY], self._row(tile, -1, self.p.lanes - 1 if self.a.row_loop == QUERY else 0)[QUERY]
+        free, seen = (q + (self.a.causal + 1) - keys.base for q in (first, last))
+        unmasked = self.strips.before(keys, free, counts_last=False)
+        masked = self.strips.before(keys, seen, counts_last=True)
+        parts = [(unmasked, self.a.plain), (masked, self.a.scores)]
+        any_seen = emit.compare("sgt", emit.arith("addi", *masked), emit.index_constant(0))
+        nest.when(any_seen, self.evaluator, lambda: self._scores_and_context(tile, keys, parts))
+
+    def _scores_and_context(self, tile: _Tile, keys: KeyBlock, parts: list[tuple[Counts, Node]]) -> None:
+        """What a block of keys adds to a tile. Each part reaches up to a number of strips of each size, and says what the scores are from
+        where the one before ended."""
+        p, size = self.p, self.strips.size
+        count = self.strips.keys_of(parts[-1][0])
+        for turned in self.turned:
+            self._turn(turned, tile, keys, count)
+        before = [self._vector("rows", tile.number * 2, j) for j in range(p.vectors)]
+        largest = before
+        offset = Index.of(Var(0, self.block_keys - 1, emit.arith("muli", keys.counts[0], emit.index_constant(size)), name="offset"))
+        for kind, first in enumerate((Index(), offset) if self.strips.smaller else (Index(),)):
+            begin: ir.Value | int = 0
+            for counts, node in parts:
+                largest = self._all_scores(tile, keys.base, (begin, counts[kind]), size - kind, first, node, largest)
+                begin = counts[kind]
+        growth = [self._weight(b, m) for b, m in zip(before, largest, strict=True)]
+        self._weights(tile, count, largest, growth)
+        start = 0
+        for size, number in even_runs(self.width, p.height):
+            element = Var(start, start + (number - 1) * size, step=size if start % size == 0 else 1, name="e")
+            with emit.for_loop(start, start + number * size, size, element), self.evaluator.scope():
+                self._add(tile, keys.base, count, Index.of(element), size, growth)
+            start += number * size
+
+    def _turn(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
+        """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather
+        than ending late, if need be before the block: that is what the buffer's first rows are for."""
+        p = self.p
+        step = Var(0, self.block_keys - 1, name="v")
+        with emit.for_loop(0, count, p.lanes, step), self.evaluator.scope():
+            last = emit.materialize(keys.base * -1 + (self.keys - p.lanes))
+            start = Index.of(Var(-p.lanes, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start"))
+            for j in range(p.vectors):
+                with self.evaluator.lanes(p.lanes) as lane:
+                    points = [[*self._row(tile, j, i), keys.base + start + lane] for i in range(p.lanes)]
+                    rows = [self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points]
+                for i, column in enumerate(vectors.transpose(rows)):
+                    self.evaluator.store(column, turned.buffer, self._lane_place(start + p.lanes + i, j))
+
+    def _at(self, offset: Index, point: Sequence[Index]) -> Index:
+        """An offset, a function of the loops BATCH to KEY, at a point."""
+        return offset.at(dict(zip(self.variables, point, strict=True)))
+
+    def _all_scores(
+        self,
+        tile: _Tile,
+        base: Index,
+        strips: tuple[ir.Value | int, ir.Value],
+        size: int,
+        first: Index,
+        node: Node,
+        largest: list[ir.Value],
+    ) -> list[ir.Value]:
+        """Scores of strips of one size, which begin at key `first` of the block; gives the largest so far."""
+        strip = Var(0, self.p.strips - 1, name="s")
+        with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
+            start = Index(0, {strip: size}) + first
+            emit.yield_values(self._scores(tile, base, start, size, node, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _scores(self, tile: _Tile, base: Index, start: Index, size: int, node: Node, largest: list[ir.Value]) -> list[ir.Value]:
+        """Scores of one strip of keys, from `start` of the block on, to the buffer; gives the largest so far."""
+        a, p = self.a, self.p
+        element = Var(0, self.depth - 1, name="d")
+        with emit.for_loop(0, self.depth, 1, element, [self._initial(a.product)] * (size * p.vectors)) as loop, self.evaluator.scope():
+            queries = [self._vector("query", tile.number * self.depth + element, j) for j in range(p.vectors)]
+            factors = [self._factor("key", a.product, tile, base, start + i, Index.of(element)) for i in range(size)]
+            emit.yield_values(_multiply_add(factors, queries, list(loop.inner_iter_args)))
+        products = list(loop.results)
+        for i in range(size):
+            for j in range(p.vectors):
+                point = [*self._row(tile, j, Index.of(self.lane)), base + start + i]
+                for turned in self.turned:
+                    value = self.evaluator.load_from(turned.buffer, turned.node.element, self._lane_place(start + i + p.lanes, j))
+                    self.evaluator.remember_load(turned.node, self._at(turned.offset, point), value)
+                self.evaluator.remember(a.product, point, products[i * p.vectors + j])
+                score = self.evaluator.at(node, point)
+                self._keep("scores", start + i, j, score)
+                largest = [*largest[:j], larger(score, largest[j]), *largest[j + 1 :]]
+        return largest
+
+    def _factor(self, name: str, node: Node, tile: _Tile, base: Index, position: Index, element: Index) -> ir.Value:
+        """An element of key or value, broadcast."""
+        extent = self.depth if name == "key" else self.width
+        if name in self.buffers:
+            value = self._load(name, position * extent + element)
+        else:
+            value = self._operand(node, 1, [*tile.row, base + position, element])
+        return emit.broadcast(value, self.p.lanes)
+
+    def _weights(self, tile: _Tile, count: ir.Value, largest: list[ir.Value], growth: list[ir.Value]) -> None:
+        """Scores of a block become weights; the totals take them in."""
+        totals = []
+        for j, factor in enumerate(growth):
+            self._keep("rows", tile.number * 2, j, largest[j])
+            totals.append(emit.arith("mulf", self._vector("rows", tile.number * 2 + 1, j), factor))
+        key = Var(0, self.block_keys - 1, name="k")
+        with emit.for_loop(0, count, 1, key, totals) as loop, self.evaluator.scope():
+            sums = []
+            for j, total in enumerate(loop.inner_iter_args):
+                weight = self._weight(self._vector("scores", Index.of(key), j), largest[j])
+                self._keep("scores", Index.of(key), j, weight)
+                sums.append(emit.arith("addf", total, weight))
+            emit.yield_values(sums)
+        for j, total in enumerate(loop.results):
+            self._keep("rows", tile.number * 2 + 1, j, total)
+
+    def _add(self, tile: _Tile, base: Index, count: ir.Value, start: Index, size: int, growth: list[ir.Value]) -> None:
+        """Adds to `size` elements of the context what a block of keys gives."""
+        p = self.p
+        places = [(tile.number * self.width + start + i, j) for i in range(size) for j in range(p.vectors)]
+        sums = [emit.arith("mulf", self._vector("context", row, j), growth[j]) for row, j in places]
+        key = Var(0, self.block_keys - 1, name="k")
+        with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
+            weights = [self._vector("scores", Index.of(key), j) for j in range(p.vectors)]
+            factors = [self._factor("value", self.a.context, tile, base, Index.of(key), start + i) for i in range(size)]
+            emit.yield_values(_multiply_add(factors, weights, list(loop.inner_iter_args)))
+        for (row, j), value in zip(places, loop.results, strict=True):
+            self._keep("context", row, j, value)
+
+    # ---- the result
+
+    def _finish_tile(self, tile: _Tile) -> None:
+        """Divides by the totals, transposes back and stores."""
+        for j in range(self.p.vectors):
+            self._finish(tile, j)
+
+    def _finish(self, tile: _Tile, j: int) -> None:
+        row = self._row(tile, j, Index.of(self.lane))
+
+        def result(element: Index) -> ir.Value:
+            context = self._vector("context", tile.number * self.width + element, j)
+            return self._result(row, element, context, self._vector("rows", tile.number * 2 + 1, j))
+
+        def block(start: Index, lanes: int) -> None:
+            if lanes == 1:
+                self.evaluator.store(result(start), self.output, self._place(row, start))
+                return
+            for i, column in enumerate(vectors.transpose([result(start + i) for i in range(lanes)])):
+                with self.evaluator.lanes(lanes) as lane:
+                    self.evaluator.store(column, self.output, self._place(self._row(tile, j, i), start + lane))
+
+        self._along(self.width, self.p.lanes, block)
+
+
+def _multiply_add(factors: Sequence[ir.Value], vectors: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
+    """Adds the products of every factor with every vector to the sums, which are in that order."""
+    pairs = [(f, v) for f in factors for v in vectors]
+    return [emit.multiply_add(f, v, s) for (f, v), s in zip(pairs, sums, strict=True)]

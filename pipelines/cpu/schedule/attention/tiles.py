@@ -1,0 +1,274 @@
+"""The schedule of bf16 attention on AMX: both products on tiles, the softmax on whole rows of scores.
+
+A task is some blocks of queries of one head. It first packs the head's keys and values in pairs (see `pairs`). For each block of two tiles
+of queries it computes all scores into a buffer of the thread, turns each row into weights, which are rounded to bf16, and multiplies these
+by the values; sums of both products stay in tile registers. Queries are scaled in f32 and rounded to bf16 as they are copied.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
+from relayc.pipelines.cpu.schedule.bf16.amx import MAX_ROWS, MAX_STEP, Tiles
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
+from relayc.pipelines.cpu.schedule.bf16.moves import transposed_pairs
+from relayc.pipelines.kernel.attention import QUERY, Attention, match
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit, nest, vectors
+
+Combine = Callable[[ir.Value, ir.Value], ir.Value]
+
+MAX_BYTES = 1 << 20
+"""Memory of a task, which stays in the second-level cache; attention over more keys is left to the schedule that goes by blocks of them."""
+TASKS = 8
+"""Tasks that there should be at least, so that threads get equal shares."""
+
+
+def schedule_attention_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules an attention whose query, key and value are bf16, of several queries, on a CPU with AMX; None for any other."""
+    if not (target.has("amx-tile") and target.has("amx-bf16")):
+        return None
+    attention = match(kernel)
+    if attention is None or has_few_rows(attention, target) or not _is_bf16(attention):
+        return None
+    emission = _Tiles(kernel, attention, target.lanes(32), tuning.number("tasks", TASKS))
+    if attention.depth % MAX_STEP or attention.width % COLUMNS or emission.bytes > MAX_BYTES:
+        return None
+    return emission.emit(tuning)
+
+
+def _is_bf16(attention: Attention) -> bool:
+    bf16 = ir.BF16Type.get()
+    key, value = attention.product.structured.inputs[1], attention.context.structured.inputs[1]
+    query = attention.product.structured.inputs[0]
+    scaled = query.element == bf16 or (query.kind == "generic" and any(n.element == bf16 for n in query.structured.inputs))
+    return key.element == bf16 and value.element == bf16 and scaled and attention.product.element == ir.F32Type.get()
+
+
+class _Tiles(Emission):
+    """Buffers of a thread: keys [key / 16, depth / 2, 16, 2], values [element / 16, key / 2, 16, 2], queries [row, depth], weights
+    [row, key] in bf16; scores [row, key] and context [row, element] in f32. Keys are filled up to a multiple of a tile's depth."""
+
+    uses_tiles = True
+
+    def __init__(self, kernel: Kernel, attention: Attention, lanes: int, tasks: int) -> None:
+        super().__init__(kernel, attention)
+        self.lanes = lanes
+        self.height = tile_rows(attention.rows, MAX_ROWS)
+        self.tiles = ceil_div(attention.rows, self.height)
+        self.row_tiles = min(2, self.tiles)
+        self.query_blocks = ceil_div(self.tiles, self.row_tiles)
+        self.padded = ceil_div(self.keys, MAX_STEP) * MAX_STEP
+        # The context is computed two tiles wide, or one where there is an odd number of them.
+        self.context_tiles = 2 if self.width % (2 * COLUMNS) == 0 else 1
+        self.bf16 = ir.BF16Type.get()
+        self.tasks = tasks
+
+    @property
+    def blocks(self) -> int:
+        heads = prod(self.a.shape[i] for i in self.outer)
+        return min(self.query_blocks, ceil_div(self.tasks, heads))
+
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        """Elements of each buffer, and their bytes."""
+        rows = self.row_tiles * self.height
+        return {
+            "keys": (self.padded * self.depth, 2),
+            "values": (self.padded * self.width, 2),
+            "queries": (rows * self.depth, 2),
+            "weights": (rows * self.padded, 2),
+            "scores": (rows * self.padded, 4),
+            "context": (rows * self.width, 4),
+            "totals": (rows, 4),
+        }
+
+    @property
+    def bytes(self) -> int:
+        return sum(count * size for count, size in self._sizes().values())
+
+    def _buffers(self) -> dict[str, tuple[int, ir.Type]]:
+        return {name: (count, self.bf16 if size == 2 else self.wide) for name, (count, size) in self._sizes().items()}
+
+    # ---- a task
+
+    def _task(self, row: list[Index], block: Index) -> None:
+        self._pack_keys(row)
+        self._pack_values(row)
+        self._clear_weights()
+        each = ceil_div(self.query_blocks, self.blocks)
+        number = Var(0, each - 1, name="queries")
+        with nest.serial([number], self.evaluator):
+            # The last task may have fewer blocks of its own: it computes those of others again, and stores only what is new.
+            self._query_block(row, block * each + number)
+
+    def _query_block(self, row: list[Index], number: Index) -> None:
+        tile = Var(0, self.row_tiles - 1, name="tile")
+
+        def each_row(body: Callable[[list[Index], Index], None]) -> None:
+            with nest.serial([tile], self.evaluator):
+                wanted = (number * self.row_tiles + tile) * self.height
+                start = emit.at_most(wanted, self.a.rows - self.height)
+                first = emit.materialize(wanted - start) if start is not wanted else 0
+                place = Var(0, self.height - 1, name="row")
+                with emit.for_loop(first, self.height, 1, place), self.evaluator.scope():
+                    at = [start + place if i == self.a.row_loop else index for i, index in enumerate(row)]
+                    body(at, Index.of(tile) * self.height + place)
+
+        each_row(self._copy_query)
+        self._multiply("queries", self.depth, "keys", 2, self.padded, "scores")
+        each_row(self._softmax)
+        self._multiply("weights", self.padded, "values", self.context_tiles, self.width, "context")
+        each_row(self._finish)
+
+    def _multiply(self, a: str, depth: int, b: str, column_tiles: int, columns: int, result: str) -> None:
+        """result [row, column] = a [row, depth] x b, which is packed."""
+        tiles = Tiles(Block(self.height, self.row_tiles, column_tiles), MAX_STEP)
+        count = columns // tiles.block.width
+        column = Var(0, count - 1, name="column")
+        with nest.serial([column], self.evaluator):
+            rows = [Index(i * self.height * depth) for i in range(self.row_tiles)]
+            starts = [(Index.of(column) * column_tiles + j) * (depth * COLUMNS) for j in range(column_tiles)]
+            step = Var(0, depth // MAX_STEP - 1, name="k")
+            with emit.for_loop(0, depth // MAX_STEP, 1, step, tiles.begin()) as loop, self.evaluator.scope():
+                along = Index.of(step) * MAX_STEP
+                sums = list(loop.inner_iter_args)
+                at = [r + along for r in rows], [s + along * COLUMNS for s in starts]
+                emit.yield_values(tiles.step(self.buffers[a], at[0], depth, self.buffers[b], at[1], sums))
+            tiles.end(list(loop.results), self.buffers[result], Index.of(column) * tiles.block.width, columns)
+
+    # ---- operands in pairs
+
+    def _pack_keys(self, row: list[Index]) -> None:
+        """Keys in blocks of 16, transposed as pairs; the last key stands for those that are missing, whose scores nobody reads."""
+        node = self.a.product.structured
+
+        def block(first: Index, key: Callable[[int], Index]) -> None:
+            step = Var(0, self.depth - MAX_STEP, step=MAX_STEP, name="d")
+            with emit.for_loop(0, self.depth, MAX_STEP, step), self.evaluator.scope():
+
+                def read(i: int) -> ir.Value:
+                    with self.evaluator.lanes(MAX_STEP) as lane:
+                        point = [*row, key(i), Index.of(step) + lane]
+                        value = self.evaluator.at(node.inputs[1], self.evaluator.apply(node.maps[1], point))
+                    return emit.broadcast(value, MAX_STEP)
+
+                for i, pairs in enumerate(transposed_pairs(map(read, range(COLUMNS)))):
+                    vectors.store(pairs, self.buffers["keys"], first * self.depth + Index.of(step) * COLUMNS + i * 2 * COLUMNS)
+
+        whole = self.keys // COLUMNS
+        if whole:
+            start = Var(0, (whole - 1) * COLUMNS, step=COLUMNS, name="key")
+            with emit.for_loop(0, whole * COLUMNS, COLUMNS, start), self.evaluator.scope():
+                block(Index.of(start), lambda i: Index.of(start) + i)
+        for first in range(whole * COLUMNS, self.padded, COLUMNS):
+            with self.evaluator.scope():
+                block(Index(first), lambda i, first=first: Index(min(first + i, self.keys - 1)))  # type: ignore[misc]
+
+    def _pack_values(self, row: list[Index]) -> None:
+        """Values of two keys by turns, zeros for those that are missing."""
+        node = self.a.context.structured
+        zero = emit.zero(emit.vector_of(COLUMNS, self.bf16))
+
+        def pair(first: Index, keys: Sequence[Index | None]) -> None:
+            column = Var(0, self.width - COLUMNS, step=COLUMNS, name="e")
+            with emit.for_loop(0, self.width, COLUMNS, column), self.evaluator.lanes(COLUMNS) as lane:
+                halves = []
+                for key in keys:
+                    if key is None:
+                        halves.append(zero)
+                        continue
+                    point = [*row, key, Index.of(column) + lane]
+                    value = self.evaluator.at(node.inputs[1], self.evaluator.apply(node.maps[1], point))
+                    halves.append(emit.broadcast(value, COLUMNS))
+                at = Index.of(column) * self.padded + first * COLUMNS
+                vectors.store(vectors.interleave(*halves), self.buffers["values"], at)
+
+        whole = self.keys // 2
+        if whole:
+            number = Var(0, whole - 1, name="pair")
+            with nest.serial([number], self.evaluator):
+                key = Index.of(number) * 2
+                pair(key, (key, key + 1))
+        for first in range(whole * 2, self.padded, 2):
+            with self.evaluator.scope():
+                pair(Index(first), (Index(first) if first < self.keys else None, None))
+
+    def _clear_weights(self) -> None:
+        """Weights of keys that are missing are 0 once and for all."""
+        number = Var(0, self.row_tiles * self.height - 1, name="row")
+        with nest.serial([number], self.evaluator):
+            for start, lanes in vectors.pieces(self.padded - self.keys, 16):
+                zero = emit.zero(emit.vector_of(lanes, self.bf16))
+                vectors.store(zero, self.buffers["weights"], Index.of(number) * self.padded + self.keys + start)
+
+    # ---- rows
+
+    def _copy_query(self, row: list[Index], place: Index) -> None:
+        def copy(start: Index, lanes: int) -> None:
+            with self.evaluator.lanes(lanes) as lane:
+                value = emit.broadcast(self._operand(self.a.product, 0, [*row, Index(), start + lane]), lanes)
+                narrow = emit.convert(value, [("arith.truncf", self.bf16)])
+                self._store("queries", place * self.depth + start + lane, narrow)
+
+        self._along(self.depth, self.lanes, copy)
+
+    def _softmax(self, row: list[Index], place: Index) -> None:
+        """Scores of a row become weights; their sum is kept."""
+        base = place * self.padded
+        whole = self.keys // self.lanes * self.lanes
+        pieces = [(whole + start, lanes) for start, lanes in vectors.pieces(self.keys - whole, self.lanes)]
+
+        def score(start: Index, lanes: int) -> ir.Value:
+            with self.evaluator.along(lanes) as lane:
+                along = start + lane
+                point = [*row, along]
+                self.evaluator.remember(self.a.product, point, self._load("scores", base + along))
+                found = emit.broadcast(self.evaluator.at(self.a.scores, point), lanes)
+                if self.a.scores is not self.a.product:
+                    self._store("scores", base + along, found)
+                return found
+
+        def weight(start: Index, lanes: int, largest: ir.Value) -> ir.Value:
+            with self.evaluator.along(lanes) as lane:
+                along = start + lane
+                found = self._weight(self._load("scores", base + along), emit.broadcast(largest, lanes))
+                self._store("weights", base + along, emit.convert(found, [("arith.truncf", self.bf16)]))
+                return found
+
+        largest = self._across(whole, pieces, score, self._initial(self.a.largest), larger)
+        total = self._across(
+            whole, pieces, lambda start, lanes: weight(start, lanes, largest), emit.zero(self.wide), partial(emit.arith, "addf")
+        )
+        self._store("totals", place, total)
+
+    def _across(
+        self, whole: int, pieces: Sequence[tuple[int, int]], value: Callable[[Index, int], ir.Value], initial: ir.Value, combine: Combine
+    ) -> ir.Value:
+        """The values of a row combined: vectors in a loop up to `whole`, then the pieces that are left."""
+        found = initial
+        if whole:
+            step = Var(0, whole - self.lanes, step=self.lanes, name="key")
+            with emit.for_loop(0, whole, self.lanes, step, [emit.broadcast(initial, self.lanes)]) as loop, self.evaluator.scope():
+                emit.yield_values([combine(value(Index.of(step), self.lanes), loop.inner_iter_args[0])])
+            found = combine(vectors.across_halves(loop.results[0], combine), found)
+        for start, lanes in pieces:
+            with self.evaluator.scope():
+                found = combine(vectors.across_halves(value(Index(start), lanes), combine), found)
+        return found
+
+    def _finish(self, row: list[Index], place: Index) -> None:
+        """Divides by the total and stores."""
+
+        def store(start: Index, lanes: int) -> None:
+            with self.evaluator.lanes(lanes) as lane:
+                total, context = self._load("totals", place), self._load("context", place * self.width + start + lane)
+                value = self._result(row[: QUERY + 1], start + lane, context, total)
+                self.evaluator.store(value, self.output, self._place(row[: QUERY + 1], start + lane))
+
+        self._along(self.width, min(self.lanes, COLUMNS), store)

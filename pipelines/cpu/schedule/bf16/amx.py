@@ -1,0 +1,100 @@
+"""The schedule of bf16 contractions on AMX: tiles of 16 rows by 16 columns of f32 sums, carried by the reduction loops.
+
+A block of sums is two by two tiles (one by four, or four by one, where there are few rows or columns). Each step loads the tiles of A and
+of B once, 32 reduction steps deep, and multiplies each with each. A multiplication takes 16 cycles and a tile is 16 cache lines, so two by
+two tiles need one line a cycle. Operands are laid out by `layout`.
+"""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
+from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
+from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.index import Index, ceil_div
+from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
+
+MAX_ROWS = 16
+"""Rows of a tile register."""
+MAX_STEP = 32
+"""Reduction steps of a multiplication: bf16 elements in the 64 bytes of a row."""
+SUMS = 4
+"""Tile registers that hold sums, of eight."""
+CYCLES = 16
+"""From one multiplication to the next (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX)."""
+
+
+def _block(rows: int, outer: int, columns: int) -> Block:
+    height = tile_rows(rows, MAX_ROWS)
+    tiles, wide = ceil_div(rows, height) * outer, column_tiles(columns)
+    if wide == 1:
+        return Block(height, min(SUMS, tiles), 1)
+    if tiles == 1:
+        return Block(height, 1, min(SUMS, wide))
+    return Block(height, 2, 2)
+
+
+TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES)
+
+
+def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a bf16 contraction with an elementwise epilogue on a CPU with AMX; None for any other kernel or CPU."""
+    if not (target.has("amx-tile") and target.has("amx-bf16")):
+        return None
+    plan = best_plan(kernel, TILES)
+    if plan is None or plan.cycles >= plan.vector_cycles:
+        return None
+    return PairsNest(kernel, plan, Tiles(plan.block, plan.layout.step), target, tuning).emit()
+
+
+class Tiles:
+    """Sums in tile registers (see `nest.BlockKernel`)."""
+
+    uses_tiles = True
+
+    def __init__(self, block: Block, step: int) -> None:
+        self.block = block
+        self.a_type = ir.Type.parse(f"!x86.amx.tile<{block.rows}x{step}xbf16>")
+        self.b_type = ir.Type.parse(f"!x86.amx.tile<{step // 2}x{2 * COLUMNS}xbf16>")
+        self.sum_type = ir.Type.parse(f"!x86.amx.tile<{block.rows}x{COLUMNS}xf32>")
+
+    def begin(self) -> Values:
+        return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
+
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+        # Each tile of the longer side is loaded where it is multiplied: there are registers for the other side and one tile of this.
+        found = list(sums)
+        if len(rows) > len(columns):
+            right = [self._load(self.b_type, b, at, 2 * COLUMNS) for at in columns]
+            for i, at in enumerate(rows):
+                x = self._load(self.a_type, a, at, stride)
+                for j, y in enumerate(right, i * len(right)):
+                    found[j] = self._multiply(x, y, sums[j])
+            return found
+        left = [self._load(self.a_type, a, at, stride) for at in rows]
+        for j, at in enumerate(columns):
+            y = self._load(self.b_type, b, at, 2 * COLUMNS)
+            for i, x in enumerate(left):
+                number = i * len(columns) + j
+                found[number] = self._multiply(x, y, sums[number])
+        return found
+
+    def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
+        return emit.create("x86.amx.tile_mulf", [self.sum_type], [a, b, total])
+
+    def _load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: int) -> ir.Value:
+        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}
+        return emit.create("x86.amx.tile_load", [type_], [buffer, emit.materialize(at), emit.index_constant(stride)], segments)
+
+    def end(self, sums: Values, scratch: ir.Value, start: Index | None = None, pitch: int = 0) -> None:
+        """Stores the sums from element `start` of a buffer on, rows apart by `pitch`; by default as they are needed by `nest`."""
+        block, start, pitch = self.block, start or Index(), pitch or self.block.width
+        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1])}
+        for number, total in enumerate(sums):
+            i, j = divmod(number, block.column_tiles)
+            at = emit.materialize(start + (i * block.rows * pitch + j * COLUMNS))
+            emit.create("x86.amx.tile_store", [], [scratch, at, total, emit.index_constant(pitch)], segments)

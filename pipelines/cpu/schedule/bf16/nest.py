@@ -1,0 +1,265 @@
+"""The loops around blocks of sums of a contraction by pairs: copies of run-time operands, tasks, the epilogue.
+
+A block is a few row tiles by a few blocks of columns. Its sums are computed by the instruction set at hand (a `BlockKernel`) and left in a
+small buffer of the thread, on which the epilogue is evaluated. All tiles have the same shape: the last ones begin early rather than end
+late, and only rows that are new are stored.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Protocol
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS
+from relayc.pipelines.cpu.schedule.bf16.moves import TASKS
+from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
+from relayc.pipelines.cpu.schedule.bf16.plan import Plan
+from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
+from relayc.pipelines.memory import align
+from relayc.pipelines.schedule.strategy import Scheduled, is_param, kernel_body
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import local_buffer, view
+from relayc.pipelines.tir.evaluator import Evaluator
+
+Point = dict[Var, Index]
+Values = Sequence[ir.Value]
+
+GRAIN = 6000
+"""Cycles below which a kernel stays on one thread."""
+
+
+class BlockKernel(Protocol):
+    """What an instruction set does: sums held in registers across the reduction loops."""
+
+    uses_tiles: bool
+
+    def begin(self) -> Values:
+        """The sums before the first step."""
+
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+        """The sums after one more instruction in depth; `rows` are where row tiles begin in `a` (rows apart by `stride`), `columns` where
+        blocks of columns do in `b`."""
+
+    def end(self, sums: Values, scratch: ir.Value) -> None:
+        """Stores the sums row by row."""
+
+
+class PairsNest:
+    """Emits one contraction kernel.
+
+    Attributes:
+      a, b: where the operands are read.
+      scratch: buffer of a thread for the sums of a block.
+    """
+
+    evaluator: Evaluator
+    output: ir.Value
+    a: ir.Value
+    b: ir.Value
+    scratch: ir.Value
+
+    def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target, tuning: Tuning) -> None:
+        contraction, layout, block = plan.contraction, plan.layout, plan.block
+        self.kernel, self.c, self.layout, self.block, self.instructions = kernel, contraction, layout, block, instructions
+        self.is_parallel = plan.cycles >= tuning.number("grain", GRAIN)
+        self.lanes = target.lanes(32)
+        self.rows = layout.row_loops(contraction)
+        self.blocks = ceil_div(contraction.column_extent, block.width) * block.column_tiles
+        self.row = self.rows[-1].var if self.rows else None
+        self.row_extent = self.rows[-1].extent if self.rows else 1
+        self.tiles = ceil_div(self.row_extent, block.rows)
+        # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
+        self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2
+        self.tile = Var(0, 0, name="tile")
+        self.column_block = Var(0, 0, name="columns")
+
+    def emit(self) -> Scheduled:
+        """The kernel in tir, at the ambient insertion point."""
+        c, layout, bf16 = self.c, self.layout, ir.BF16Type.get()
+        packed = is_param(self.kernel, c.b.node)
+        packings = {c.b.node.position: pairs_packing(c, layout, self.blocks)} if packed else {}
+        # Elements that the kernel copies of A, then of B.
+        sizes = layout.copied, 0 if packed else prod(packed_shape(c, layout, self.blocks))
+        starts = 0, align(sizes[0] * 2)
+        workspace_bytes = starts[1] + sizes[1] * 2
+        with kernel_body(self.kernel, packings, workspace_bytes) as body:
+            self.evaluator, self.output = body.evaluator, body.outputs[0]
+            self.a, self.b = (
+                view(body.workspace, start, size, bf16) if body.workspace is not None and size else self.evaluator.memory(operand.node)
+                for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
+            )
+            if sizes[0]:
+                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel)
+            if sizes[1]:
+                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel)
+            self._nest()
+        return Scheduled(body.function, packings, workspace_bytes, self.instructions.uses_tiles)
+
+    # ---- outer loops
+
+    def _nest(self) -> None:
+        """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""
+        block = self.block
+        columns = [(self.column_block, self.blocks // block.column_tiles)]
+        outer = [(row.var, row.extent) for row in self.rows[:-1]]
+        tiles = self.tiles
+        if self.along_rows:
+            tiles = ceil_div(tiles, block.row_tiles)
+        else:
+            outer[-1] = (outer[-1][0], ceil_div(outer[-1][1], block.row_tiles))
+        rows = [*outer, (self.tile, tiles)]
+        height = prod(row.extent for row in self.rows)
+        loops = [(v, v.extent) for v in self.c.batch]
+        loops += [*columns, *rows] if self.c.column_extent >= height else [*rows, *columns]
+        extents = [extent for _, extent in loops]
+        fixed = {m: Index() for row in self.rows for m in row.members}
+
+        def body(indices: list[Index]) -> None:
+            self._block({**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}})
+
+        nest.box(extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate)
+
+    def _allocate(self) -> None:
+        self.scratch = local_buffer(self.block.size, ir.F32Type.get())
+
+    # ---- a block of sums
+
+    def _tile_point(self, point: Point, number: Index) -> tuple[Point, Index]:
+        """Where a row tile of a block begins, and how many of its rows belong to the tile before it."""
+        size = self.block.rows
+        if self.row is None:
+            return point, Index()
+        if self.along_rows:
+            wanted = (point[self.tile] * self.block.row_tiles + number) * size
+            start = emit.at_most(wanted, self.row_extent - size)
+            return {**point, self.row: start}, wanted - start if start is not wanted else Index()
+        around = self.rows[-2]
+        wanted = point[around.var] * self.block.row_tiles + number
+        outer = emit.at_most(wanted, around.extent - 1)
+        first = point[self.tile] * size
+        start = emit.at_most(first, self.row_extent - size)
+        old = first - start if start is not first else Index()
+        if outer is not wanted:
+            old += (wanted - outer) * size
+        return {**point, around.var: outer, self.row: start}, old
+
+    def _block(self, point: Point) -> None:
+        points = [self._tile_point(point, Index(i))[0] for i in range(self.block.row_tiles)]
+        with self.evaluator.scope():
+            sums = self._reduce(list(self.layout.outer), points, self.instructions.begin())
+            self.instructions.end(sums, self.scratch)
+        number = Var(0, self.block.row_tiles - 1, name="i")
+        with emit.for_loop(0, self.block.row_tiles, 1, number), self.evaluator.scope():
+            at, old = self._tile_point(point, Index.of(number))
+            self._columns(Index.of(number), at, old)
+
+    def _reduce(self, loops: list[Var], points: Sequence[Point], sums: Values) -> Values:
+        """The reduction loops, which carry the sums."""
+        if loops:
+            var, *rest = loops
+            loop = Var(0, var.high, name=var.name)
+            with emit.for_loop(0, var.extent, 1, loop, sums) as op, self.evaluator.scope():
+                inner = [{**p, var: Index.of(loop)} for p in points]
+                emit.yield_values(self._reduce(rest, inner, list(op.inner_iter_args)))
+            return list(op.results)
+        count = self.layout.run // self.layout.step
+        if count == 1:
+            return self._step(points, Index(), sums)
+        loop = Var(0, count - 1, name="k")
+        with emit.for_loop(0, count, 1, loop, sums) as op, self.evaluator.scope():
+            emit.yield_values(self._step(points, Index.of(loop) * self.layout.step, list(op.inner_iter_args)))
+        return list(op.results)
+
+    def _step(self, points: Sequence[Point], at: Index, sums: Values) -> Values:
+        c, layout = self.c, self.layout
+        rows = [layout.offset.at(p) + at for p in points]
+        first = points[0][self.column_block] * self.block.column_tiles
+        columns = [packed_offset(c, layout, self.blocks, points[0], first + j) + at * COLUMNS for j in range(self.block.column_tiles)]
+        stride = layout.offset.coefficient(self.row) if self.row is not None else layout.step
+        return self.instructions.step(self.a, rows, stride, self.b, columns, sums)
+
+    # ---- epilogue
+
+    def _columns(self, tile: Index, point: Point, old: Index) -> None:
+        """The epilogue of a row tile: full blocks of columns and the last one are told apart here."""
+        width = self.block.width
+        full, left = divmod(self.c.column_extent, width)
+
+        def code(block: Index, count: int) -> None:
+            with self.evaluator.scope():
+                self._rows(tile, {**point, self.column_block: block}, old, count)
+
+        at = point[self.column_block]
+        if not left or not full:
+            code(at, left or width)
+        else:
+            whole = Index.of(Var(0, full - 1, emit.materialize(at), name="columns"))
+            nest.when(emit.below(at, full), self.evaluator, lambda: code(whole, width), lambda: code(Index(full), left))
+
+    def _vectors(self, count: int) -> list[tuple[int, int]]:
+        """(start, lanes) of vectors that cover `count` columns, none of which spans two blocks of the result."""
+        lanes = self.lanes
+        if len(self.c.columns) > 1:
+            while self.c.columns[-1].extent % lanes:
+                lanes //= 2
+        return vectors.pieces(count, lanes)
+
+    def _rows(self, tile: Index, point: Point, old: Index, count: int) -> None:
+        """The epilogue of `count` columns of a row tile, without its first `old` rows."""
+        pieces, rows = self._vectors(count), self.block.rows
+        row_stride = self.c.store_stride(self.row) if self.row is not None else 0
+        transposed = self.c.store_stride(self.c.column) != 1 and row_stride == 1 and rows > 1
+
+        def by_row() -> None:
+            row = Var(0, rows - 1, name="r")
+            first = emit.materialize(old) if not old.is_constant else old.const
+            with emit.for_loop(first, rows, 1, row), self.evaluator.scope():
+                for start, lanes in pieces:
+                    with self.evaluator.lanes(lanes):
+                        value, offset = self._element(tile, point, Index.of(row), start)
+                        self.evaluator.store(value, self.output, offset)
+
+        def by_column() -> None:
+            for start, lanes in pieces:
+                with self.evaluator.lanes(lanes) as lane:
+                    found = [self._element(tile, point, Index(r), start) for r in range(rows)]
+                    if lanes == 1:
+                        for value, offset in found:
+                            self.evaluator.store(value, self.output, offset)
+                        continue
+                    first = found[0][1]
+                    stride = first.coefficient(lane)
+                    vectors.store_across([value for value, _ in found], self.output, first - Index(0, {lane: stride}), stride, lanes)
+
+        if not transposed:
+            by_row()
+        elif old.is_constant:
+            by_column()
+        else:
+            nest.when(emit.below(old, 1), self.evaluator, by_column, by_row)
+
+    def _element(self, tile: Index, point: Point, row: Index, start: int) -> tuple[ir.Value, Index]:
+        """Value(s) of the result in a row of a tile at the lanes from column `start` on, and where they go."""
+        c, evaluator = self.c, self.evaluator
+        along = evaluator.lane_index + start
+        at = {**point, **c.column_point(point[self.column_block] * self.block.width + along)}
+        if self.row is not None:
+            at[self.row] = at[self.row] + row
+        indices = c.output_at(at)
+        place = (tile * self.block.rows + row) * self.block.width + along
+        evaluator.remember(c.node, indices, self._with_initial(evaluator.load_from(self.scratch, c.node.element, place), indices))
+        return evaluator.at(c.root, c.root_point(indices)), linearize(indices, c.node.shape)
+
+    def _with_initial(self, value: ir.Value, indices: Sequence[Index]) -> ir.Value:
+        """The sums began at 0: what they should have begun at is added now."""
+        init = self.c.structured.inits[0]
+        if init.kind == "splat" and init.op.attributes["value"].value == 0:
+            return value
+        first = self.evaluator.at(init, indices if init.shape else [])
+        first = emit.broadcast(first, self.evaluator.width)
+        return emit.arith("addf", value, first)

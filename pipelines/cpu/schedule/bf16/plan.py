@@ -1,0 +1,84 @@
+"""Which layout and which block of sums a contraction by pairs gets: those of the fewest cycles by a model of one core."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, PairsLayout, layouts
+from relayc.pipelines.kernel.contraction import Contraction, is_bf16, match
+from relayc.pipelines.kernel.graph import Kernel, memory_of
+from relayc.pipelines.kernel.index import ceil_div
+from relayc.pipelines.schedule.strategy import is_param
+
+COPIED = 16
+"""Elements that a copy of an operand moves in a cycle where it moves vectors; transposed they are a quarter, one by one a sixteenth."""
+STORED = 12
+"""Results that the epilogue stores in a cycle where they are neighbours along the columns; transposed half as many."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A way to run a contraction, and about how many cycles it takes on one core."""
+
+    contraction: Contraction
+    layout: PairsLayout
+    block: Block
+    cycles: float
+
+    @property
+    def vector_cycles(self) -> float:
+        """Cycles of the same work on f32 vectors: two multiply-adds of 16 lanes a cycle, the least that any schedule takes."""
+        c = self.contraction
+        return c.batches * prod(row.extent for row in c.rows) * c.column_extent * c.depth / 32
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What plans are made for.
+
+    Attributes:
+      max_step: reduction steps of an instruction, at most.
+      block: the block of sums for (rows along the innermost loop, row tiles around them, columns).
+      cycles: of a block for one instruction in depth.
+    """
+
+    max_step: int
+    block: Callable[[int, int, int], Block]
+    cycles: Callable[[Block], float]
+
+
+def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
+    """The plan of fewest cycles over the roles of a kernel's operands; None where it is no contraction of bf16, or does not fit."""
+    found = []
+    for contraction in match(kernel):
+        if is_bf16(contraction) and all(memory_of(o.node) is not None for o in (contraction.a, contraction.b)):
+            packed = is_param(kernel, contraction.b.node)
+            plans = (_plan(contraction, layout, packed, instructions) for layout in layouts(contraction, instructions.max_step))
+            found += [plan for plan in plans if plan is not None]
+    return min(found, key=lambda plan: plan.cycles, default=None)
+
+
+def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructions: Instructions) -> Plan | None:
+    c = contraction
+    rows = layout.row_loops(c)
+    extent, outer = (rows[-1].extent if rows else 1), prod(row.extent for row in rows[:-1])
+    block = instructions.block(extent, outer, c.column_extent)
+    tiles = ceil_div(extent, block.rows) * outer
+    row_blocks = ceil_div(tiles, block.row_tiles)
+    columns = ceil_div(c.column_extent, block.width)
+    cycles = c.batches * row_blocks * columns * layout.steps * instructions.cycles(block)
+    if layout.copy is not None:
+        contiguous = c.a.offset.coefficient(layout.inner[-1]) == 1
+        cycles += layout.copied / COPIED * (1 if contiguous else 4)
+    if not packed:
+        if len(layout.inner) != 1:
+            return None  # pairs of several loops are made at compile time only
+        regular = 1 in (c.b.offset.coefficient(c.column), c.b.offset.coefficient(layout.inner[0]))
+        cycles += c.batches * layout.depth * columns * block.width / COPIED * (1 if regular else 16)
+    cycles += c.batches * outer * extent * c.column_extent / STORED * (1 if c.store_stride(c.column) == 1 else 2)
+    return Plan(c, layout, block, cycles)
+
+
+def column_tiles(columns: int) -> int:
+    """Blocks of COLUMNS columns."""
+    return ceil_div(columns, COLUMNS)

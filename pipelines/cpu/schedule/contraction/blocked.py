@@ -1,0 +1,286 @@
+"""The loops around the tiles of a contraction without paddings: matrix products, and convolutions that are one.
+
+The order of the loops is that of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008): chunks of a panel of B
+stay in the first-level cache while the tiles of a block of rows go by, and the rows of the block in the second-level cache while the
+panels of a block of panels do. Where the reduction has several chunks, the sums of a task wait in scratch memory between them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.microkernel import (
+    TILE,
+    Accumulators,
+    Columns,
+    Microkernel,
+    Panel,
+    Point,
+    Steps,
+    Sweep,
+    rows_from,
+)
+from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
+from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
+from relayc.pipelines.cpu.schedule.contraction.rows import pack_rows
+from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
+from relayc.pipelines.kernel.access import MergedLoop
+from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.schedule.strategy import Body
+from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir.buffers import flat, local_buffer, prefetch
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A block of rows times a block of panels."""
+
+    panels: Index
+    rows: Index
+    point: Point
+
+
+class BlockedNest(ContractionNest):
+    """Tasks are blocks of rows times blocks of panels.
+
+    Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, where the kernel packs B; `sums` those of a task, where the
+    reduction has several chunks.
+    """
+
+    micro: Microkernel
+    packed: ir.Value | None
+    panel_scratch: ir.Value
+    sums: ir.Value
+
+    def __init__(self, plan: Plan, blocks: Blocks) -> None:
+        c, tile = plan.contraction, plan.tile
+        rows_bytes = c.batches * plan.row_tiles * tile.rows * c.depth * element_bytes(c.a.node)
+        super().__init__(plan, rows_bytes if plan.a is Source.COPY else 0)
+        self.blocks = blocks
+        self.row_var = c.rows[-1].var if c.rows else None
+        self.row_blocks, self.panel_blocks = ceil_div(plan.row_tiles, blocks.tiles), ceil_div(plan.panels, blocks.panels)
+        outer = c.reduction[0].extent
+        self.chunks = ceil_div(outer, blocks.chunk)
+        self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
+        self.sums_pitch = blocks.panels * tile.width
+
+    def _packings(self) -> dict[int, Packing]:
+        rows = {self.c.a.node.position: self._rows_packing()} if self.plan.a is Source.PARAMETER else {}
+        return {**super()._packings(), **rows}
+
+    def _rows_packing(self) -> Packing:
+        c = self.c
+        assert self.row_var is not None
+        loops = [(v, v.extent) for v in (*c.batch, self.row_var, *c.reduction)]
+        loops[len(c.batch)] = (self.row_var, self.plan.rows)
+        shape = (*(v.extent for v in c.batch), self.plan.row_tiles * self.tile.rows, *(v.extent for v in c.reduction))
+        return Packing.reading("rows", c.a.node.shape, c.a.indices, loops, shape, batch=len(c.batch), rows=self.tile.rows)
+
+    # ---- loops
+
+    def _loops(self, body: Body, packed: ir.Value | None) -> None:
+        c, plan = self.c, self.plan
+        rows = None
+        if plan.a is Source.COPY:
+            rows = self._copies(body, c.a.node.element)
+            tile = Var(0, plan.row_tiles - 1, name="tile")
+            loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([tile], plan.row_tiles)]
+            self._tasks(loops, lambda point: pack_rows(plan, self.evaluator, {**point, TILE: point[tile]}, rows))
+        elif plan.a is Source.PARAMETER:
+            rows = flat(body.arguments[c.a.node.position])
+        self.packed = packed
+        self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], rows)
+        panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
+        blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
+        outer = [loop for loop in c.rows[:-1] if loop.extent > 1]
+        code = self._summed_in_memory if self.chunks > 1 else self._summed_in_registers
+
+        self._tasks(
+            [*(MergedLoop([v], v.extent) for v in c.batch), *blocks, *outer],
+            lambda point: code(_Task(point[panels], point[block], point)),
+            self._allocate,
+        )
+
+    def _allocate(self) -> None:
+        """The buffers of a thread."""
+        if self.plan.b is Source.COPY:
+            self.panel_scratch = local_buffer(self.blocks.panels * self.chunk_size, self.c.b.node.element)
+        if self.chunks > 1:
+            self.sums = local_buffer(self.blocks.tiles * self.tile.rows * self.sums_pitch, self.c.node.element)
+
+    def _each_panel(self, task: _Task, code: Callable[[Index], None]) -> None:
+        """A loop over the panels of a task."""
+        count = self.blocks.panels
+        first = task.panels * count
+        if count == 1:
+            code(first)
+            return
+        whole = self.panel_blocks * count == self.plan.panels
+        end = first + count if whole else emit.at_most(first + count, self.plan.panels)
+        var = Var(0, self.plan.panels - 1, name="panel")
+        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
+            code(Index.of(var))
+
+    def _tiles(self, task: _Task, point: Point, code: Callable[[Index, Point], None]) -> None:
+        """Emits `code(first row, point)` for the tiles of a task; the last tile of all starts early rather than being shorter."""
+        count, most = self.blocks.tiles, self.plan.row_tiles
+        first = task.rows * count
+        end = first + count if most % count == 0 else emit.at_most(first + count, most)
+
+        def one(number: Index) -> None:
+            code(emit.at_most(number * self.tile.rows, self.plan.rows - self.tile.rows), {**point, TILE: number})
+
+        if count == 1:
+            one(first)
+            return
+        var = Var(0, most - 1, name="t")
+        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
+            one(Index.of(var))
+
+    def _each_row(self, start: Index, point: Point, code: Callable[[list[Point], Index], None]) -> None:
+        """Emits `code([point], row of the tile)` for each row of a tile by itself."""
+        row = Var(0, self.tile.rows - 1, name="row")
+        with emit.for_loop(0, self.tile.rows, 1, row), self.evaluator.scope():
+            code(rows_from(self.row_var, start + row, 1, point), Index.of(row))
+
+    # ---- B
+
+    def _pack_panels(self, task: _Task, point: Point, step: Index, steps: Steps) -> None:
+        """Packs the panels of a task from reduction step `step` on, where the kernel packs B: side by side, as what lies in memory one
+        after the other belongs to the same step."""
+        if self.plan.b is not Source.COPY:
+            return
+
+        def one(inner: Point) -> None:
+            def panel_code(panel: Index, columns: Columns, at: Point) -> None:
+                start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
+                self._pack_columns(columns, at, self.panel_scratch, start)
+
+            self._each_panel(task, lambda panel: self._panel_code(panel, inner, panel_code))
+
+        self._each_step(point, one, steps)
+
+    def _scratch_start(self, task: _Task, panel: Index, step: Index) -> Index:
+        """Where step 0 of a panel would be in scratch memory that begins with `step`."""
+        return (panel - task.panels * self.blocks.panels) * self.chunk_size - step * self.tile.width
+
+    def _panel(self, task: _Task, panel: Index, point: Point, step: Index) -> Panel | None:
+        """Where tiles read a panel, from reduction step `step` on."""
+        if self.packed is not None:
+            return Panel(self.packed, self._panel_start(panel, point))
+        return Panel(self.panel_scratch, self._scratch_start(task, panel, step)) if self.plan.b is Source.COPY else None
+
+    def _prefetch(self, ahead: Index, tile: Index, size: int) -> None:
+        """Asks for the part of the `size` elements at `ahead` in the packed B that falls to a tile of the task."""
+        if self.packed is None or not self.plan.prefetches:
+            return
+        share = ceil_div(size, self.blocks.tiles)
+        var = Var(0, share, name="line")
+        with emit.for_loop(0, share, self.line, var):
+            prefetch(self.packed, ahead + tile * share + var)
+
+    def _tile_number(self, task: _Task, point: Point) -> Index:
+        """The number of a tile among those of its task."""
+        return point[TILE] - task.rows * self.blocks.tiles
+
+    # ---- the reduction in one go
+
+    def _summed_in_registers(self, task: _Task) -> None:
+        """Panel by panel all tiles of the task, each finished at once."""
+        self._pack_panels(task, task.point, Index(), {})
+
+        def panel_code(panel: Index, columns: Columns, inner: Point) -> None:
+            sweep = Sweep(columns, self._panel(task, panel, inner, Index()))
+            ahead = self._panel_start(panel + 1, inner)
+
+            def tile(start: Index, at: Point) -> None:
+                self._prefetch(ahead, self._tile_number(task, at), self.plan.panel_size)
+                self.micro.tile_code(self.row_var, start, self.tile.rows, sweep, at)
+
+            self._tiles(task, inner, tile)
+
+        self._each_panel(task, lambda panel: self._panel_code(panel, task.point, panel_code))
+
+    # ---- the reduction in chunks
+
+    def _summed_in_memory(self, task: _Task) -> None:
+        """Chunk by chunk the tiles of all panels of the task; then the epilogue, row by row."""
+
+        def begin(panel: Index, columns: Columns, inner: Point) -> None:
+            def tile(start: Index, at: Point) -> None:
+                place = self._sums_place(task, panel, at)
+                self._each_row(start, at, lambda p, row: self._keep(self.micro.initial(p, columns), columns, place(row)))
+
+            self._tiles(task, inner, tile)
+
+        def finish(panel: Index, columns: Columns, inner: Point) -> None:
+            def tile(start: Index, at: Point) -> None:
+                place = self._sums_place(task, panel, at)
+                if self.stores_across_rows:
+                    self._finish(rows_from(self.row_var, start, self.tile.rows, at), columns, place(Index()))
+                else:
+                    self._each_row(start, at, lambda p, row: self._finish(p, columns, place(row)))
+
+            self._tiles(task, inner, tile)
+
+        self._each_panel(task, lambda panel: self._panel_code(panel, task.point, begin))
+        self._each_chunk(task)
+        self._each_panel(task, lambda panel: self._panel_code(panel, task.point, finish))
+
+    def _sums_place(self, task: _Task, panel: Index, at: Point) -> Callable[[Index], Index]:
+        """Where the sums of a row of a tile are."""
+        tile, first = self._tile_number(task, at), (panel - task.panels * self.blocks.panels) * self.tile.width
+        return lambda row: (tile * self.tile.rows + row) * self.sums_pitch + first
+
+    def _each_chunk(self, task: _Task) -> None:
+        """Adds every chunk of the reduction to the sums; panels count as full ones here."""
+        var = self.c.reduction[0]
+        extent, size = var.extent, self.blocks.chunk
+        inner_steps = self.c.depth // extent
+        chunk = Var(0, (self.chunks - 1) * size, step=size, name="chunk")
+        with emit.for_loop(0, extent, size, chunk), self.evaluator.scope():
+            low = Index.of(chunk)
+            end = low + size if extent % size == 0 else emit.at_most(low + size, extent)
+            sweep = Sweep(vectors.pieces(self.tile.width, self.tile.lanes), steps={var: (emit.materialize(low), emit.materialize(end))})
+            self._pack_panels(task, task.point, low * inner_steps, sweep.steps)
+
+            def panel_code(panel: Index) -> None:
+                of_panel = replace(sweep, panel=self._panel(task, panel, task.point, low * inner_steps))
+                ahead = self._panel_start(panel + 1, task.point) + low * (inner_steps * self.tile.width)
+
+                def tile(start: Index, at: Point) -> None:
+                    self._prefetch(ahead, self._tile_number(task, at), self.chunk_size)
+                    points, place = rows_from(self.row_var, start, self.tile.rows, at), self._sums_place(task, panel, at)(Index())
+                    sums = self._kept(self.tile.rows, sweep.columns, place)
+                    self._keep(self.micro.reduce(points, of_panel, sums), sweep.columns, place)
+
+                self._tiles(task, task.point, tile)
+
+            self._each_panel(task, panel_code)
+
+    @property
+    def stores_across_rows(self) -> bool:
+        """Whether neighbours in memory are neighbours along the rows, so that several rows are stored together."""
+        c = self.c
+        return self.row_var is not None and c.store_stride(c.column) != 1 and c.store_stride(self.row_var) == 1
+
+    def _finish(self, points: list[Point], columns: Columns, place: Index) -> None:
+        self.micro.finish(points, columns, self._kept(len(points), columns, place), self.row_var)
+
+    def _kept(self, rows: int, columns: Columns, place: Index) -> Accumulators:
+        """The sums of a tile from scratch memory."""
+        found = {}
+        for j, (start, lanes) in enumerate(columns):
+            with self.evaluator.along(lanes) as lane:
+                for i in range(rows):
+                    at = place + i * self.sums_pitch + start + lane
+                    found[i, j] = self.evaluator.load_from(self.sums, self.c.node.element, at)
+        return found
+
+    def _keep(self, sums: Accumulators, columns: Columns, place: Index) -> None:
+        """The sums of a tile to scratch memory."""
+        for (i, j), value in sums.items():
+            start, lanes = columns[j]
+            with self.evaluator.along(lanes) as lane:
+                self.evaluator.store(value, self.sums, place + i * self.sums_pitch + start + lane)

@@ -1,0 +1,234 @@
+"""The innermost code of contractions: a tile of the output held in registers across the reduction loops.
+
+A tile is a few rows by a few vectors of columns; its accumulators are loop-carried values of the reduction loops. Each step loads the
+vectors of B and, for each row, broadcasts one element of A. After the reduction the epilogue is evaluated on the accumulators, and the
+tile is stored once. What lies around the tiles is the business of `nest`.
+
+Paddings cost nothing: outer reduction loops get bounds that depend on the row, and at the ends of a row tiles leave out what lies outside.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.tile import Tile
+from relayc.pipelines.kernel.contraction import Contraction, Operand
+from relayc.pipelines.kernel.graph import NotStructured
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
+from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir.evaluator import Evaluator
+
+Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
+Point = dict[Var, Index]
+Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
+Steps = Mapping[Var, tuple[ir.Value, ir.Value]]  # bounds of reduction loops that do not run over their whole extent
+Checks = Sequence[tuple[Index, int]]  # indices that a padding bounds, with their extents
+
+COLUMN = Var(0, 0, name="column")
+"""Key of the first column of a panel in a point."""
+TILE = Var(0, 0, name="tile")
+"""Key of the number of a row tile in a point, where A is packed."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The columns of a panel of B in a buffer, step by step, as many elements a step as a tile has columns.
+
+    Attributes:
+      start: where the first step is, or would be.
+    """
+
+    buffer: ir.Value
+    start: Index
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """How tiles go over the reduction.
+
+    Attributes:
+      columns: vectors of the tile.
+      panel: where B is read from; None where it lies.
+      steps: bounds of reduction loops that do not run over their whole extent.
+      on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
+    """
+
+    columns: Columns
+    panel: Panel | None = None
+    steps: Steps = field(default_factory=dict)
+    on_inner_loop: Callable[[Point], None] | None = None
+
+
+class Microkernel:
+    """Emits tiles of a contraction to a flat buffer.
+
+    `packed_rows` is a buffer that holds A tile by tile, the rows of a tile side by side for each step; None where A is read where it lies.
+    """
+
+    def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: ir.Value, packed_rows: ir.Value | None) -> None:
+        self.c, self.tile, self.evaluator, self.output, self.packed_rows = contraction, tile, evaluator, output, packed_rows
+
+    def tile_code(self, var: Var | None, start: Index, size: int, sweep: Sweep, point: Point, edge: bool = False) -> None:
+        """One tile from `start` along the row variable: accumulators, reduction, epilogue and store.
+
+        `edge` says that a padding bounds the rows of this tile.
+        """
+        points = rows_from(var, start, size, point)
+        accumulators = self.reduce(points, sweep, self.initial(points, sweep.columns), var if edge else None)
+        self.finish(points, sweep.columns, accumulators, var)
+
+    def initial(self, points: Sequence[Point], columns: Columns) -> Accumulators:
+        """What the sums of rows begin with."""
+        init = self.c.structured.inits[0]
+        result = {}
+        for j, (start, lanes) in enumerate(columns):
+            with self.evaluator.along(lanes) as lane:
+                for i, point in enumerate(points):
+                    value = self.evaluator.at(init, self._output_at(point, lane + start) if init.shape else [])
+                    result[i, j] = emit.broadcast(value, lanes)
+        return result
+
+    def reduce(self, points: Sequence[Point], sweep: Sweep, accumulators: Accumulators, edge: Var | None = None) -> Accumulators:
+        """The reduction loops; `edge` is the row variable where rows of the tile may lie outside for some steps of a checked loop."""
+        return self._reduce(self.c.reduction, points, sweep, accumulators, edge)
+
+    def _reduce(
+        self, loops: Sequence[Var], points: Sequence[Point], sweep: Sweep, accumulators: Accumulators, edge: Var | None
+    ) -> Accumulators:
+        if not loops:
+            return self._step(points, sweep, accumulators)
+        var, *rest = loops
+        if not rest and sweep.on_inner_loop is not None:
+            sweep.on_inner_loop(points[0])
+        checks = [(index, extent) for index, extent in self.c.a.checks if index.coefficient(var)]
+        if edge is not None and any(index.coefficient(edge) for index, _ in checks):
+            return self._unrolled(var, rest, checks, points, sweep, accumulators, edge)
+        low, high = sweep.steps.get(var, (0, var.extent))
+        for index, extent in checks:
+            if not self._is_inside(index, extent, points[0]):
+                low, high = _bounds(index, extent, var, points[0])
+        loop = Var(0, var.high, name=var.name)
+        keys = list(accumulators)
+        with emit.for_loop(low, high, 1, loop, [accumulators[k] for k in keys]) as op, self.evaluator.scope():
+            inner = [{**p, var: Index.of(loop)} for p in points]
+            found = self._reduce(rest, inner, sweep, dict(zip(keys, op.inner_iter_args, strict=True)), edge)
+            emit.yield_values([found[k] for k in keys])
+        return dict(zip(keys, op.results, strict=True))
+
+    def _is_inside(self, index: Index, extent: int, point: Point) -> bool:
+        """Whether a checked index stays within its dimension at this row, for every step of the loop it depends on.
+
+        Tiles that are no edges were chosen so that checks along the innermost row loop hold.
+        """
+        low, high = index.at({**{v: Index.of(v) for v in index.terms}, **point}).bounds()
+        return (low >= 0 and high < extent) or (bool(self.c.rows) and self.c.rows[-1].var in index.terms)
+
+    def _unrolled(
+        self,
+        var: Var,
+        rest: Sequence[Var],
+        checks: Checks,
+        points: Sequence[Point],
+        sweep: Sweep,
+        accumulators: Accumulators,
+        edge: Var,
+    ) -> Accumulators:
+        """A checked loop at the end of a row: each step for the rows of the tile that are inside."""
+        columns = range(len(sweep.columns))
+        for position in range(var.extent):
+            inside = []
+            for i, p in enumerate(points):
+                at = {**p, var: Index(position)}
+                values = [(index.at(at), extent) for index, extent in checks]
+                if any(not v.is_constant for v, _ in values):
+                    raise NotStructured("a padding that depends on two row loops")
+                if all(0 <= v.const < extent for v, extent in values):
+                    inside.append((i, at))
+            if not inside:
+                continue
+            chosen = {(n, j): accumulators[i, j] for n, (i, _) in enumerate(inside) for j in columns}
+            found = self._reduce(rest, [at for _, at in inside], sweep, chosen, edge)
+            accumulators = {**accumulators, **{(i, j): found[n, j] for n, (i, _) in enumerate(inside) for j in columns}}
+        return accumulators
+
+    # ---- the innermost step
+
+    def _step(self, points: Sequence[Point], sweep: Sweep, accumulators: Accumulators) -> Accumulators:
+        """Multiply-adds of one reduction step."""
+        result = {}
+        with self.evaluator.scope():
+            right = [self._load_b(points[0], sweep.panel, start, lanes) for start, lanes in sweep.columns]
+            for i in range(len(points)):
+                scalar = emit.convert(self._load_a(points, i), self.c.a.casts)
+                for j, (_, lanes) in enumerate(sweep.columns):
+                    result[i, j] = emit.multiply_add(emit.broadcast(scalar, lanes), right[j], accumulators[i, j])
+        return result
+
+    def _load_a(self, points: Sequence[Point], row: int) -> ir.Value:
+        """The element of A for a row of a tile, which takes its rows as `points` say."""
+        c = self.c
+        if self.packed_rows is None:
+            return element(c.a, points[row], self.evaluator)
+        offset = tile_offset(c, self.tile, points[0]) + c.step(points[0]) * self.tile.rows + row
+        return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)
+
+    def _load_b(self, point: Point, panel: Panel | None, start: int, lanes: int) -> ir.Value:
+        """A vector of B: `lanes` columns from column `start` of the panel."""
+        c = self.c
+        with self.evaluator.along(lanes) as lane:
+            if panel is None:
+                value = element(c.b, {**point, **c.column_point(point[COLUMN] + start + lane)}, self.evaluator)
+            else:
+                at = panel.start + c.step(point) * self.tile.width + start + lane
+                value = self.evaluator.load_from(panel.buffer, c.b.node.element, at)
+            return emit.convert(value, c.b.casts)
+
+    # ---- epilogue
+
+    def finish(self, points: Sequence[Point], columns: Columns, accumulators: Accumulators, var: Var | None) -> None:
+        """Evaluates the epilogue on the sums of rows, `var` being the row variable, and stores the results."""
+        c = self.c
+        stride = c.store_stride(c.column)
+        row_stride = c.store_stride(var) if var is not None else 0
+        for j, (start, lanes) in enumerate(columns):
+            with self.evaluator.along(lanes) as lane:
+                offsets, values = [], []
+                for i, point in enumerate(points):
+                    at = self._output_at(point, lane + start)
+                    self.evaluator.remember(c.node, at, accumulators[i, j])
+                    offset = linearize(at, c.node.shape)
+                    values.append(self.evaluator.at(c.root, c.root_point(at)))
+                    offsets.append(offset)
+                if lanes > 1 and stride != 1 and row_stride == 1 and len(points) > 1:
+                    vectors.store_across(values, self.output, offsets[0] - lane * stride, stride, lanes)
+                else:
+                    for value, offset in zip(values, offsets, strict=True):
+                        self.evaluator.store(value, self.output, offset)
+
+    def _output_at(self, point: Point, column: Index) -> list[Index]:
+        """Indices of the result at a column of the panel."""
+        return self.c.output_at({**point, **self.c.column_point(point[COLUMN] + column)})
+
+
+def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
+    """The element(s) of an operand, where it lies, at a point; loops without an index there are at 0."""
+    return evaluator.at(operand.node, [index.at(point) for index in operand.indices])
+
+
+def _bounds(index: Index, extent: int, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:
+    """First and one-past-last step of `var` for which 0 <= index < extent."""
+    c = index.coefficient(var)
+    rest = (index - Index(0, {var: c})).at(point)
+    first, end = (rest * -1, rest * -1 + extent) if c > 0 else (rest - (extent - 1), rest + 1)
+    return emit.steps_inside(first, end, abs(c), var.extent)
+
+
+def rows_from(var: Var | None, start: Index, size: int, point: Point) -> list[Point]:
+    """Points of `size` rows from `start` along a row variable."""
+    return [{**point, **({var: start + r} if var is not None else {})} for r in range(size)]
+
+
+def tile_offset(contraction: Contraction, tile: Tile, point: Point) -> Index:
+    """Where a row tile begins in a packed A: tiles one after the other, batch by batch."""
+    count = ceil_div(contraction.rows[-1].extent, tile.rows)
+    return (contraction.batch_at(point) * count + point[TILE]) * (tile.rows * contraction.depth)

@@ -1,0 +1,119 @@
+"""What all loop nests around a contraction's tiles share: the function, where B is read from, loops over tasks and panels."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, Columns, Point, Steps, element
+from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
+from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters
+from relayc.pipelines.cpu.schedule.loops.strategy import fill
+from relayc.pipelines.kernel.access import MergedLoop
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.schedule.strategy import Body, Scheduled, kernel_body
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import LINE, flat, view
+from relayc.pipelines.tir.evaluator import Evaluator
+
+
+class ContractionNest(ABC):
+    """Emits the kernel of one contraction; `_loops` of the subclasses emits the loops.
+
+    Attributes:
+      copied_bytes: memory for what the kernel copies, after a padded A.
+    """
+
+    evaluator: Evaluator
+
+    def __init__(self, plan: Plan, copied_bytes: int) -> None:
+        self.plan, self.c, self.tile, self.copied_bytes = plan, plan.contraction, plan.tile, copied_bytes
+        self.line = LINE // element_bytes(self.c.b.node)
+
+    def emit(self) -> Scheduled:
+        """The kernel in tir, at the ambient insertion point."""
+        packings, workspace_bytes = self._packings(), self.plan.padded_bytes + self.copied_bytes
+        with kernel_body(self.plan.kernel, packings, workspace_bytes) as body:
+            self.evaluator = body.evaluator
+            packed = flat(body.arguments[self.c.b.node.position]) if self.plan.b is Source.PARAMETER else None
+            if body.workspace is not None and self.plan.pads:
+                self._pad(body.workspace)
+            self._loops(body, packed)
+        return Scheduled(body.function, packings, workspace_bytes)
+
+    @abstractmethod
+    def _loops(self, body: Body, packed: ir.Value | None) -> None:
+        """Emits the loops; `packed` is B packed in panels, where it is a parameter."""
+
+    def _pad(self, workspace: ir.Value) -> None:
+        """Writes a padded A to the beginning of the workspace, from where tiles read it."""
+        node = self.c.a.node
+        buffer = view(workspace, 0, node.size, node.element)
+        fill(node, self.evaluator, LoopParameters(vector_bytes=self.tile.lanes * element_bytes(self.c.node)), buffer)
+        self.evaluator.bind(node, buffer)
+
+    def _copies(self, body: Body, type_: ir.Type) -> ir.Value:
+        """The memory for what the kernel copies."""
+        assert body.workspace is not None
+        return view(body.workspace, self.plan.padded_bytes, self.copied_bytes * 8 // type_.width, type_)
+
+    def _packings(self) -> dict[int, Packing]:
+        """Of the kernel's arguments, by position."""
+        return {self.c.b.node.position: self._panels_packing()} if self.plan.b is Source.PARAMETER else {}
+
+    def _panels_packing(self) -> Packing:
+        c = self.c
+        loops = [(v, v.extent) for v in (*c.batch, c.column, *c.reduction)]
+        loops[len(c.batch)] = (c.column, c.column_extent)
+        shape = (*(v.extent for v in c.batch), self.plan.panels, *(v.extent for v in c.reduction), self.tile.width)
+        return Packing.reading("columns", c.b.node.shape, c.b.indices, loops, shape, batch=len(c.batch))
+
+    def _panel_start(self, panel: Index, point: Point) -> Index:
+        """First element of a panel where all of them are packed one after the other, batch by batch."""
+        return (self.c.batch_at(point) * self.plan.panels + panel) * self.plan.panel_size
+
+    def _tasks(self, loops: Sequence[MergedLoop], body: Callable[[Point], None], begin: Callable[[], None] = lambda: None) -> None:
+        """Independent iterations, in one parallel loop where the work is worth it; `begin` is emitted first in each thread's code."""
+        live = [loop for loop in loops if loop.extent > 1]
+        variables = [Var(0, loop.extent - 1, name="p") for loop in live]
+        point = {m: Index() for loop in loops for m in loop.members}
+        point.update((loop.var, Index.of(v)) for loop, v in zip(live, variables, strict=True))
+        nest.tasks(variables, self.evaluator, self.plan.is_parallel, lambda: body(point), begin)
+
+    def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
+        """Emits `code(panel, its vectors, point)`: full panels and the narrower last one are told apart here."""
+        width = self.tile.width
+        full, left = divmod(self.c.column_extent, width)
+
+        def emit_for(at: Index, columns: int) -> None:
+            with self.evaluator.scope():
+                code(at, vectors.pieces(columns, self.tile.lanes), {**point, COLUMN: at * width})
+
+        if not left:
+            emit_for(panel, width)
+        elif not full:
+            emit_for(Index(), left)
+        else:
+            whole = Index.of(Var(0, full - 1, emit.materialize(panel)))
+            nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), left))
+
+    def _pack_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
+        """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
+        c = self.c
+        for start, lanes in columns:
+            with self.evaluator.along(lanes) as lane:
+                along = lane + start
+                value = element(c.b, {**point, **c.column_point(point[COLUMN] + along)}, self.evaluator)
+                self.evaluator.store(value, buffer, at + along)
+
+    def _each_step(self, point: Point, code: Callable[[Point], None], steps: Steps | None = None) -> None:
+        """Loops over the steps of the reduction; `steps` bounds those of some loops."""
+        with ExitStack() as loops:
+            for loop in self.c.reduction:
+                var = Var(0, loop.high, name=loop.name)
+                low, high = (steps or {}).get(loop, (0, loop.extent))
+                loops.enter_context(emit.for_loop(low, high, 1, var))
+                loops.enter_context(self.evaluator.scope())
+                point = {**point, loop: Index.of(var)}
+            code(point)

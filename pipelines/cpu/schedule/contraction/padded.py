@@ -1,0 +1,92 @@
+"""The loops around the tiles of a contraction whose rows a padding bounds: convolutions with borders."""
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Microkernel, Panel, Point, Sweep
+from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
+from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
+from relayc.pipelines.kernel.access import MergedLoop
+from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
+from relayc.pipelines.schedule.strategy import Body
+from relayc.pipelines.tir import nest
+from relayc.pipelines.tir.buffers import prefetch
+
+
+class PaddedNest(ContractionNest):
+    """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves."""
+
+    def __init__(self, plan: Plan, fewest_tasks: int) -> None:
+        super().__init__(plan, plan.packed_bytes if plan.b is Source.COPY else 0)
+        self.fewest_tasks = fewest_tasks
+
+    def _loops(self, body: Body, packed: ir.Value | None) -> None:
+        c, plan = self.c, self.plan
+        if plan.b is Source.COPY:
+            packed = self._copies(body, c.b.node.element)
+        micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], None)
+        panel = Var(0, plan.panels - 1, name="panel")
+        loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]
+        rows = list(c.rows)
+        # Where a task packs the panel that it works on, its rows stay with it.
+        while plan.b is not Source.COPY and prod(loop.extent for loop in loops) < self.fewest_tasks and len(rows) > 1:
+            loops.append(rows.pop(0))
+        outer, last = [loop for loop in rows[:-1] if loop.extent > 1], rows[-1] if rows else None
+
+        def code(at: Index, columns: Columns, point: Point) -> None:
+            start, ahead = self._panel_start(at, point), self._panel_start(at + 1, point)
+            if packed is not None and plan.b is Source.COPY:
+                self._each_step(point, lambda p: self._pack_columns(columns, p, packed, start + c.step(p) * self.tile.width))
+            sweep = Sweep(columns, None if packed is None else Panel(packed, start))
+            variables = [Var(0, loop.extent - 1, name="s") for loop in outer]
+            with nest.serial(variables, self.evaluator):
+                inner = {**point, **{loop.var: Index.of(v) for loop, v in zip(outer, variables, strict=True)}}
+                self._row(micro, last, sweep, ahead if plan.prefetches else None, inner)
+
+        self._tasks(loops, lambda point: self._panel_code(point[panel], point, code))
+
+    def _row(self, micro: Microkernel, rows: MergedLoop | None, sweep: Sweep, ahead: Index | None, point: Point) -> None:
+        """The tiles of the innermost row loop: equal ones in loops, those that a padding touches one by one.
+
+        `ahead` is where the next panel begins, of which each tile asks for its share.
+        """
+        var, extent = (rows.var, rows.extent) if rows is not None else (None, 1)
+
+        for run in nest.tile_runs(extent, self.tile.rows, partial(self._inside, var)):
+            with nest.run_of_tiles(run, self.evaluator) as start:
+                visit = self._prefetching(sweep, ahead, start, run.size, point) if ahead is not None else None
+                own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
+                micro.tile_code(var, start, run.size, own, point, edge=not run.is_inside)
+
+    def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
+        """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it
+        would have to wait for."""
+        assert sweep.panel is not None
+        buffer, outer = sweep.panel.buffer, self.c.rows[:-1]
+        share = ceil_div(self.plan.panel_size, prod(loop.extent for loop in self.c.rows))
+        row = linearize([point.get(loop.var, Index()) for loop in outer], [loop.extent for loop in outer])
+        first = ahead + (row * self.plan.rows + start) * share
+        inner = self.c.reduction[-1].extent
+        each = ceil_div(share * size * inner, self.c.depth)
+
+        def visit(at: Point) -> None:
+            line = self.c.step(at).split(inner)
+            assert line is not None
+            for k in range(0, each, self.line):
+                prefetch(buffer, first + line[0] * each + k)
+
+        return visit
+
+    def _inside(self, var: Var | None, start: int, size: int, count: int) -> tuple[int, int]:
+        """Of `count` tiles of `size` rows from `start` on, those in which no index that moves along the row loop leaves its dimension."""
+        first, end = 0, count
+        for index, extent in self.c.a.checks:
+            c = index.coefficient(var) if var is not None else 0
+            if var is not None and c:
+                low, high = (index + Index(start * c, {var: -c})).bounds()
+                reach = (size - 1) * c
+                found = nest.tiles_inside(low + min(reach, 0), high + max(reach, 0), size * c, extent, count)
+                first, end = max(first, found[0]), min(end, found[1])
+        return (first, end) if first < end else (count, count)

@@ -1,0 +1,129 @@
+"""How a contraction is run: where its tiles read the operands, in which tiles, and what the kernel copies first."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Tile, panel_fits
+from relayc.pipelines.kernel.contraction import Contraction
+from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.index import ceil_div
+from relayc.pipelines.memory import align
+from relayc.pipelines.schedule.strategy import is_param
+from relayc.pipelines.target import Target
+
+NEAR = 1024
+"""Bytes between steps of the reduction in B up to which panels are read in place however often: they share pages, and the cache's sets
+evenly enough."""
+PAGE = 4096
+"""Rows of A at a distance that is a multiple of this share a few sets of the cache, so A is packed."""
+FEWEST_PANELS = 8
+"""Panels of B below which a packed row of A would be read too few times to be worth packing at run time."""
+
+
+class Source(Enum):
+    """Where tiles read an operand."""
+
+    PARAMETER = "from a parameter that is packed when the program is compiled"
+    MEMORY = "where it lies"
+    COPY = "from a copy that the kernel makes, in the order in which tiles read it"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a contraction is run.
+
+    Attributes:
+      kernel, contraction, tile: what is run in which tiles.
+      a, b: where tiles read the operands; a padded A that is not checked is written with its padding first.
+      is_parallel: whether the work is worth several threads.
+      prefetches: whether panels are asked for ahead of their use, as they come from beyond the second-level cache.
+    """
+
+    kernel: Kernel
+    contraction: Contraction
+    tile: Tile
+    a: Source
+    b: Source
+    is_parallel: bool
+    prefetches: bool
+
+    @property
+    def panels(self) -> int:
+        """Panels of B, each as wide as a tile."""
+        return ceil_div(self.contraction.column_extent, self.tile.width)
+
+    @property
+    def panel_size(self) -> int:
+        """Elements of a packed panel."""
+        return self.contraction.depth * self.tile.width
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of a packed B."""
+        return packed_bytes(self.contraction, self.tile)
+
+    @property
+    def rows(self) -> int:
+        """Rows along the innermost row loop."""
+        return self.contraction.rows[-1].extent if self.contraction.rows else 1
+
+    @property
+    def row_tiles(self) -> int:
+        """Tiles along the innermost row loop."""
+        return ceil_div(self.rows, self.tile.rows)
+
+    @property
+    def padded_bytes(self) -> int:
+        """Bytes of A with its padding, where the kernel writes it."""
+        node = self.contraction.a.node
+        return align(node.size * node.element.width // 8) if self.pads else 0
+
+    @property
+    def pads(self) -> bool:
+        """Whether the kernel writes A with its padding first."""
+        return self.contraction.a.node.kind == "pad"
+
+
+def element_bytes(node: Node) -> int:
+    """Bytes of an element in memory; those of less than a byte take none by themselves."""
+    return node.element.width // 8
+
+
+def packed_bytes(contraction: Contraction, tile: Tile) -> int:
+    """Bytes of B packed in panels."""
+    panels = ceil_div(contraction.column_extent, tile.width)
+    return contraction.batches * panels * contraction.depth * tile.width * element_bytes(contraction.b.node)
+
+
+def has_contiguous_columns(contraction: Contraction) -> bool:
+    """Whether the columns of a row of B are neighbours in memory."""
+    return len(contraction.columns) == 1 and contraction.b.offset.coefficient(contraction.column) == 1
+
+
+def source_of_b(kernel: Kernel, contraction: Contraction, tile: Tile, target: Target) -> Source:
+    """Parameters are packed; memory is read in place where it is contiguous, and read by few tiles, or a small panel with its steps near
+    each other."""
+    c = contraction
+    if is_param(kernel, c.b.node):
+        return Source.PARAMETER
+    if c.b.node.kind != "arg" or not has_contiguous_columns(c):
+        return Source.COPY
+    tiles = ceil_div(c.rows[-1].extent if c.rows else 1, tile.rows)
+    distance = abs(c.b.offset.coefficient(c.reduction[-1])) * element_bytes(c.b.node)
+    in_place = tiles < FEWEST_TILES or bool(c.a.checks) or (distance <= NEAR and panel_fits(c, tile, target))
+    return Source.MEMORY if in_place else Source.COPY
+
+
+def source_of_a(kernel: Kernel, contraction: Contraction, tile: Tile) -> Source:
+    """A is packed where its rows are computed, not contiguous, or badly placed in the cache."""
+    c = contraction
+    if len(c.rows) != 1 or c.rows[-1].extent < 2 or c.a.checks or c.a.node.element.width < 16:
+        return Source.MEMORY
+    packed = Source.PARAMETER if is_param(kernel, c.a.node) else Source.COPY
+    if c.row_loops:
+        return packed
+    step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(c.rows[0].var)
+    if c.a.node.kind in ("arg", "pad") and step == 1 and row * element_bytes(c.a.node) % PAGE and row:
+        return Source.MEMORY
+    worth_it = packed is Source.PARAMETER or ceil_div(c.column_extent, tile.width) >= FEWEST_PANELS
+    return packed if worth_it else Source.MEMORY

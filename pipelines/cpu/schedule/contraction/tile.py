@@ -1,0 +1,160 @@
+"""Sizes of a contraction's register tile and of the blocks around it, by a model of the core and its caches."""
+
+from dataclasses import dataclass
+from math import prod
+
+from relayc.pipelines.kernel.contraction import Contraction
+from relayc.pipelines.kernel.index import ceil_div
+from relayc.pipelines.target import Target
+
+PARALLEL_GRAIN = 1 << 17
+"""Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""
+PARALLEL_TASKS = 8
+"""Iterations that the parallel loop should have at least, so that threads get equal shares."""
+MOST_SCRATCH = 1 << 20
+"""Bytes of a buffer on the stack of a thread, at most: a quarter of what libiomp5 gives it."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Tunable numbers: rows and vectors of columns of a tile, lanes of a vector."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """Columns of a tile."""
+        return self.vectors * self.lanes
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Tunable numbers of the loops around the tiles.
+
+    A task is a block of rows times a block of panels (a panel is as many columns as a tile has). Within it the reduction goes in chunks;
+    each chunk of a panel serves all tiles of the block while it stays in the first-level cache, and the block's rows stay in the second.
+
+    Attributes:
+      tiles: row tiles of a block.
+      panels: panels of a block.
+      chunk: steps of the outermost reduction loop between two visits of the sums; its extent where the sums never leave registers.
+    """
+
+    tiles: int
+    panels: int
+    chunk: int
+
+    def fitted(self, contraction: Contraction, tile: Tile, in_place: bool) -> "Blocks":
+        """The possible blocks nearest to these: no more than there is, with room for panels and sums on the stack; without chunks where B
+        is read in place."""
+        outer = contraction.reduction[0].extent
+        extent = contraction.rows[-1].extent if contraction.rows else 1
+        step_bytes = contraction.depth // outer * tile.width * contraction.b.node.element.width // 8
+        chunk = outer if in_place else max(1, min(self.chunk, outer, MOST_SCRATCH // step_bytes))
+        panels = min(self.panels, ceil_div(contraction.column_extent, tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
+        most_tiles = max(1, MOST_SCRATCH // (panels * tile.width * tile.rows * contraction.node.element.width // 8))
+        return Blocks(min(self.tiles, ceil_div(extent, tile.rows), most_tiles), panels, chunk)
+
+
+REMAINDER = 1.03
+"""What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
+
+
+def default_tile(contraction: Contraction, target: Target) -> Tile:
+    """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
+
+    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
+    waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little more than
+    counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
+
+    Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
+    """
+    lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
+    registers = target.num_vector_registers
+    extent = contraction.rows[-1].extent if contraction.rows else 1
+    vectors_needed = ceil_div(contraction.column_extent, lanes)
+
+    def cycles(rows: int, vectors: int) -> float:
+        return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
+
+    def cost(rows: int, vectors: int) -> float:
+        count = ceil_div(extent, rows)
+        base, larger = divmod(extent if contraction.a.checks else count * rows, count)
+        blocks, left = divmod(vectors_needed, vectors)
+        total = sum(
+            tiles * times * cycles(r, v)
+            for tiles, r in ((larger, base + 1), (count - larger, base))
+            for times, v in ((blocks, vectors), (1, left))
+            if tiles and times and v
+        )
+        return total * REMAINDER if left and blocks else total
+
+    candidates = [
+        (rows, vectors)
+        for vectors in range(1, min(vectors_needed, 8) + 1)
+        for rows in range(1, min(extent, (registers - 1 - vectors) // vectors) + 1)
+    ]
+    # Among equals the narrower: its panel of B is smaller.
+    rows, vectors = min(candidates, key=lambda c: (round(cost(*c), 3), c[1]))
+    return Tile(rows, vectors, lanes)
+
+
+FEWEST_TILES = 4
+"""Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
+
+
+def panel_fits(contraction: Contraction, tile: Tile, target: Target) -> bool:
+    """Whether a whole panel of B stays in the first-level cache while tiles go by."""
+    return contraction.depth * tile.width * contraction.b.node.element.width // 8 <= target.l1_bytes * 3 // 4
+
+
+def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: bool) -> Blocks:
+    """Blocks for a contraction without paddings, whose B is packed by the kernel itself where `packs` is set.
+
+    By the rule of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008): a chunk of a panel of B takes half of
+    the first-level cache, a chunk of a block of A a quarter of the second-level cache. A B that the kernel packs shares the latter, and
+    is packed anew for each block of rows, so there chunks are half as deep and blocks twice as high.
+    """
+    item = contraction.b.node.element.width // 8
+    extent = contraction.rows[-1].extent if contraction.rows else 1
+    tiles = ceil_div(extent, tile.rows)
+    panels = ceil_div(contraction.column_extent, tile.width)
+    outer = contraction.reduction[0].extent
+    inner = contraction.depth // outer
+    chunk = outer
+    if (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target):
+        steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
+        chunk = ceil_div(outer, ceil_div(outer, steps))
+    chunked = chunk < outer
+    # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for.
+    most_rows = max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
+    most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
+    if packs:
+        most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
+    others = contraction.batches * prod(row.extent for row in contraction.rows[:-1])
+    rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
+    return Blocks(rows, columns, chunk)
+
+
+SLACK = 1.03
+"""How much more than the least the busiest thread may have to do, for the sake of larger blocks."""
+
+
+def _balanced(tiles: int, most_rows: int, panels: int, most_panels: int, others: int, threads: int) -> tuple[int, int]:
+    """(tiles, panels) of the largest blocks with which every thread has about the same to do."""
+
+    def busiest(size: tuple[int, int]) -> int:
+        rows, columns = size
+        return ceil_div(others * ceil_div(tiles, rows) * ceil_div(panels, columns), threads) * rows * columns
+
+    sizes = [(r, g) for r in _part_sizes(tiles, most_rows) for g in _part_sizes(panels, most_panels)]
+    least = min(map(busiest, sizes))
+    return max((s for s in sizes if busiest(s) <= least * SLACK), key=lambda s: (s[0] * s[1], s[0]))
+
+
+def _part_sizes(count: int, most: int) -> list[int]:
+    """Sizes of at most `most` that cut `count` in parts of about the same size, at most 64 of them."""
+    fewest = ceil_div(count, most)
+    return sorted({ceil_div(count, parts) for parts in range(fewest, min(count, fewest + 64) + 1)})

@@ -1,0 +1,79 @@
+"""The default strategy: one parallel, vectorised loop nest for whatever a kernel computes.
+
+Tensors made of pieces (concatenations, paddings) are written piece by piece, each by a nest of its own (see `nest`). Chains of elementwise
+operations, broadcasts, transposes, slices and gathers are evaluated in place.
+"""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.loops.nest import Nest
+from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, Offset, plan_nest
+from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir.evaluator import Evaluator
+
+
+def schedule_loops(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
+    """Schedules any kernel: parallel, vectorised loops. Raises NotStructured for a few, which are left to the fallback."""
+    names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
+    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), names)
+    with kernel_body(kernel) as body:
+        for node, buffer in zip(kernel.results, body.outputs, strict=True):
+            fill(node, body.evaluator, parameters, buffer)
+    return Scheduled(body.function)
+
+
+def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
+    """Emits the computation of one node into a flat buffer."""
+    _Pieces(evaluator, parameters, buffer).write(node, lambda point: linearize(point, node.shape))
+
+
+class _Pieces:
+    """Writes nodes to places of one buffer."""
+
+    def __init__(self, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
+        self.evaluator, self.parameters, self.buffer = evaluator, parameters, buffer
+
+    def write(self, node: Node, offset: Offset) -> None:
+        """Writes `node` at `offset(point)`: concatenations and paddings piece by piece."""
+        if node.kind == "view" and node.inputs[0].kind != "arg":
+            shape, source = node.shape, node.inputs[0]
+            probe = [Index.of(Var(0, e - 1)) for e in shape]
+            if offset(probe).key == linearize(probe, shape).key:  # the same memory under another shape
+                self.write(source, lambda point: linearize(point, source.shape))
+                return
+        if node.kind == "concat":
+            start = 0
+            for piece in node.inputs:
+                self.write(piece, _shifted(offset, [start if d == node.axis else 0 for d in range(len(node.shape))]))
+                start += piece.shape[node.axis]
+        elif node.kind == "pad":
+            self.write(node.inputs[0], _shifted(offset, node.low))
+            self._border(node, offset)
+        else:
+            self._nest(node, offset)
+
+    def _nest(self, node: Node, offset: Offset) -> None:
+        if node.size:
+            Nest(plan_nest(node, self.evaluator.buffers, self.parameters, offset), self.evaluator, self.parameters, self.buffer).emit()
+
+    def _border(self, node: Node, offset: Offset) -> None:
+        """Fills the border of a padding: for each dimension the slabs before and after, within what earlier dimensions left."""
+        source = node.inputs[0].shape
+        begins, ends = [0] * len(node.shape), list(node.shape)
+        for d, (low, inner, extent) in enumerate(zip(node.low, source, node.shape, strict=True)):
+            for begin, end in ((0, low), (low + inner, extent)):
+                if begin < end:
+                    starts = [*begins[:d], begin, *begins[d + 1 :]]
+                    sizes = tuple(e - b for b, e in zip(starts, [*ends[:d], end, *ends[d + 1 :]], strict=True))
+                    self._nest(Node("splat", sizes, node.element, op=node.pad_value), _shifted(offset, starts))
+            begins[d], ends[d] = low, low + inner
+
+
+def _shifted(offset: Offset, starts: Sequence[int]) -> Offset:
+    """An offset of points that are counted from `starts` on."""
+    return lambda point: offset([i + s for i, s in zip(point, starts, strict=True)])

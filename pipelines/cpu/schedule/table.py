@@ -1,0 +1,145 @@
+"""The strategy table of the CPU: what kernels are offered to, in which order, and the numbers that can be set.
+
+Defaults are those of the strategies themselves, mostly of a model of the core and its caches.
+"""
+
+from relayc.pipelines.cpu.schedule import tile_transform
+from relayc.pipelines.cpu.schedule.attention import columns as attention_columns
+from relayc.pipelines.cpu.schedule.attention import rows as attention_rows
+from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
+from relayc.pipelines.cpu.schedule.attention.emission import PARALLEL_GRAIN
+from relayc.pipelines.cpu.schedule.bf16 import amx, dot
+from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
+from relayc.pipelines.cpu.schedule.contraction import strategy as contraction
+from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_GRAIN as CONTRACTION_GRAIN
+from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
+from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters
+from relayc.pipelines.cpu.schedule.loops.strategy import schedule_loops
+from relayc.pipelines.cpu.schedule.windows import channels, columns
+from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
+
+_BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
+_WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
+
+_ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
+
+TABLE = (
+    Entry(
+        "attention_tiles",
+        attention_tiles.schedule_attention_tiles,
+        "attention",
+        f"several queries for each key, heads of whole tiles, at most {attention_tiles.MAX_BYTES >> 20} MiB of buffers",
+        "bf16, summed in f32",
+        (Parameter("tasks", attention_tiles.TASKS, "tasks that there should be"), _ATTENTION_GRAIN),
+        ("amx-tile", "amx-bf16"),
+    ),
+    Entry(
+        "attention_columns",
+        attention_columns.schedule_attention_columns,
+        "attention",
+        "several queries for each key",
+        "f16, bf16, f32, f64",
+        (
+            Parameter("height", "the registers", "keys, or elements of a head, whose sums stay in registers", 32),
+            Parameter("strips", "half the first-level cache", "strips of `height` keys of a block", 64),
+            Parameter("tiles", f"{attention_columns.MAX_TILE_BYTES >> 10} KiB", "tiles of queries of a task", 16),
+            _ATTENTION_GRAIN,
+        ),
+    ),
+    Entry(
+        "attention_rows",
+        attention_rows.schedule_attention_rows,
+        "attention",
+        "few queries for each key, as in decoding",
+        "f16, bf16, f32, f64",
+        (
+            Parameter("keys", f"{attention_rows.BLOCK_BYTES >> 10} KiB of scores", "keys of a block", 1 << 16),
+            Parameter("sums", "half the registers", "vectors of the context that stay in registers", 64),
+            _ATTENTION_GRAIN,
+        ),
+    ),
+    Entry(
+        "amx",
+        amx.schedule_amx,
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        "where tiles need fewer cycles than vectors",
+        "bf16, summed in f32",
+        (_BF16_GRAIN,),
+        ("amx-tile", "amx-bf16"),
+    ),
+    Entry(
+        "dot",
+        dot.schedule_dot,
+        "the same",
+        "where pairs need fewer cycles than f32 vectors",
+        "bf16, summed in f32",
+        (_BF16_GRAIN,),
+        ("avx512bf16",),
+    ),
+    Entry(
+        "contraction",
+        contraction.schedule_contraction,
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        "2 columns or more",
+        "all of 16 bits or more (sums)",
+        (
+            Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
+            Parameter("vectors", "fewest cycles", "vectors of columns of a tile", 8),
+            Parameter("block_tiles", "the caches", "row tiles of a task, where nothing is padded"),
+            Parameter("block_panels", "the caches", "panels of columns of a task, each as wide as a tile"),
+            Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
+            Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
+            Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have"),
+        ),
+    ),
+    Entry(
+        "window_channels",
+        channels.schedule_window_channels,
+        "depthwise conv, pooling",
+        "channels innermost",
+        "all of 8 bits or more",
+        (
+            Parameter("columns", "half the registers", "output columns of a tile", 64),
+            Parameter("vectors", "a cache line", "neighbouring vectors of channels of a tile", 8),
+            Parameter("unrolled", _CHANNELS.unrolled, "operations of a tile up to which rows of taps are unrolled", 4096),
+            Parameter("grain", _CHANNELS.grain, "window elements from which a kernel is parallel"),
+            Parameter("tasks", _CHANNELS.tasks, "iterations that the parallel loop should have"),
+        ),
+    ),
+    Entry(
+        "tile_transform",
+        tile_transform.schedule_tile_transform,
+        "winograd_input_transform, winograd_output_transform",
+        "innermost extent of whole vectors",
+        "f32",
+        (Parameter("grain", tile_transform.PARALLEL_GRAIN, "elements written from which a kernel is parallel"),),
+    ),
+    Entry(
+        "window_columns",
+        columns.schedule_window_columns,
+        "depthwise conv, pooling",
+        f"overlapping windows along 4 contiguous columns or more, at most {columns.MAX_TAPS} taps, strides up to {columns.MAX_STRIDE}",
+        "all of 8 bits or more",
+        (
+            Parameter("accumulators", "half the registers", "vectors of sums of a tile", 64),
+            Parameter("buffer_bytes", _WINDOW.buffer_bytes, "bytes of input rows that a task copies", columns.MAX_BUFFER_BYTES),
+            Parameter("unrolled", _WINDOW.unrolled, "operations up to which the taps of a tile are unrolled", 4096),
+            Parameter("grain", _WINDOW.grain, "window elements from which a kernel is parallel"),
+        ),
+    ),
+    Entry(
+        "loops",
+        schedule_loops,
+        "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
+        "any",
+        "any",
+        (
+            Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
+            Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
+            Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
+        ),
+    ),
+)
+"""Asked from the first to the last."""
+
+declare_options(TABLE)

@@ -1,0 +1,160 @@
+"""The schedule of small constant matrices applied to tiles from both sides, P d P^T: the transforms of Winograd convolutions.
+
+Lanes run along the innermost dimension. A tile's elements are loaded once; the two products are unrolled into additions and
+multiply-adds, in which zeros and ones of the matrix cost nothing; then every element goes to its place, through the epilogue if there is
+one.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.access import split_exactly
+from relayc.pipelines.kernel.graph import Kernel, NotStructured
+from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.kernel.tile_transform import TileTransform, match
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit, nest
+from relayc.pipelines.tir.evaluator import Evaluator
+
+PARALLEL_GRAIN = 1 << 15
+"""Elements written below which the kernel stays on one thread."""
+
+
+def schedule_tile_transform(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a kernel that is a tile transform with an elementwise epilogue; None for any other."""
+    found = match(kernel)
+    if found is None:
+        return None
+    with kernel_body(kernel) as body:
+        _Emission(found, body.evaluator, body.outputs[0], target).emit(tuning.number("grain", PARALLEL_GRAIN))
+    return Scheduled(body.function)
+
+
+class _Emission:
+    """Points are indices by the positions of loops of the transform."""
+
+    def __init__(self, transform: TileTransform, evaluator: Evaluator, output: ir.Value, target: Target) -> None:
+        self.t, self.evaluator, self.output = transform, evaluator, output
+        self.structured = structured = transform.node.structured
+        self.lane_dim = transform.dims[-1]
+        self.width = min(target.lanes(transform.node.element.width), structured.extents[self.lane_dim])
+        if self.lane_dim in (transform.a, transform.b) or structured.extents[self.lane_dim] % self.width:
+            raise NotStructured("lanes that do not divide the innermost dimension")
+
+    def emit(self, grain: int) -> None:
+        """Parallel loops over all but the last tile loop, which is inside, as are the lanes; none below `grain` elements."""
+        extents = self.structured.extents
+        outer = [d for d in self.t.dims if d not in (self.t.a, self.t.b, self.lane_dim) and extents[d] > 1]
+        inner = outer.pop() if outer else None
+        variables = [Var(0, extents[d] - 1, name="p") for d in outer]
+        point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
+        nest.tasks(variables, self.evaluator, prod(extents) >= grain, lambda: self._inner(point, inner))
+
+    def _inner(self, point: dict[int, Index], inner: int | None) -> None:
+        """The last tile loop: its ends apart, where a padding or a crop is, so that the tiles between need no checks."""
+        if inner is None:
+            self._tile(point)
+            return
+        extent = self.structured.extents[inner]
+        for begin, end in ((0, 1), (1, extent - 1), (extent - 1, extent)):
+            if begin >= end or (extent == 1 and begin):
+                continue
+            if end - begin == 1:
+                with self.evaluator.scope():
+                    self._tile({**point, inner: Index(begin)})
+            else:
+                var = Var(begin, end - 1, name="t")
+                with emit.for_loop(begin, end, 1, var), self.evaluator.scope():
+                    self._tile({**point, inner: Index.of(var)})
+
+    def _tile(self, point: dict[int, Index]) -> None:
+        lanes = self.structured.extents[self.lane_dim]
+        for start in range(0, lanes, self.width):
+            with self.evaluator.along(self.width) as lane:
+                at = {**point, self.lane_dim: lane + start}
+                self._store(at, self._transform(self._load(at)))
+
+    def _load(self, point: dict[int, Index]) -> list[list[ir.Value]]:
+        data, amap = self.structured.inputs[2], self.structured.maps[2]
+        size = len(self.t.matrix[0])
+        rows = []
+        for i in range(size):
+            row = []
+            for j in range(size):
+                at = {**point, self.t.i: Index(i), self.t.j: Index(j)}
+                loops = [at.get(d, Index()) for d in range(len(self.structured.extents))]
+                value = self.evaluator.at(data, [affine_index(e, loops, split_exactly) for e in amap.results])
+                row.append(emit.broadcast(value, self.width))
+            rows.append(row)
+        return rows
+
+    def _transform(self, data: list[list[ir.Value]]) -> list[list[ir.Value]]:
+        """P d P^T."""
+        matrix, size = self.t.matrix, len(data)
+        half = [[self._combine(row, [data[i][j] for i in range(size)]) for j in range(size)] for row in matrix]
+        return [[self._combine(row, line) for row in matrix] for line in half]
+
+    def _combine(self, factors: Sequence[float], values: Sequence[ir.Value]) -> ir.Value:
+        """sum(factor * value), positive units first so that the rest are multiply-adds or subtractions."""
+        terms = sorted(((f, v) for f, v in zip(factors, values, strict=True) if f), key=lambda t: (abs(t[0]) != 1, t[0] < 0))
+        type_ = values[0].type
+        total: ir.Value | None = None
+        for factor, value in terms:
+            if total is None:
+                total = value if factor == 1 else emit.arith("mulf", value, self._constant(factor, type_))
+            elif abs(factor) == 1:
+                total = emit.arith("addf" if factor > 0 else "subf", total, value)
+            else:
+                total = emit.create("math.fma", [type_], [value, self._constant(factor, type_), total])
+        assert total is not None, "a row of zeros"
+        return total
+
+    def _constant(self, value: float, type_: ir.Type) -> ir.Value:
+        return emit.broadcast(emit.number(value, emit.element_of(type_)), self.width)
+
+    def _store(self, point: dict[int, Index], values: list[list[ir.Value]]) -> None:
+        rows, columns = self._kept(point, self.t.a), self._kept(point, self.t.b)
+        if columns is None:
+            raise NotStructured("a crop within the innermost loop over tiles")
+        for p, line in enumerate(values):
+            if rows is not None and p >= rows:
+                break
+            guard = self._guard(point, p) if rows is None else None
+            if guard is None:
+                self._store_row(point, p, line[:columns])
+                continue
+            nest.when(guard, self.evaluator, partial(self._store_row, point, p, line[:columns]))
+
+    def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value]) -> None:
+        for q, value in enumerate(line):
+            at = {**point, self.t.a: Index(p), self.t.b: Index(q)}
+            indices = self.structured.output_indices(
+                self.t.node.position, [at.get(d, Index()) for d in range(len(self.structured.extents))]
+            )
+            self.evaluator.remember(self.t.node, indices, value)
+            root = reshape(indices, self.t.node.shape, self.t.whole, split_exactly)
+            self.evaluator.store(self.evaluator.at(self.t.root, root), self.output, linearize(root, self.t.root.shape))
+
+    def _kept(self, point: dict[int, Index], loop: int) -> int | None:
+        """Rows of the matrix whose results are kept at a tile; None where that depends on the tile."""
+        size = self.structured.extents[loop]
+        if loop not in self.t.crop:
+            return size
+        tile, extent = self.t.crop[loop]
+        low, high = point.get(tile, Index()).bounds()
+        if (high + 1) * size <= extent:
+            return size
+        return extent - low * size if low == high else None
+
+    def _guard(self, point: dict[int, Index], row: int) -> ir.Value | None:
+        """Whether a row is kept at this tile; None where every tile keeps it."""
+        tile, extent = self.t.crop[self.t.a]
+        size = self.structured.extents[self.t.a]
+        position = point[tile] * size + row
+        if position.bounds()[1] < extent:
+            return None
+        return emit.below(position, extent)

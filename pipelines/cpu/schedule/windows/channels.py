@@ -1,0 +1,279 @@
+"""The strategy for windows that slide beside contiguous channels: depthwise convolutions and poolings in NCHWc or channels last.
+
+Lanes run along the channels, so every tap of every column is a vector as it lies in memory, whatever the stride. A tile is a run of output
+columns of one row whose accumulators stay in registers over the taps; an input vector is loaded once for all columns of the tile that use
+it in a row of taps, and the epilogue is evaluated on the accumulators. Weights come packed with the channels of a vector side by side.
+
+Paddings cost nothing: rows of taps get bounds that depend on the output row, and at the ends of a row tiles leave out what lies outside.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
+from relayc.pipelines.cpu.schedule.windows.weights import find_weights
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.window_channels import ChannelWindow, match
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit, nest
+from relayc.pipelines.tir.buffers import LINE
+from relayc.pipelines.tir.evaluator import Evaluator
+
+Bounds = tuple["ir.Value | int", "ir.Value | int"]
+"""First and one-past-last step of a loop."""
+Channels = Sequence[tuple[Index, Index]]
+"""Vectors of channels: the number of each, and the index of its channels."""
+
+
+@dataclass(frozen=True)
+class ChannelParameters:
+    """Tunable numbers.
+
+    Attributes:
+      lanes: elements of a vector.
+      columns: output columns of a tile, at most.
+      vectors: neighbouring vectors of channels of a tile, where there are several.
+      grain: window elements in all below which the kernel stays on one thread.
+      tasks: iterations that the parallel loop should have at least, so that threads get equal shares.
+      unrolled: operations of a tile up to which rows of taps are unrolled where nothing pads them; beyond, they are a loop.
+    """
+
+    lanes: int
+    columns: int = 8
+    vectors: int = 1
+    grain: int = 1 << 16
+    tasks: int = 64
+    unrolled: int = 256
+
+
+MAX_ROW_OF_TAPS = 32
+"""Windows with more columns are left to other schedules: a row of taps is unrolled."""
+
+
+def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a depthwise convolution or a pooling whose channels are the innermost dimension; None for any other kernel."""
+    window = match(kernel)
+    if window is None:
+        return None
+    bits = window.element_bits
+    if bits is None:
+        return None
+    lanes = target.lanes(bits)
+    while lanes > window.channel.extent:
+        lanes //= 2
+    if lanes < 2 or window.output_offset().coefficient(window.channel) != 1 or window.columns.taps > MAX_ROW_OF_TAPS:
+        return None
+    accumulators = target.num_vector_registers // 2
+    vectors = max(1, LINE // target.vector_bytes) if window.channel.extent > lanes else 1
+    parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
+    names = ("columns", "vectors", "unrolled", "grain", "tasks")
+    return _Emission(kernel, window, tuning.replace(parameters, names)).emit()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An output row whose windows start at input row `top`.
+
+    `taps` are the bounds of the rows of taps that lie inside, and `whole` is whether that is all of them; None where it always is.
+    """
+
+    point: Point
+    index: Index
+    top: Index
+    taps: Bounds | None
+    whole: ir.Value | None
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Columns [column, column + size) of an output row."""
+
+    row: _Row
+    column: Index
+    size: int
+
+
+class _Emission:
+    """Emits one kernel. A vector of channels is known by its number, and by the index of its channels."""
+
+    evaluator: Evaluator
+    output: ir.Value
+
+    def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters) -> None:
+        self.kernel, self.w, self.parameters = kernel, window, parameters
+        self.lanes, self.channels = parameters.lanes, window.channel.extent
+        self.vectors = ceil_div(self.channels, self.lanes)
+        found = {i: find_weights(kernel, window, i, self.lanes) for i in range(len(window.structured.inputs))}
+        self.weights = {i: weights for i, weights in found.items() if weights is not None}
+
+    def emit(self) -> Scheduled:
+        """The kernel in tir, at the ambient insertion point."""
+        packings = {weights.node.position: weights.packing() for weights in self.weights.values()}
+        with kernel_body(self.kernel, packings) as body:
+            self.evaluator, self.output = body.evaluator, body.outputs[0]
+            self._nest()
+        return Scheduled(body.function, packings)
+
+    # ---- outer loops
+
+    def _nest(self) -> None:
+        """A parallel loop over planes, runs of rows and, where these are few, runs of vectors; then rows, columns and vectors."""
+        w, p = self.w, self.parameters
+        tasks = prod(v.extent for v in w.planes)
+        height = _run(w.rows.outputs, p.tasks // tasks)
+        run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
+        # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
+        count = _run(self.vectors // p.vectors, p.tasks // (tasks * run.extent)) * p.vectors if self.vectors > p.vectors else self.vectors
+        share = Var(0, ceil_div(self.vectors, count) - 1, name="share")
+        live = [v for v in (*w.planes, share, run) if v.high > 0]
+        variables = [Var(0, v.high, name=v.name) for v in live]
+        point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
+
+        def task() -> None:
+            vectors = _bounds(point.get(share, Index()), count, self.vectors)
+            row = Var(0, w.rows.outputs - 1, name="y")
+            with emit.for_loop(*_bounds(point.get(run, Index()), height, w.rows.outputs), 1, row), self.evaluator.scope():
+                self._row(point, Index.of(row), vectors)
+
+        nest.tasks(variables, self.evaluator, prod(w.structured.extents) >= p.grain, task)
+
+    def _row(self, point: Point, row: Index, vectors: Bounds) -> None:
+        """An output row: where a padding may touch it, whether all rows of taps lie inside is found once."""
+        axis = self.w.rows
+        top = row * axis.stride - axis.low
+        low, high = top.bounds()
+        taps, whole = None, None
+        if low < 0 or high + axis.reach >= axis.size:
+            taps = emit.steps_inside(top * -1, top * -1 + axis.size, axis.dilation, axis.taps)
+            whole = emit.compare("eq", emit.arith("subi", taps[1], taps[0]), emit.index_constant(axis.taps))
+        self._columns(_Row(point, row, top, taps, whole), vectors)
+
+    def _columns(self, row: _Row, vectors: Bounds) -> None:
+        """The tiles of an output row: equal ones in loops, those that a padding touches one by one."""
+        for run in nest.tile_runs(self.w.columns.outputs, self.parameters.columns, self._inside):
+            with nest.run_of_tiles(run, self.evaluator) as column:
+                self._vectors(_Tile(row, column, run.size), vectors)
+
+    def _vectors(self, tile: _Tile, bounds: Bounds) -> None:
+        """A tile for each few vectors, then for each that is left."""
+        low, high = bounds
+        if isinstance(low, int) and isinstance(high, int) and high - low <= self.parameters.vectors:
+            self._tile(tile, [Index(v) for v in range(low, high)])
+            return
+        step = self.parameters.vectors
+        left = self.vectors % step
+        vector = Var(0, self.vectors - step, step=step, name="vector")
+        end = high if not left else self._whole(high)
+        with emit.for_loop(low, end, step, vector), self.evaluator.scope():
+            self._tile(tile, [Index.of(vector) + i for i in range(step)])
+        if left:
+            vector = Var(0, self.vectors - 1, name="vector")
+            with emit.for_loop(end, high, 1, vector), self.evaluator.scope():
+                self._tile(tile, [Index.of(vector)])
+
+    def _whole(self, high: "ir.Value | int") -> "ir.Value | int":
+        """The end of tiles of several vectors: `high` is either a multiple of their number or the number of all vectors."""
+        most = self.vectors // self.parameters.vectors * self.parameters.vectors
+        return min(high, most) if isinstance(high, int) else emit.smaller(high, most)
+
+    def _first_channel(self, vector: Index) -> Index:
+        """The last vector starts early rather than ending early: channels computed twice are the same both times."""
+        return emit.at_most(vector * self.lanes, self.channels - self.lanes)
+
+    # ---- tiles
+
+    def _inside(self, start: int, size: int, count: int) -> tuple[int, int]:
+        """Of `count` tiles of `size` columns from `start` on, those of which no tap lies outside the input."""
+        axis = self.w.columns
+        first = start * axis.stride - axis.low
+        return nest.tiles_inside(first, first + (size - 1) * axis.stride + axis.reach, size * axis.stride, axis.size, count)
+
+    def _tile(self, tile: _Tile, numbers: list[Index]) -> None:
+        """Accumulators, taps, epilogue and store of a tile."""
+        with self.evaluator.lanes(self.lanes) as lane:
+            init = emit.broadcast(self.evaluator.at(self.w.structured.inits[0], []), self.lanes)
+            channels = [(number, self._first_channel(number) + lane) for number in numbers]
+            sums = self._taps(tile, channels, [init] * (tile.size * len(numbers)))
+            for n, value in enumerate(sums):
+                column, vector = divmod(n, len(numbers))
+                at = {**tile.row.point, self.w.channel: channels[vector][1]}
+                store_result(self.w, self.evaluator, self.output, at, tile.row.index, tile.column + column, value)
+
+    def _taps(self, tile: _Tile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds all taps that lie inside: unrolled where these are all of them and few, else in a loop over rows of taps."""
+        axis, row = self.w.rows, tile.row
+        if axis.tap is None:
+            return self._row_of_taps(tile, row.top, Index(), channels, sums)
+        if axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
+            return self._loop_of_taps(tile, row.taps or (0, axis.taps), channels, sums)
+        if row.whole is None or row.taps is None:
+            return self._unrolled_taps(tile, channels, sums)
+        branch = scf.IfOp(row.whole, [v.type for v in sums], has_else=True)
+        with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
+            scf.YieldOp(self._unrolled_taps(tile, channels, sums))
+        with ir.InsertionPoint(branch.else_block), self.evaluator.scope():
+            scf.YieldOp(self._loop_of_taps(tile, row.taps, channels, sums))
+        return list(branch.results)
+
+    def _unrolled_taps(self, tile: _Tile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        for tap in range(self.w.rows.taps):
+            sums = self._row_of_taps(tile, tile.row.top + tap * self.w.rows.dilation, Index(tap), channels, sums)
+        return sums
+
+    def _loop_of_taps(self, tile: _Tile, bounds: Bounds, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        var = Var(0, self.w.rows.taps - 1, name="k")
+        with emit.for_loop(*bounds, 1, var, sums) as loop, self.evaluator.scope():
+            at = tile.row.top + Index.of(var) * self.w.rows.dilation
+            emit.yield_values(self._row_of_taps(tile, at, Index.of(var), channels, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _row_of_taps(self, tile: _Tile, source: Index, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds a row of taps, at input row `source`, by columns of the input so that what is loaded serves all its users."""
+        columns, sums = self.w.columns, list(sums)
+        for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
+            at = tile.column * columns.stride + (reach - columns.low)
+            if at.is_constant and not 0 <= at.const < columns.size:
+                continue
+            for i, (vector, channel) in itertools.product(range(tile.size), enumerate(channels)):
+                column_tap, rest = divmod(reach - i * columns.stride, columns.dilation)
+                if not rest and 0 <= column_tap < columns.taps:
+                    n = i * len(channels) + vector
+                    sums[n] = self._add(tile.row.point, (source, at), (tap, Index(column_tap)), channel, sums[n])
+        return sums
+
+    def _add(
+        self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple[Index, Index], total: ir.Value
+    ) -> ir.Value:
+        """The body of the reduction at an input position and a tap."""
+        w = self.w
+        vector, index = channel
+        loops = {**point, w.channel: index}
+        loops.update({axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None})
+        loop_point = w.loop_point(loops)
+        arguments = list(w.structured.block.arguments)
+        values = {arguments[-1]: total, arguments[w.position]: self.evaluator.at(w.data, w.data_at(loops, *at))}
+        for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
+            if position in self.weights:
+                values[arguments[position]] = self.weights[position].load(self.evaluator, loops, vector)
+            elif position != w.position and node.kind != "empty":
+                values[arguments[position]] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
+        return self.evaluator.clone(w.structured, loop_point, values)[0]
+
+
+def _run(extent: int, pieces: int) -> int:
+    """Length of the runs that cut `extent` in about `pieces`."""
+    return ceil_div(extent, max(1, min(extent, pieces)))
+
+
+def _bounds(run: Index, length: int, extent: int) -> Bounds:
+    """The steps of a run, the last of which may be shorter."""
+    if length >= extent:
+        return 0, extent
+    low, high = emit.materialize(run * length), emit.materialize(run * length + length)
+    return low, emit.smaller(high, extent) if extent % length else high

@@ -1,0 +1,17 @@
+"""The blocks of a program of the relay stage in which passes look for operators."""
+
+from collections.abc import Iterator
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.structure import Fused
+
+
+def graph_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
+    """The blocks below an operation that hold graphs, inner ones first: its own and those of branches, not those of fusion groups."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                if not isinstance(op, Op) or (op.region_names and not isinstance(op, Fused)):
+                    yield from graph_blocks(op.operation)
+            yield block

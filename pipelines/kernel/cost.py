@@ -1,0 +1,60 @@
+"""What a te kernel does at least: floating-point operations and bytes, counted from its linalg operations."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.graph import Node, NotStructured, read_kernel, sources
+
+_FREE = ("arith.extf", "arith.truncf", "arith.ext", "arith.trunc", "arith.constant", "arith.select", "arith.cmp", "linalg.", "tensor.")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The work of one call of a kernel.
+
+    Attributes:
+      flops: arithmetic operations: each operation of a body once per point of its loops, so a multiply-add counts as two. Kernels of the
+        fallback count as 0.
+      read: bytes that are read of an argument, by its position, where that may be less than all: those that are sliced, or read at
+        computed indices.
+    """
+
+    flops: int = 0
+    read: dict[int, int] = field(default_factory=dict)
+
+
+def kernel_cost(function: ir.OpView) -> Cost:
+    """The work of a te function."""
+    try:
+        kernel = read_kernel(function)
+    except NotStructured:
+        return Cost()
+    flops, seen = 0, set()
+    elements: dict[int, int] = {}
+    for node in kernel.nodes():
+        if node.kind == "generic" and id(node.structured) not in seen:
+            seen.add(id(node.structured))
+            body = [op.operation.name for op in node.structured.block.operations]
+            flops += prod(node.structured.extents) * sum(not name.startswith(_FREE) for name in body)
+        for source, count in _reads(node):
+            if source.kind == "arg":
+                elements[source.position] = elements.get(source.position, 0) + count
+    read = {i: count * _element_bytes(kernel.args[i]) for i, count in elements.items() if count < kernel.args[i].size}
+    return Cost(flops, read)
+
+
+def _reads(node: Node) -> Iterator[tuple[Node, int]]:
+    """What a node reads, and of how many elements."""
+    if node.kind == "slice":
+        yield node.inputs[0], node.size
+        return
+    gathered = list(node.structured.captured.values()) if node.kind == "generic" else []
+    for source in sources(node):
+        points = prod(node.structured.extents) if any(source is g for g in gathered) else source.size
+        yield source, min(points, source.size)
+
+
+def _element_bytes(node: Node) -> int:
+    return max(1, node.element.width // 8)

@@ -1,0 +1,279 @@
+"""What a te kernel computes, read once from its function: a graph of nodes that schedules evaluate at index points."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from relayc.dialects.mlir import ir, linalg
+from relayc.pipelines.kernel.index import Index
+
+
+class NotStructured(Exception):
+    """The kernel holds an operation that the loop schedules do not read; the fallback takes it."""
+
+
+@dataclass(eq=False)
+class Node:
+    """A tensor of the kernel.
+
+    kind is one of
+      arg: a kernel argument, `position` in the signature;
+      splat: one scalar everywhere, the arith.constant operation `op`;
+      table: a small matrix of constants, `op` likewise, which is read at constant indices only;
+      empty: a destination without contents;
+      generic: a linalg operation with loops (`operation`), its result number `position`;
+      view: `inputs[0]` in row-major order under another shape;
+      slice: `inputs[0]` from `offsets` with `strides`;
+      pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value` (an arith.constant operation) around;
+      concat: `inputs` one after the other in dimension `axis`.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    element: ir.Type
+    inputs: list["Node"] = field(default_factory=list)
+    position: int = 0
+    op: Any = None
+    operation: "Structured | None" = None
+    offsets: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    low: tuple[int, ...] = ()
+    pad_value: Any = None
+    axis: int = 0
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def structured(self) -> "Structured":
+        """Loops, maps and body of a generic node."""
+        assert self.operation is not None, f"expected a generic node, found {self.kind}"
+        return self.operation
+
+    def table_values(self) -> list[float | int]:
+        """Elements of a table, row-major."""
+        attribute = self.op.attributes["value"]
+        if ir.DenseElementsAttr(attribute).is_splat:
+            return [ir.DenseElementsAttr(attribute).get_splat_value().value] * self.size
+        return list(attribute)
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.kind == "generic" and "reduction" in self.structured.iterators
+
+
+@dataclass(eq=False)
+class Structured:
+    """Loops, maps and body of a linalg operation."""
+
+    op: ir.Operation
+    inputs: list[Node]
+    inits: list[Node]
+    maps: list[ir.AffineMap]
+    output_maps: list[ir.AffineMap]
+    iterators: tuple[str, ...]
+    extents: tuple[int, ...]
+    block: ir.Block
+    captured: dict[ir.Value, Node]
+
+    def output_dims(self, position: int = 0) -> list[int | None]:
+        """Loop of each dimension of an output (None for a constant)."""
+        return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in self.output_maps[position].results]
+
+    def output_indices(self, position: int, loops: Sequence[Index]) -> list[Index]:
+        """Indices of an output at a point of the loops."""
+        return [Index() if d is None else loops[d] for d in self.output_dims(position)]
+
+    def loop_point(self, position: int, indices: Sequence[Index]) -> list[Index]:
+        """The point of the loops that writes an output at `indices`; loops that its indices do not tell are at 0."""
+        point = [Index()] * len(self.extents)
+        for index, loop in zip(indices, self.output_dims(position), strict=True):
+            if loop is not None:
+                point[loop] = index
+        return point
+
+    @property
+    def reduction_dims(self) -> list[int]:
+        return [i for i, kind in enumerate(self.iterators) if kind == "reduction"]
+
+
+@dataclass
+class Kernel:
+    """A te kernel: its function, arguments and results."""
+
+    function: ir.OpView
+    name: str
+    args: list[Node]
+    results: list[Node]
+
+    def nodes(self) -> list[Node]:
+        """Every node a result depends on, inputs before users."""
+        order: dict[int, Node] = {}
+        for result in self.results:
+            _visit(result, order)
+        return list(order.values())
+
+
+def _visit(node: Node, order: dict[int, Node]) -> None:
+    if id(node) not in order:
+        for source in sources(node):
+            _visit(source, order)
+        order[id(node)] = node
+
+
+def sources(node: Node) -> Iterator[Node]:
+    """Nodes that `node` reads."""
+    if node.kind == "generic":
+        yield from node.structured.inputs
+        yield from node.structured.captured.values()
+        if node.is_reduction:
+            yield from node.structured.inits
+    else:
+        yield from node.inputs
+
+
+def read_kernel(function: ir.OpView) -> Kernel:
+    """Reads a te function. Raises NotStructured where it holds anything but the structured te operations."""
+    block = function.regions[0].blocks[0]
+    values: dict[ir.Value, Node] = {}
+    for i, argument in enumerate(block.arguments):
+        values[argument] = Node("arg", tuple(argument.type.shape), argument.type.element_type, position=i)
+    args = list(values.values())
+    results: list[Node] = []
+    for op in block.operations:
+        name = op.operation.name
+        if name == "func.return":
+            results = [values[v] for v in op.operation.operands]
+        elif name == "arith.constant":
+            result = op.operation.results[0]
+            if isinstance(result.type, ir.RankedTensorType):
+                values[result] = _node("table", result.type, op=op.operation)
+        elif name.startswith("linalg."):
+            _read_linalg(op, values)
+        elif name in _READERS:
+            result = op.operation.results[0]
+            values[result] = _READERS[name](op, values, result.type)
+        else:
+            raise NotStructured(f"{name} at {op.operation.location}")
+    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, results)
+
+
+def _node(kind: str, type_: ir.Type, **fields: Any) -> Node:
+    return Node(kind, tuple(type_.shape), type_.element_type, **fields)
+
+
+def _constant(value: ir.Value) -> ir.Operation:
+    owner = value.owner
+    operation = owner.operation if isinstance(owner, (ir.OpView, ir.Operation)) else None
+    if operation is None or operation.name != "arith.constant":
+        raise NotStructured(f"expected a constant scalar, found {value}")
+    return operation
+
+
+def _static(values: Sequence[int]) -> tuple[int, ...]:
+    dynamic = ir.ShapedType.get_dynamic_size()
+    if dynamic in values:
+        raise NotStructured("dynamic offsets, sizes or strides")
+    return tuple(values)
+
+
+def _read_slice(op: Any, values: dict, type_: ir.Type) -> Node:
+    source = values[op.operation.operands[0]]
+    offsets, strides = _static(list(op.static_offsets)), _static(list(op.static_strides))
+    sizes = _static(list(op.static_sizes))
+    full = _node("slice", type_, inputs=[source], offsets=offsets, strides=strides)
+    if len(sizes) == len(type_.shape):
+        return full
+    return _node("view", type_, inputs=[Node("slice", sizes, type_.element_type, inputs=[source], offsets=offsets, strides=strides)])
+
+
+def _read_pad(op: Any, values: dict, type_: ir.Type) -> Node:
+    block = op.regions[0].blocks[0]
+    yielded = block.operations[len(block.operations) - 1].operands[0]
+    low = _static(list(op.static_low))
+    return _node("pad", type_, inputs=[values[op.operation.operands[0]]], low=low, pad_value=_constant(yielded))
+
+
+_READERS = {
+    "tensor.empty": lambda op, values, type_: _node("empty", type_),
+    "tensor.expand_shape": lambda op, values, type_: _node("view", type_, inputs=[values[op.operation.operands[0]]]),
+    "tensor.collapse_shape": lambda op, values, type_: _node("view", type_, inputs=[values[op.operation.operands[0]]]),
+    "tensor.extract_slice": _read_slice,
+    "tensor.pad": _read_pad,
+    "tensor.concat": lambda op, values, type_: _node(
+        "concat", type_, inputs=[values[v] for v in op.operation.operands], axis=ir.IntegerAttr(op.attributes["dim"]).value
+    ),
+}
+
+
+def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
+    operation = op.operation
+    operands = list(operation.operands)
+    outputs = len(operation.results)
+    if operation.name == "linalg.fill":
+        result = operation.results[0]
+        values[result] = _node("splat", result.type, op=_constant(operands[0]))
+        return
+    try:
+        maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(operation)]
+        block = operation.regions[0].blocks[0]
+    except (IndexError, TypeError, ValueError) as error:
+        raise NotStructured(f"{operation.name}: {error}") from None
+    inputs = [
+        values[v] if isinstance(v.type, ir.RankedTensorType) else Node("splat", (), v.type, op=_constant(v)) for v in operands[:-outputs]
+    ]
+    inits = [values[v] for v in operands[len(operands) - outputs :]]
+    loops = maps[0].n_dims
+    extents: list[int] = [0] * loops
+    for node, amap in zip([*inputs, *inits], maps, strict=True):
+        for extent, e in zip(node.shape, amap.results, strict=True):
+            if isinstance(e, ir.AffineDimExpr):
+                extents[e.position] = extent
+    output_maps = maps[len(inputs) :]
+    parallel = {e.position for e in output_maps[0].results if isinstance(e, ir.AffineDimExpr)}
+    iterators = tuple("parallel" if i in parallel else "reduction" for i in range(loops))
+    if 0 in extents and not any(0 in n.shape for n in [*inputs, *inits]):
+        raise NotStructured(f"{operation.name}: a loop without an operand that gives its extent")
+    for amap in output_maps:
+        if not all(isinstance(e, (ir.AffineDimExpr, ir.AffineConstantExpr)) for e in amap.results):
+            raise NotStructured(f"{operation.name}: output map {amap}")
+    captured: dict[ir.Value, Node] = {}
+    for inner in block.operations:
+        if len(inner.operation.regions):
+            raise NotStructured(f"{inner.operation.name} in the body of {operation.name}")
+        for v in inner.operation.operands:
+            if isinstance(v.type, ir.RankedTensorType):
+                captured[v] = values[v]
+    structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, tuple(extents), block, captured)
+    for position, result in enumerate(operation.results):
+        values[result] = _node("generic", result.type, operation=structured, position=position)
+
+
+def same_order(node: Node, wanted: Node) -> bool:
+    """Whether `node` is `wanted`, or made of it element by element in the same row-major order."""
+    if node is wanted:
+        return True
+    if node.kind == "view":
+        return same_order(node.inputs[0], wanted)
+    if node.kind != "generic" or node.is_reduction:
+        return False
+    structured = node.structured
+    if structured.captured:
+        return False
+    identity = ir.AffineMap.get_identity(len(structured.extents))
+    if structured.output_maps[node.position] != identity:
+        return False
+    reach = [(source, amap) for source, amap in zip(structured.inputs, structured.maps, strict=True) if _reaches(source, wanted)]
+    return bool(reach) and all(amap == identity and same_order(source, wanted) for source, amap in reach)
+
+
+def _reaches(node: Node, wanted: Node) -> bool:
+    return node is wanted or any(_reaches(s, wanted) for s in sources(node))
+
+
+def memory_of(node: Node) -> Node | None:
+    """The kernel argument in whose memory a tensor lies in row-major order, None for one that is computed."""
+    source = node.inputs[0] if node.kind == "view" else node
+    return source if source.kind == "arg" else None

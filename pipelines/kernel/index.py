@@ -1,0 +1,189 @@
+"""Index expressions: integer linear combinations of loop variables, with ranges, and the lane of a vector as one of the variables.
+
+Schedules evaluate tensors at an `Index` per dimension. Its form says how memory is read: a lane coefficient of 0 is one element for all
+lanes, 1 a contiguous vector, anything else a strided one. Ranges let division, remainder and bounds checks fold away.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relayc.dialects.mlir import ir
+
+
+@dataclass(eq=False)
+class Var:
+    """A loop variable, or any other index value.
+
+    Attributes:
+      value: its SSA value of type index (a vector of index for `is_vector`); None for the lane and while only analysing.
+      low, high: inclusive bounds.
+      step: every value is a multiple of it.
+    """
+
+    low: int
+    high: int
+    value: Any = None
+    step: int = 1
+    is_vector: bool = False
+    name: str = "i"
+
+    @property
+    def extent(self) -> int:
+        """Iterations of a loop variable that starts at 0."""
+        return self.high + 1
+
+
+class Index:
+    """const + sum(coefficient * variable)."""
+
+    __slots__ = ("const", "terms")
+
+    def __init__(self, const: int = 0, terms: Mapping[Var, int] | None = None) -> None:
+        self.const = const
+        self.terms = {v: c for v, c in (terms or {}).items() if c}
+
+    @staticmethod
+    def of(x: "Index | Var | int") -> "Index":
+        if isinstance(x, Index):
+            return x
+        return Index(0, {x: 1}) if isinstance(x, Var) else Index(x)
+
+    def __add__(self, other: "Index | Var | int") -> "Index":
+        other = Index.of(other)
+        terms = dict(self.terms)
+        for v, c in other.terms.items():
+            terms[v] = terms.get(v, 0) + c
+        return Index(self.const + other.const, terms)
+
+    def __sub__(self, other: "Index | Var | int") -> "Index":
+        return self + Index.of(other) * -1
+
+    def __mul__(self, factor: int) -> "Index":
+        return Index(self.const * factor, {v: c * factor for v, c in self.terms.items()})
+
+    @property
+    def key(self) -> tuple:
+        """Equal for equal expressions; it keeps the variables alive, so that no later one takes the identity of an earlier one."""
+        return (self.const, frozenset(self.terms.items()))
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def coefficient(self, var: Var) -> int:
+        return self.terms.get(var, 0)
+
+    def bounds(self) -> tuple[int, int]:
+        """Inclusive bounds of its value."""
+        low = high = self.const
+        for v, c in self.terms.items():
+            ends = (c * v.low, c * v.high)
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def at(self, point: "Mapping[Var, Index]") -> "Index":
+        """Its value where its variables are what `point` says; those without an index there are 0."""
+        const = self.const
+        terms: dict[Var, int] = {}
+        for v, c in self.terms.items():
+            if v in point:
+                found = point[v]
+                const += found.const * c
+                for w, k in found.terms.items():
+                    terms[w] = terms.get(w, 0) + k * c
+        return Index(const, terms)
+
+    def split(self, divisor: int) -> "tuple[Index, Index] | None":
+        """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
+        quotient, rest = Index(), Index(self.const)
+        for v, c in self.terms.items():
+            if c % divisor == 0:
+                quotient += Index(0, {v: c // divisor})
+            else:
+                rest += Index(0, {v: c})
+        low, high = rest.bounds()
+        if low // divisor == high // divisor:
+            shift = low // divisor
+            return quotient + shift, rest - shift * divisor
+        return None
+
+    def has_vector(self) -> bool:
+        """Whether a variable other than the lane holds a vector, so that the value differs by lane in no regular way."""
+        return any(v.is_vector for v in self.terms)
+
+    def __repr__(self) -> str:
+        return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
+
+
+def ceil_div(a: int, b: int) -> int:
+    """The quotient of two integers, rounded up."""
+    return -(-a // b)
+
+
+def even_parts(extent: int, most: int) -> list[int]:
+    """`extent` as the fewest parts of at most `most`, of sizes that differ by one at most, the larger ones first."""
+    return [size for size, count in even_runs(extent, most) for _ in range(count)]
+
+
+def even_runs(extent: int, most: int) -> list[tuple[int, int]]:
+    """Those parts as sizes and how many there are of each."""
+    count = ceil_div(extent, most)
+    base, larger = divmod(extent, count) if count else (0, 0)
+    return [(size, n) for size, n in ((base + 1, larger), (base, count - larger)) if n]
+
+
+def linearize(indices: Iterable[Index], shape: Iterable[int]) -> Index:
+    """Row-major offset of an element."""
+    offset = Index()
+    for index, extent in zip(indices, shape, strict=True):
+        offset = offset * extent + index
+    return offset
+
+
+def strides_of(shape: tuple[int, ...]) -> list[int]:
+    """Row-major strides, in elements."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return strides[::-1]
+
+
+def reshape(
+    indices: Sequence[Index], shape: Sequence[int], target: Sequence[int], split: Callable[[Index, int], tuple[Index, Index]]
+) -> list[Index]:
+    """Indices of an element of a tensor of `shape` after a row-major reshape to `target`.
+
+    Leading and trailing dimensions that both shapes share keep their indices; `split` gives quotient and remainder of those between.
+    """
+    shape, target = list(shape), list(target)
+    limit, front, back = min(len(shape), len(target)), 0, 0
+    while front < limit and shape[front] == target[front]:
+        front += 1
+    while back < limit - front and shape[-1 - back] == target[-1 - back]:
+        back += 1
+    end, target_end = len(shape) - back, len(target) - back
+    offset = linearize(indices[front:end], shape[front:end])
+    middle = []
+    extents = target[front:target_end]
+    for extent, stride in zip(extents, strides_of(tuple(extents)), strict=True):
+        quotient, offset = split(offset, stride) if stride > 1 else (offset, Index())
+        middle.append(Index() if extent == 1 else quotient)
+    return [*indices[:front], *middle, *indices[end:]]
+
+
+def affine_index(e: ir.AffineExpr, point: Sequence[Index], split: Callable[[Index, int], tuple[Index, Index]]) -> Index:
+    """The value of an affine expression without symbols at a point; `split` gives quotient and remainder of what is divided."""
+    if isinstance(e, ir.AffineDimExpr):
+        return point[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return Index(e.value)
+    left, right = affine_index(e.lhs, point, split), affine_index(e.rhs, point, split)
+    if isinstance(e, ir.AffineAddExpr):
+        return left + right
+    if isinstance(e, ir.AffineMulExpr):
+        return left * right.const if right.is_constant else right * left.const
+    if isinstance(e, ir.AffineCeilDivExpr):
+        left += right.const - 1
+    return split(left, right.const)[isinstance(e, ir.AffineModExpr)]

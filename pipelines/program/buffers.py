@@ -1,0 +1,323 @@
+"""Programs over memory: tensors of a program become buffers, and calls write where their results belong.
+
+A program `@f` of the te stage becomes `@f(inputs, outputs)` over memrefs. A tensor that is neither is bytes of its own (`memref.alloc() :
+memref<Nxi8>`), a part of such bytes where a concatenation joins it, or a parameter (`memref.get_global`); each call views the bytes as the
+tensors that it takes. Reshapes are other views. A branch or a loop carries nothing: each of its results has its place, which both branches
+write, and from which the next round of a loop reads. What a loop begins with is written there before.
+
+A parameter is `memref.global "private" @NAME : memref<...> {relay.param = "KEY"}` without contents, once for each layout in which calls
+take it; `relay.packing` says which that is.
+
+Arguments of programs keep their names (`relay.name`); `relay.tensors` is the type of the program as callers see it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from math import prod
+
+from relayc.dialects.functions import is_public, signature_of, symbols_of
+from relayc.dialects.mlir import arith, func, ir, memref, scf
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, bytes_of, read_program
+from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions
+from relayc.pipelines.program.joins import Nesting
+from relayc.pipelines.program.kernels import tensors_attribute
+from relayc.pipelines.program.results import check_results
+from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.tir import emit
+
+Value = ir.Value
+
+
+def bufferize_programs(mod: IRModule) -> IRModule:
+    """Puts the programs of a module on memory, in place; its kernels are scheduled, and results materialized (see kernels, results).
+
+    Raises RelayError for a program that is none, calls a kernel without a schedule, or whose results are not materialized.
+    """
+    with mod.context, ir.Location.unknown():
+        functions = read_functions(mod.module)
+        programs = [read_program(f) for f in functions.programs.values()]
+        for program in programs:
+            check_results(program)
+        callees = _Callees(functions)
+        parameters = _Parameters(mod.module)
+        for program in programs:
+            with ir.InsertionPoint(program.function):
+                _Bufferizing(program, callees, parameters).run()
+        for program in programs:
+            program.function.operation.erase()
+        for declaration in (*functions.packed.values(), *functions.standins.values()):
+            declaration.operation.erase()
+        callees.declare(mod.module)
+    return mod
+
+
+@dataclass
+class _Callee:
+    """What a call in memory is of: a symbol, its arguments, and the layouts that it wants."""
+
+    name: str
+    types: list[ir.Type]
+    packings: dict[int, Packing]
+
+
+class _Callees:
+    """What programs call, by the name in the te stage."""
+
+    def __init__(self, functions: Functions) -> None:
+        self.functions = functions
+        self._found: dict[str, _Callee] = {}
+        self._packed: dict[str, tuple[ir.FunctionType, dict[str, ir.Attribute], ir.Location]] = {}
+
+    def get(self, name: str) -> _Callee:
+        if name not in self._found:
+            self._found[name] = self._callee(name)
+        return self._found[name]
+
+    def _callee(self, name: str) -> _Callee:
+        functions = self.functions
+        if name in functions.kernels:
+            raise RelayError(f"a call of @{name}: expected a kernel with a schedule (run schedule-kernels), found one over tensors")
+        if name in functions.standins:
+            wanted = functions.implementation(name)
+            return _Callee(wanted, list(signature_of(functions.tir[wanted]).inputs), packings_of(functions.tir[wanted]))
+        declared = functions.get(name)
+        types = memory_types(declared)
+        if name in functions.packed:
+            attributes = {"relay.packed": declared.attributes["relay.packed"], "relay.tensors": tensors_attribute(declared)}
+            self._packed[name] = ir.FunctionType.get(types, []), attributes, declared.location
+        return _Callee(name, types, {})
+
+    def declare(self, module: ir.Module) -> None:
+        """Declares the packed functions that are called, over memory, before what calls them."""
+        for name, (type_, attributes, location) in self._packed.items():
+            with ir.InsertionPoint.at_block_begin(module.body), location:
+                declared = func.FuncOp(name, type_, visibility="private")
+            for key, value in attributes.items():
+                declared.attributes[key] = value
+
+
+def memory_types(function: ir.OpView) -> list[ir.Type]:
+    """The memrefs that a te function takes in memory: its inputs, then its outputs."""
+    signature = signature_of(function)
+    return [memref_type(t) for t in (*signature.inputs, *signature.results)]
+
+
+class _Parameters:
+    """The globals that stand for parameters, one for each parameter, layout and type."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self.module = module
+        self._names = set(symbols_of(module))
+        self._found: dict[tuple[str, str, ir.Type], str] = {}
+
+    def get(self, key: str, type_: ir.MemRefType, packing: Packing | None) -> str:
+        """The name of a parameter as a memref of a type."""
+        entry = (key, packing.name if packing is not None else "", type_)
+        if entry not in self._found:
+            name = next(n for i in count() if (n := f"{key}_{i}" if i else key) not in self._names)
+            self._names.add(name)
+            self._found[entry] = name
+            with ir.InsertionPoint.at_block_begin(self.module.body), ir.Location.unknown():
+                made = memref.GlobalOp(name, type_, sym_visibility="private")
+            made.attributes["relay.param"] = ir.StringAttr.get(key)
+            if packing is not None:
+                made.attributes["relay.packing"] = packing.to_attribute()
+        return self._found[entry]
+
+
+# ---- where tensors are ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Bytes:
+    """Memory of a tensor and of all that lie in it; `value` is its memref once it is there."""
+
+    size: int
+    value: Value | None = None
+
+
+@dataclass(eq=False)
+class _Place:
+    """The memory behind a te value: an argument of the program by position, a parameter by key, or bytes from an offset on."""
+
+    argument: int = -1
+    key: str | None = None
+    bytes: _Bytes | None = None
+    offset: int = 0
+
+
+def _size_of(type_: ir.RankedTensorType) -> int:
+    return prod(type_.shape) * bytes_of(type_.element_type)
+
+
+class _Places:
+    """The places of all values of a program whose results are materialized, by value."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.of: dict[Value, _Place] = {}
+        self._whole: dict[Value, _Bytes] = {}
+        arguments = program.body.block.arguments
+        self.of.update((argument, _Place(i)) for i, argument in enumerate(arguments))
+        self.of.update((value, _Place(key=constant.key)) for value, constant in program.constants.items())
+        self._assign(program.body, [_Place(len(arguments) + i) for i in range(len(program.body.results))])
+        for value in program.sources:
+            self.of[value] = self.of[program.root(value)]
+
+    def _assign(self, body: Body, results: Sequence[_Place]) -> None:
+        """Gives the values of a body their places; its results have the given ones."""
+        root = self.program.root
+        wanted = {root(value): place for value, place in zip(body.results, results, strict=True)}
+        for item in reversed(body.items):
+            if isinstance(item, While):
+                places = [wanted.get(r) or self._new(r) for r in item.op.operation.results]
+                wanted.update(zip(map(root, item.op.operation.operands), places, strict=True))
+                for values in (item.op.operation.results, item.before.block.arguments, item.after.block.arguments):
+                    self.of.update(zip(values, places, strict=True))
+                self._assign(item.before, places)
+                self._assign(item.after, places)
+        nesting = Nesting(self.program, body)
+        nesting.add_joins()
+        for value in (*(r for item in body.items for r in item.op.operation.results), *(join.operation.results[0] for join in body.joins)):
+            if value not in self.of:
+                self.of[value] = wanted.get(value) or self._new(value, nesting)
+        for item in body.items:
+            if isinstance(item, If):
+                places = [self.of[r] for r in item.op.operation.results]
+                self._assign(item.then, places)
+                self._assign(item.otherwise, places)
+
+    def _new(self, value: Value, nesting: Nesting | None = None) -> _Place:
+        whole, offset = nesting.outermost(value) if nesting is not None else (value, 0)
+        if whole not in self._whole:
+            self._whole[whole] = _Bytes(_size_of(whole.type))
+        return _Place(bytes=self._whole[whole], offset=offset)
+
+
+# ---- the program ------------------------------------------------------------------------------------------------------------------
+
+
+class _Bufferizing:
+    """Builds one program on memory at the ambient insertion point."""
+
+    def __init__(self, program: Program, callees: _Callees, parameters: _Parameters) -> None:
+        self.program, self.callees, self.parameters = program, callees, parameters
+        self.places = _Places(program)
+
+    def run(self) -> None:
+        source = self.program.function
+        public = is_public(source)
+        with source.operation.location:
+            function = func.FuncOp(self.program.name, (memory_types(source), []), visibility=None if public else "private")
+        function.attributes["relay.tensors"] = tensors_attribute(source)
+        if not public:
+            function.attributes["relay.program"] = ir.UnitAttr.get()
+        _name_arguments(function, source)
+        block = function.add_entry_block()
+        self.arguments = list(block.arguments)
+        with ir.InsertionPoint(block):
+            self.body(self.program.body)
+            func.ReturnOp([])
+
+    def body(self, body: Body) -> None:
+        """Builds the items of a body at the ambient insertion point."""
+        for item in body.items:
+            with item.op.operation.location:
+                self.make_room(item)
+                if isinstance(item, Call):
+                    self.call(item)
+                elif isinstance(item, If):
+                    self.branch(item)
+                else:
+                    self.loop(item)
+
+    def make_room(self, item: Item) -> None:
+        """Allocates what an item is the first to write."""
+        for result in item.op.operation.results:
+            found = self.places.of[result].bytes
+            if found is not None and found.value is None:
+                found.value = _allocate(found.size)
+
+    def call(self, call: Call) -> None:
+        callee = self.callees.get(call.callee)
+        values = [*call.op.operation.operands, *call.op.operation.results]
+        operands = [self.operand(call, value, i, callee) for i, value in enumerate(values)]
+        operands += [self.view(_Place(bytes=_Bytes(t.shape[0], _allocate(t.shape[0]))), t) for t in callee.types[len(values) :]]
+        func.CallOp([], ir.FlatSymbolRefAttr.get(callee.name), operands)
+
+    def operand(self, call: Call, value: Value, position: int, callee: _Callee) -> Value:
+        place, packing = self.places.of[value], callee.packings.get(position)
+        if packing is not None and place.key is None:
+            where = f"@{self.program.name}: a call at {call.op.operation.location}"
+            raise RelayError(
+                f"{where}: expected a parameter as argument {position} of @{callee.name}, which takes it packed, found {value}"
+            )
+        return self.view(place, callee.types[position], packing)
+
+    def branch(self, item: If) -> None:
+        made = scf.IfOp(self.truth(item.condition), [], has_else=True)
+        for block, body in ((made.then_block, item.then), (made.else_block, item.otherwise)):
+            with ir.InsertionPoint(block):
+                self.body(body)
+                scf.YieldOp([])
+
+    def loop(self, item: While) -> None:
+        made = scf.WhileOp([], [])
+        before, after = (region.blocks.append() for region in (made.before, made.after))
+        with ir.InsertionPoint(before):
+            self.body(item.before)
+            scf.ConditionOp(self.truth(item.condition), [])
+        with ir.InsertionPoint(after):
+            self.body(item.after)
+            scf.YieldOp([])
+
+    def truth(self, condition: Value) -> Value:
+        """A condition in memory as an i1."""
+        buffer = self.view(self.places.of[condition], ir.MemRefType.get([], ir.IntegerType.get_signless(8)))
+        return arith.TruncIOp(ir.IntegerType.get_signless(1), memref.LoadOp(buffer, []).result).result
+
+    def view(self, place: _Place, type_: ir.MemRefType, packing: Packing | None = None) -> Value:
+        """The memref that a call takes for a tensor."""
+        if place.key is not None:
+            return memref.GetGlobalOp(type_, self.parameters.get(place.key, type_, packing)).result
+        if place.bytes is None:
+            return _reshaped(self.arguments[place.argument], type_)
+        return emit.create("memref.view", [type_], [place.bytes.value, emit.index_constant(place.offset)])
+
+
+def _allocate(size: int) -> Value:
+    return memref.AllocOp(ir.MemRefType.get([size], ir.IntegerType.get_signless(8)), [], []).result
+
+
+def _name_arguments(function: func.FuncOp, source: ir.OpView) -> None:
+    """Gives arguments the attributes that inputs and results had."""
+    signature = signature_of(source)
+    attributes: list[ir.Attribute] = []
+    for key, types in (("arg_attrs", signature.inputs), ("res_attrs", signature.results)):
+        given = list(ir.ArrayAttr(source.attributes[key])) if key in source.attributes else []
+        attributes += given or [ir.DictAttr.get({})] * len(types)
+    if any(len(ir.DictAttr(a)) for a in attributes):
+        function.arg_attrs = attributes
+
+
+def _reshaped(buffer: Value, type_: ir.MemRefType) -> Value:
+    """A memref of identity layout under another shape."""
+    if buffer.type == type_:
+        return buffer
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(list(type_.shape)):
+        strides.insert(0, step)
+        step *= extent
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+        "static_offsets": ir.DenseI64ArrayAttr.get([0]),
+        "static_sizes": ir.DenseI64ArrayAttr.get(list(type_.shape)),
+        "static_strides": ir.DenseI64ArrayAttr.get(strides),
+    }
+    strided = ir.MemRefType.get(list(type_.shape), type_.element_type, ir.StridedLayoutAttr.get(0, strides))
+    view = emit.create("memref.reinterpret_cast", [strided], [buffer], attributes)
+    return emit.create("memref.cast", [type_], [view])

@@ -1,0 +1,224 @@
+"""Calls of programs in their final form: branches and loops as blocks, and statuses of what can fail.
+
+The tensors of a program have their places (see plan), so that blocks take no arguments. A program that can fail gives an i32: 0, or -1
+where an error has been raised; after each call that can fail it goes on, or to the block that returns -1. A recursive program takes one
+more argument, an i64: how many calls may still nest. The declaration of a packed function gives an i32; its body comes with the code
+generation (codegen.calls). Globals of parameters are gone: where each is in the blob is known.
+"""
+
+from collections.abc import Callable
+
+from relayc.dialects.functions import signature_of, symbols_of
+from relayc.dialects.mlir import arith, cf, func, ir, scf
+from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
+from relayc.pipelines.tir import emit
+
+Value = ir.Value
+
+
+def emit_calls(module: ir.Module) -> None:
+    """Emits the calls of the programs of a module whose memory is planned, in place."""
+    with ir.Location.unknown():
+        emitter = _Calls(module)
+        for function in emitter.functions.values():
+            if is_packed(function):
+                _set_signature(function, [], [ir.IntegerType.get_signless(32)])
+        for name, function in programs_of(module).items():
+            emitter.prepare(name, function)
+        for name, function in programs_of(module).items():
+            _Program(emitter, name, function).run()
+        for op in list(module.body.operations):
+            if op.operation.name == "memref.global" and "relay.param" in op.attributes:
+                op.operation.erase()
+
+
+def max_depth(function: ir.OpView) -> int:
+    """How many calls of a program may nest; 0 where it is not recursive."""
+    found = "relay.max_depth" in function.attributes
+    return ir.IntegerAttr(function.attributes["relay.max_depth"]).value if found else 0
+
+
+def _set_signature(function: ir.OpView, arguments: list[ir.Type], results: list[ir.Type]) -> None:
+    """Adds arguments and results to the type of a function."""
+    found = signature_of(function)
+    type_ = ir.FunctionType.get([*found.inputs, *arguments], [*found.results, *results])
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+    if arguments and "arg_attrs" in function.attributes:
+        named = [*ir.ArrayAttr(function.attributes["arg_attrs"]), *[ir.DictAttr.get({})] * len(arguments)]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(named)
+
+
+class _Calls:
+    """What the programs of a module have in common."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self.module = module
+        self.functions = functions_of(module)
+        self.components = {name: component for component in program_components(module) for name in component.names}
+        self._names = set(symbols_of(module))
+        self._errors: dict[str, str] = {}
+
+    def prepare(self, name: str, function: ir.OpView) -> None:
+        """Gives a program the type that its calls rely on."""
+        depth = [ir.IntegerType.get_signless(64)] if max_depth(function) else []
+        _set_signature(function, depth, [ir.IntegerType.get_signless(32)] if self.components[name].fails else [])
+        for type_ in depth:
+            function.regions[0].blocks[0].add_argument(type_, ir.Location.unknown())
+            self._errors[name] = self._declare_error(name, function)
+
+    def component(self, name: str) -> Component | None:
+        """The component of a program, None for what is no program."""
+        return self.components.get(name)
+
+    def fails(self, name: str) -> bool:
+        """Whether a call of a function can raise an error."""
+        return self.components[name].fails if name in self.components else name in self.functions and is_packed(self.functions[name])
+
+    def error(self, name: str) -> str:
+        """The function that raises the error that too many calls of a program are nested."""
+        return self._errors[name]
+
+    def _declare_error(self, name: str, function: ir.OpView) -> str:
+        error = next(n for i in range(len(self._names) + 1) if (n := f"{name}_too_deep{i or ''}") not in self._names)
+        self._names.add(error)
+        with ir.InsertionPoint.at_block_begin(self.module.body):
+            declared = func.FuncOp(error, ([], []), visibility="private")
+        message = f"{name}: expected at most {max_depth(function)} nested calls, found more"
+        declared.attributes["relay.error"] = ir.ArrayAttr.get([ir.StringAttr.get(t) for t in ("RecursionError", message)])
+        return error
+
+
+class _Program:
+    """Emits the calls of one program. Operations move to the block that is current when the text reaches them."""
+
+    def __init__(self, calls: _Calls, name: str, function: ir.OpView) -> None:
+        self.calls, self.name, self.function = calls, name, function
+        self.depth = max_depth(function)
+        self.block = function.regions[0].blocks[0]
+        self.arguments = list(self.block.arguments)
+        self._failed: ir.Block | None = None
+        self._too_deep: dict[str, ir.Block] = {}
+
+    def run(self) -> None:
+        self.body(self.block)
+        self.append(self.block, lambda: self.give(0))
+        for name, block in self._too_deep.items():
+            self.append(block, lambda name=name: func.CallOp([], ir.FlatSymbolRefAttr.get(self.calls.error(name)), []))
+            self.append(block, lambda: cf.BranchOp([], self.failed))
+        if self._failed is not None:
+            self.append(self._failed, lambda: self.give(-1))
+
+    def append(self, block: ir.Block, build: Callable[[], object]) -> None:
+        with ir.InsertionPoint(block):
+            build()
+
+    def give(self, status: int) -> None:
+        """Returns; a program that can fail, with a status."""
+        i32 = ir.IntegerType.get_signless(32)
+        func.ReturnOp([emit.constant(ir.IntegerAttr.get(i32, status), i32)] if self.calls.fails(self.name) else [])
+
+    # ---- blocks
+
+    def new_block(self) -> ir.Block:
+        return self.function.regions[0].blocks.append()
+
+    @property
+    def failed(self) -> ir.Block:
+        """The block that says that a call has failed."""
+        if self._failed is None:
+            self._failed = self.new_block()
+        return self._failed
+
+    def body(self, block: ir.Block) -> None:
+        """Emits the operations of a block from the current one on, without the block's terminator."""
+        *operations, terminator = list(block.operations)
+        if terminator.operation.name != "scf.condition":  # whose operand is still needed
+            terminator.operation.erase()
+        for op in operations:
+            if self.block != block:
+                self.block.append(op.operation)
+            if isinstance(op, scf.IfOp):
+                self.branch(op)
+            elif isinstance(op, scf.WhileOp):
+                self.loop(op)
+            elif isinstance(op, func.CallOp):
+                self.call(op)
+
+    def branch(self, op: scf.IfOp) -> None:
+        then, otherwise, after = self.new_block(), self.new_block(), self.new_block()
+        with op.operation.location:
+            self.append(self.block, lambda: cf.CondBranchOp(op.operation.operands[0], [], [], then, otherwise))
+            for block, region in zip((then, otherwise), op.operation.regions, strict=True):
+                self.block = block
+                if len(region.blocks):
+                    self.body(region.blocks[0])
+                self.append(self.block, lambda: cf.BranchOp([], after))
+        op.operation.erase()
+        self.block = after
+
+    def loop(self, op: scf.WhileOp) -> None:
+        before, body, after = self.new_block(), self.new_block(), self.new_block()
+        first, second = (region.blocks[0] for region in op.operation.regions)
+        with op.operation.location:
+            self.append(self.block, lambda: cf.BranchOp([], before))
+            self.block = before
+            condition = first.operations[len(first.operations) - 1].operation
+            self.body(first)
+            self.append(self.block, lambda: cf.CondBranchOp(condition.operands[0], [], [], body, after))
+            self.block = body
+            self.body(second)
+            self.append(self.block, lambda: cf.BranchOp([], before))
+        op.operation.erase()
+        self.block = after
+
+    # ---- calls
+
+    def call(self, op: func.CallOp) -> None:
+        """Emits a call, the last operation of the current block so far."""
+        name = op.callee.value
+        fails, callee = self.calls.fails(name), self.calls.functions.get(name)
+        depth = max_depth(callee) if callee is not None else 0
+        component = self.calls.component(self.name)
+        nested = component is not None and component.is_nested(name)
+        with op.operation.location:
+            made = op.operation
+            if fails or depth:
+                operands = [*op.operation.operands, *self.left(name, depth, nested, made)]
+                results = [ir.IntegerType.get_signless(32)] if fails else []
+                with ir.InsertionPoint(self.block):
+                    made = func.CallOp(results, op.operation.attributes["callee"], operands).operation
+                op.operation.erase()
+            if self.depth and not nested:
+                # Inlined, its stack would be taken once for every nested call.
+                made.attributes["no_inline"] = ir.UnitAttr.get()
+            if fails:
+                self.check(made.results[0])
+
+    def left(self, callee: str, depth: int, nested: bool, call: ir.Operation) -> list[Value]:
+        """The last operand of a call of a recursive program; a nested call where none may follow is an error."""
+        if not depth:
+            return []
+        i64 = ir.IntegerType.get_signless(64)
+        if not nested:
+            with ir.InsertionPoint(call):
+                return [emit.constant(ir.IntegerAttr.get(i64, depth), i64)]
+        left = self.arguments[-1]
+        if callee not in self._too_deep:
+            self._too_deep[callee] = self.new_block()
+        further = self.new_block()
+        with ir.InsertionPoint(call):
+            none = arith.CmpIOp(arith.CmpIPredicate.eq, left, emit.constant(ir.IntegerAttr.get(i64, 0), i64)).result
+        further.append(call)
+        self.append(self.block, lambda: cf.CondBranchOp(none, [], [], self._too_deep[callee], further))
+        self.block = further
+        with ir.InsertionPoint(call):
+            return [arith.SubIOp(left, emit.constant(ir.IntegerAttr.get(i64, 1), i64)).result]
+
+    def check(self, status: Value) -> None:
+        """Goes on in a new block where a call has not failed."""
+        i32 = ir.IntegerType.get_signless(32)
+        further = self.new_block()
+        with ir.InsertionPoint(self.block):
+            failed = arith.CmpIOp(arith.CmpIPredicate.ne, status, emit.constant(ir.IntegerAttr.get(i32, 0), i32)).result
+            cf.CondBranchOp(failed, [], [], self.failed, further)
+        self.block = further

@@ -1,0 +1,63 @@
+"""The programs of a module of the tir stage: which functions they are, and which call which."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.functions import is_public, symbol_name
+from relayc.dialects.mlir import func, ir
+from relayc.pipelines.callgraph import components, is_recursive
+from relayc.pipelines.program.functions import callees
+
+
+def functions_of(module: ir.Module) -> dict[str, ir.OpView]:
+    """The functions of a module, by name."""
+    return {symbol_name(op): op for op in module.body.operations if isinstance(op, func.FuncOp)}
+
+
+def programs_of(module: ir.Module) -> dict[str, ir.OpView]:
+    """The programs, by name: functions that are public, or have the attribute relay.program. Public ones first, `main` first of all."""
+    found = [f for f in functions_of(module).values() if not f.is_external and (is_public(f) or "relay.program" in f.attributes)]
+    found.sort(key=lambda f: (not is_public(f), symbol_name(f) != "main"))
+    return {symbol_name(f): f for f in found}
+
+
+def is_packed(function: ir.OpView) -> bool:
+    """Whether a function is the declaration of a packed function."""
+    return "relay.packed" in function.attributes
+
+
+@dataclass
+class Component:
+    """Programs that call one another, or one that stands alone.
+
+    Attributes:
+      recursive: whether a call of one of them can lead to another call of it.
+      fails: whether a call of them can raise an error: by a packed function, or by too many nested calls.
+    """
+
+    names: list[str]
+    recursive: bool
+    fails: bool
+
+    def is_nested(self, callee: str) -> bool:
+        """Whether a call of `callee` from one of them goes round."""
+        return self.recursive and callee in self.names
+
+
+def program_components(module: ir.Module) -> list[Component]:
+    """The components of the programs of a module, callees before callers."""
+    functions = functions_of(module)
+    calls = {name: callees(f) for name, f in programs_of(module).items()}
+    found: dict[str, Component] = {}
+    return [_component(names, calls, functions, found) for names in components(calls)]
+
+
+def _component(
+    names: list[str], calls: Mapping[str, Sequence[str]], functions: Mapping[str, ir.OpView], found: dict[str, Component]
+) -> Component:
+    called = {callee for name in names for callee in calls[name]}
+    recursive = is_recursive(names, calls)
+    fails = recursive or any((c in functions and is_packed(functions[c])) or (c in found and found[c].fails) for c in called)
+    component = Component(names, recursive, fails)
+    found.update(dict.fromkeys(names, component))
+    return component

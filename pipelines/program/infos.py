@@ -1,0 +1,200 @@
+"""What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from relayc.dialects.functions import is_public, signature_of, symbol_name
+from relayc.dialects.locations import sources_of
+from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.winograd import OWN_FLOPS
+from relayc.pipelines.parameters import Parameter
+from relayc.pipelines.program.body import bytes_of
+from relayc.pipelines.program.calls import max_depth
+from relayc.pipelines.program.components import functions_of, is_packed, programs_of
+from relayc.pipelines.program.functions import packings_of, strings_of
+from relayc.pipelines.schedule.packing import Packing
+from relayc.runtime.artifact import (
+    Branch,
+    BufferRef,
+    KernelInfo,
+    Loop,
+    Node,
+    PackedCall,
+    ProgramCall,
+    ProgramInfo,
+    Step,
+    TensorSpec,
+)
+
+_CONDITION = TensorSpec("condition", (), "bool")
+
+Specs = tuple[TensorSpec, ...]
+
+
+def kernel_infos(module: ir.Module) -> tuple[KernelInfo, ...]:
+    """One entry for each kernel that says what it takes and gives, in the order of the module."""
+    programs = programs_of(module)
+    found = [
+        f for name, f in functions_of(module).items() if name not in programs and not f.is_external and "relay.tensors" in f.attributes
+    ]
+    return tuple(_kernel_info(f) for f in found)
+
+
+def _kernel_info(function: ir.OpView) -> KernelInfo:
+    ins, outs = _tensors(function)
+    for i, packing in packings_of(function).items():
+        ins = (*ins[:i], TensorSpec(ins[i].name, packing.shape, ins[i].dtype), *ins[i + 1 :])
+    for workspace in signature_of(function).inputs[len(ins) + len(outs) :]:
+        outs = (*outs, TensorSpec("workspace", tuple(workspace.shape), "uint8"))
+    flops, moved = (ir.IntegerAttr(function.attributes[f"relay.{key}"]).value for key in ("flops", "bytes"))
+    schedule = ir.StringAttr(function.attributes["relay.schedule"]).value
+    ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
+    own = ir.IntegerAttr(function.attributes[OWN_FLOPS]).value if OWN_FLOPS in function.attributes else None
+    return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule, own)
+
+
+def _tensors(function: ir.OpView, names: tuple[list[str], list[str]] = ([], [])) -> tuple[Specs, Specs]:
+    """The inputs and outputs of a function as callers see them (relay.tensors); by default arg0, arg1, ... and out0, out1, ..."""
+    if "relay.tensors" not in function.attributes:
+        raise RelayError(f"@{symbol_name(function)}: expected the attribute relay.tensors (its type as callers see it), found none")
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["relay.tensors"]).value)
+    found = []
+    for types, stem, given in ((type_.inputs, "arg", names[0]), (type_.results, "out", names[1])):
+        tensors = [TensorType.from_mlir(t) for t in types]
+        found.append(tuple(TensorSpec(given[i] if given else f"{stem}{i}", t.shape, t.dtype) for i, t in enumerate(tensors)))
+    return found[0], found[1]
+
+
+def parameters_of(module: ir.Module, params: Mapping[str, np.ndarray]) -> list[Parameter]:
+    """Where the parameters are in the blob, each layout once; `params` is the parameter table."""
+    found: dict[int, Parameter] = {}
+    for op in module.body.operations:
+        if op.operation.name == "memref.global" and "relay.offset" in op.attributes:
+            key = ir.StringAttr(op.attributes["relay.param"]).value
+            offset = ir.IntegerAttr(op.attributes["relay.offset"]).value
+            type_ = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
+            packing = Packing.from_attribute(op.attributes["relay.packing"], type_.shape) if "relay.packing" in op.attributes else None
+            size = bytes_of(type_.element_type)
+            for extent in type_.shape:
+                size *= extent
+            shape = packing.source if packing is not None else tuple(type_.shape)
+            found.setdefault(offset, Parameter(key, offset, size, params.get(key), shape, packing))
+    return list(found.values())
+
+
+def arena_bytes(module: ir.Module) -> int:
+    """Size of the arena that the public programs take."""
+    public = [f for f in programs_of(module).values() if is_public(f)]
+    return max((signature_of(f).inputs[len(signature_of(f).inputs) - 2].shape[0] for f in public), default=0)
+
+
+def params_bytes(module: ir.Module) -> int:
+    """Size of the blob of parameters."""
+    return next((types[len(types) - 1].shape[0] for f in programs_of(module).values() if (types := signature_of(f).inputs)), 0)
+
+
+# ---- programs -----------------------------------------------------------------------------------------------------------------------
+
+
+def program_infos(module: ir.Module) -> tuple[ProgramInfo, ...]:
+    """One entry for each program, public ones first, `main` first of all.
+
+    Raises RelayError for a program that does not say what it takes and gives, or whose memory is not planned.
+    """
+    programs = programs_of(module)
+    specs = {name: _program_specs(f) for name, f in programs.items()}
+    return tuple(_ProgramReader(module, f, specs).info() for f in programs.values())
+
+
+def _program_specs(function: ir.OpView) -> tuple[Specs, Specs]:
+    ins, outs = _tensors(function)
+    return _tensors(function, (_names(function, 0, len(ins), "input"), _names(function, len(ins), len(outs), "output")))
+
+
+def _names(function: ir.OpView, start: int, count: int, default: str) -> list[str]:
+    """Names of arguments from their attribute relay.name."""
+    attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"])) if "arg_attrs" in function.attributes else []
+    entries = [ir.DictAttr(attributes[start + i]) if start + i < len(attributes) else {} for i in range(count)]
+    return [ir.StringAttr(e["relay.name"]).value if "relay.name" in e else f"{default}{i}" for i, e in enumerate(entries)]
+
+
+class _ProgramReader:
+    def __init__(self, module: ir.Module, function: ir.OpView, specs: Mapping[str, tuple[Specs, Specs]]) -> None:
+        self.functions, self.function, self.specs = functions_of(module), function, specs
+        self.name = symbol_name(function)
+        self.block = function.regions[0].blocks[0]
+        ins, outs = specs[self.name]
+        if len(self.block.arguments) != len(ins) + len(outs) + 2:
+            raise RelayError(f"@{self.name}: expected inputs, outputs, the arena and the parameters (run plan-memory)")
+        self._callees: dict[str, tuple[Specs, Specs]] = {}
+
+    def info(self) -> ProgramInfo:
+        ins, outs = self.specs[self.name]
+        return ProgramInfo(self.name, ins, outs, self._nodes(self.block), is_public(self.function), max_depth(self.function))
+
+    def _nodes(self, block: ir.Block) -> tuple[Node, ...]:
+        readers = {func.CallOp: self._call, scf.IfOp: self._branch, scf.WhileOp: self._loop}
+        return tuple(readers[type(op)](op) for op in block.operations if type(op) in readers)
+
+    def _call(self, op: func.CallOp) -> Node:
+        name, sources = op.callee.value, sources_of(op.operation.location)
+        callee = self.functions[name]
+        if name not in self._callees:
+            self._callees[name] = self._called(name, callee)
+        ins, outs = self._callees[name]
+        refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, (*ins, *outs), strict=False))
+        inputs, outputs = refs[: len(ins)], refs[len(ins) :]
+        if name in self.specs:
+            return ProgramCall(name, inputs, outputs, self._reference(op.operation.operands[len(refs)], _CONDITION).offset, sources)
+        if is_packed(callee):
+            return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)
+        return Step(name, inputs, outputs, sources)
+
+    def _called(self, name: str, callee: ir.OpView) -> tuple[Specs, Specs]:
+        if name in self.specs:
+            return self.specs[name]
+        if is_packed(callee):
+            return _tensors(callee)
+        info = _kernel_info(callee)
+        return info.inputs, info.outputs
+
+    def _branch(self, op: scf.IfOp) -> Node:
+        then, otherwise = (self._nodes(region.blocks[0]) if len(region.blocks) else () for region in op.operation.regions)
+        return Branch(self._condition(op.operation.operands[0], op), then, otherwise, sources_of(op.operation.location))
+
+    def _loop(self, op: scf.WhileOp) -> Node:
+        before, after = (region.blocks[0] for region in op.operation.regions)
+        condition = before.operations[len(before.operations) - 1].operation.operands[0]
+        sources = sources_of(op.operation.location)
+        return Loop(self._nodes(before), self._condition(condition, op), self._nodes(after), sources)
+
+    def _condition(self, value: ir.Value, op: ir.OpView) -> BufferRef:
+        """Where the condition of a branch or a loop is: an i8 in memory, as an i1."""
+        found = value
+        for name in ("arith.trunci", "memref.load"):
+            if isinstance(found.owner, ir.Block) or found.owner.name != name:
+                where = f"@{self.name}: {op.operation.name} at {op.operation.location}"
+                raise RelayError(f"{where}: expected a condition that arith.trunci makes of an element of a memref<i8>, found {value}")
+            found = found.owner.operands[0]
+        return self._reference(found, _CONDITION)
+
+    def _reference(self, value: ir.Value, spec: TensorSpec) -> BufferRef:
+        """Where a tensor is that an operation takes."""
+        offset = 0
+        while not isinstance(value.owner, ir.Block):
+            owner = value.owner
+            if owner.name == "memref.view" and not isinstance(owner.operands[1].owner, ir.Block):
+                offset += ir.IntegerAttr(owner.operands[1].owner.attributes["value"]).value
+            elif owner.name not in ("memref.cast", "memref.reinterpret_cast"):
+                raise RelayError(f"@{self.name}: expected views of arguments as operands of a call, found {owner} (run plan-memory)")
+            value = owner.operands[0]
+        position = ir.BlockArgument(value).arg_number
+        ins, outs = (len(part) for part in self.specs[self.name])
+        if position < ins:
+            return BufferRef("input", position, 0, spec)
+        if position < ins + outs:
+            return BufferRef("output", position - ins, 0, spec)
+        return BufferRef("arena" if position == ins + outs else "param", 0, offset, spec)

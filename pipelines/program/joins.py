@@ -1,0 +1,146 @@
+"""Concatenations in place: tensors of a program that lie within another one, so that their kernels write straight into it.
+
+Where only dimensions of 1 stand before the axis of a concatenation (channels of one image, in NCHW and in blocks), each operand is a
+contiguous part of the result. A part must be the result of a call and of no second place; a concatenation of parts that already lie so
+in a larger one (a dense block joins ever more of the same tensors) is a part of that.
+
+`concatenate_in_place` finds the calls of kernels that do nothing but such a concatenation, and puts `tensor.concat` in their place: in a
+program, it says that the operands are written where they belong, and takes no kernel.
+"""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from math import prod
+
+from relayc.dialects.mlir import ir, tensor
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.kernel.graph import NotStructured, read_kernel
+from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, bytes_of, items_of, read_program
+from relayc.pipelines.program.functions import read_functions
+
+Value = ir.Value
+
+
+def concatenate_in_place(mod: IRModule) -> IRModule:
+    """Takes concatenations in place apart, in place, and drops the kernels that no call needs any more.
+
+    Raises RelayError for a program that is none.
+    """
+    with mod.context, ir.Location.unknown():
+        functions = read_functions(mod.module)
+        kernels = {name: found for name, f in functions.kernels.items() if (found := _concatenation(f)) is not None}
+        if not kernels:
+            return mod
+        programs = [read_program(f) for f in functions.programs.values()]
+        found = [call for p in programs for body in bodies_of(p.body) for call in _in_place(p, body, kernels)]
+        calls = [item for p in programs for item in items_of(p.body) if isinstance(item, Call)]
+        needed = {call.callee for call in calls if call not in found}
+        for name in {call.callee for call in found} - needed:
+            functions.kernels[name].operation.erase()
+        for call in found:
+            _replace(call.op.operation, kernels[call.callee])
+    return mod
+
+
+@dataclass(frozen=True)
+class _Concatenation:
+    """What a kernel joins: arguments by position, in order, in a dimension of the result."""
+
+    positions: tuple[int, ...]
+    axis: int
+
+
+def _concatenation(function: ir.OpView) -> _Concatenation | None:
+    """What a te function joins one after the other in memory; None where it does anything else."""
+    try:
+        kernel = read_kernel(function)
+    except NotStructured:
+        return None
+    if len(kernel.results) != 1 or kernel.results[0].kind != "concat":
+        return None
+    result = kernel.results[0]
+    positions = tuple(n.position for n in result.inputs if n.kind == "arg")
+    whole = len(result.inputs) == len(kernel.args) == len(set(positions)) == len(positions)
+    return _Concatenation(positions, result.axis) if whole and prod(result.shape[: result.axis]) == 1 and result.size else None
+
+
+def _in_place(program: Program, body: Body, kernels: dict[str, _Concatenation]) -> list[Call]:
+    """Calls of a body that are concatenations in place. Later ones go first: they are larger."""
+    nesting, found = Nesting(program, body), []
+    for call in [item for item in reversed(body.items) if isinstance(item, Call) and item.callee in kernels]:
+        operation = call.op.operation
+        parts = [program.root(operation.operands[i]) for i in kernels[call.callee].positions]
+        if nesting.add(operation.results[0], parts):
+            found.append(call)
+    return found
+
+
+def _replace(call: ir.Operation, found: _Concatenation) -> None:
+    with ir.InsertionPoint(call), call.location:
+        made = tensor.ConcatOp(call.results[0].type, found.axis, [call.operands[i] for i in found.positions])
+    call.results[0].replace_all_uses_with(made.result)
+    call.erase()
+
+
+@dataclass
+class Nesting:
+    """Where tensors of a body lie within others.
+
+    Attributes:
+      within: the enclosing tensor and the first byte in it, by tensor; enclosing ones may lie within others.
+    """
+
+    program: Program
+    body: Body
+    within: dict[Value, tuple[Value, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._results = {r for item in self.body.items if isinstance(item, Call) for r in item.op.operation.results}
+        self._results |= {join.operation.results[0] for join in self.body.joins}
+        self._placed = _placed(self.program, self.body)
+
+    def add(self, whole: Value, parts: Sequence[Value]) -> bool:
+        """Puts tensors one after the other into `whole`, where that can be; they are to be written in the body, and nowhere else."""
+        placed = self._placed
+        if whole in placed or len(set(parts)) < len(parts) or not set(parts) <= self._results - placed:
+            return False
+        sizes = [prod(p.type.shape) * bytes_of(p.type.element_type) for p in parts]
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        if not any(p in self.within for p in parts):
+            self.within.update((p, (whole, start)) for p, start in zip(parts, starts, strict=True))
+        elif whole not in self.within and self._lie_together(parts, starts):
+            self.within[whole] = self.outermost(parts[0])
+        else:
+            return False
+        return True
+
+    def add_joins(self) -> None:
+        """Puts the operands of all concatenations of the body where they belong. Raises RelayError where one cannot be."""
+        for join in reversed(self.body.joins):
+            if not self.add(join.operation.results[0], [self.program.root(v) for v in join.operation.operands]):
+                raise RelayError(
+                    f"@{self.program.name}: {join.operation.name} at {join.operation.location}: expected results of calls of the same "
+                    "block that stand in no second place (see concatenate-in-place)"
+                )
+
+    def outermost(self, value: Value) -> tuple[Value, int]:
+        """The tensor that encloses all others around `value`, and the first byte of `value` in it."""
+        offset = 0
+        while value in self.within:
+            value, inner = self.within[value]
+            offset += inner
+        return value, offset
+
+    def _lie_together(self, parts: Sequence[Value], starts: Iterable[int]) -> bool:
+        """Whether parts already lie one after the other in one tensor."""
+        found = [self.outermost(p) for p in parts]
+        outer, first = found[0]
+        return all(value == outer and offset == first + start for (value, offset), start in zip(found, starts, strict=True))
+
+
+def _placed(program: Program, body: Body) -> AbstractSet[Value]:
+    """Values of a body whose place is elsewhere: what it gives, and what its loops begin with."""
+    given = [*body.results, *(v for item in body.items if isinstance(item, While) for v in item.op.operation.operands)]
+    return {program.root(v) for v in given}

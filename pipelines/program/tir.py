@@ -1,0 +1,41 @@
+"""The module of the tir stage, complete: what the runtime has to know of it stands beside the IR."""
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.parameters import Parameter
+from relayc.pipelines.program.calls import emit_calls
+from relayc.pipelines.program.components import functions_of
+from relayc.pipelines.program.infos import arena_bytes, kernel_infos, parameters_of, params_bytes, program_infos
+
+
+class TirModule(IRModule):
+    """A module in the tir stage, and what the runtime has to know of it.
+
+    Attributes:
+      programs, kernels: as in the runtime's Artifact.
+      arena_bytes: size of the arena that public programs take; each of them uses what it needs of that.
+      layout: where every parameter goes in the parameter blob; `parameters.Blob` writes them.
+      params_bytes: size of the parameter blob.
+      uses_tiles: whether a kernel has operations on tile registers.
+    """
+
+    def __init__(self, mod: IRModule) -> None:
+        """Reads a module whose memory is planned. Raises RelayError where it is not."""
+        super().__init__(mod.module)
+        self.programs, self.kernels = program_infos(mod.module), kernel_infos(mod.module)
+        self.arena_bytes, self.params_bytes = arena_bytes(mod.module), params_bytes(mod.module)
+        self.layout: list[Parameter] = parameters_of(mod.module, mod.params)
+        self.uses_tiles = any("relay.uses_tiles" in f.attributes for f in functions_of(mod.module).values())
+
+    def take_layout(self) -> list[Parameter]:
+        """Hands over `layout`, and with it the arrays."""
+        layout, self.layout = self.layout, []
+        return layout
+
+
+def complete(mod: IRModule) -> TirModule:
+    """Notes what the runtime has to know of a module whose memory is planned, and emits the calls of its programs (see calls)."""
+    with mod.context, ir.Location.unknown():
+        found = TirModule(mod)
+        emit_calls(mod.module)
+    return found

@@ -1,0 +1,187 @@
+"""Emission of tir: a thin layer over operation creation that folds index arithmetic and owns insertion points."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from relayc.dialects import mlir
+from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.kernel.index import Index, Var
+
+# ---- types
+
+
+def vector_of(width: int, element: ir.Type) -> ir.Type:
+    return ir.VectorType.get([width], element)
+
+
+def is_vector(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def element_of(type_: ir.Type) -> ir.Type:
+    """The element type of a vector type; any other type as it is."""
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def like(type_: ir.Type, element: ir.Type) -> ir.Type:
+    """`element`, or a vector of it, with the shape of `type_`."""
+    return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
+
+
+# ---- operations
+
+
+def create(
+    name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Value:
+    """Builds an operation at the ambient insertion point and gives its first result (None where it has none)."""
+    op = ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes or {})
+    return op.results[0] if results else None
+
+
+def arith(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """An operation of the arith dialect on two values of the type of its result."""
+    return create(f"arith.{name}", [a.type], [a, b])
+
+
+def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """i1 (or a vector of it) of a comparison; `predicate` is what arith.cmpf or arith.cmpi calls it (ogt, slt, ...)."""
+    if isinstance(element_of(a.type), ir.FloatType):
+        return mlir.arith.cmpf(mlir.arith.CmpFPredicate[predicate.upper()], a, b)
+    return mlir.arith.cmpi(mlir.arith.CmpIPredicate[predicate], a, b)
+
+
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+    """`a` where the condition holds, else `b`."""
+    return create("arith.select", [a.type], [condition, a, b])
+
+
+def multiply_add(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
+    """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
+    type_ = accumulator.type
+    if not isinstance(element_of(type_), ir.FloatType):
+        return create("arith.addi", [type_], [create("arith.muli", [type_], [a, b]), accumulator])
+    return create("vector.fma" if is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
+
+
+def convert(value: ir.Value, conversions: Sequence[tuple[str, ir.Type]]) -> ir.Value:
+    """A scalar or vector after conversions of its elements, (operation, element type) each."""
+    for name, element in conversions:
+        value = create(name, [like(value.type, element)], [value])
+    return value
+
+
+def broadcast(value: ir.Value, width: int) -> ir.Value:
+    """A scalar as a vector of `width` equal lanes (as itself for one lane); vectors as they are."""
+    return value if width == 1 or is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
+
+
+# ---- constants
+
+
+def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
+    return create("arith.constant", [type_], [], {"value": attribute})
+
+
+def number(value: float | int, type_: ir.Type) -> ir.Value:
+    """A constant of a scalar type, or splat over a vector type."""
+    element = element_of(type_)
+    scalar = ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
+    return constant(ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar, type_)
+
+
+def index_constant(value: int) -> ir.Value:
+    return number(value, ir.IndexType.get())
+
+
+def zero(type_: ir.Type) -> ir.Value:
+    """The zero of a scalar or vector type."""
+    return number(0, type_)
+
+
+# ---- indices
+
+
+def materialize(index: Index) -> ir.Value:
+    """An index expression without lanes as a value of type index, through one affine.apply."""
+    if index.is_constant:
+        return index_constant(index.const)
+    variables = list(index.terms)
+    if index.const == 0 and len(variables) == 1 and index.terms[variables[0]] == 1:
+        return variables[0].value
+    expr = ir.AffineExpr.get_constant(index.const)
+    for position, v in enumerate(variables):
+        expr = ir.AffineExpr.get_dim(position) * index.terms[v] + expr
+    amap = ir.AffineMapAttr.get(ir.AffineMap.get(len(variables), 0, [expr]))
+    return create("affine.apply", [ir.IndexType.get()], [v.value for v in variables], {"map": amap})
+
+
+def smaller(value: ir.Value, limit: int) -> ir.Value:
+    """The smaller of a signed index and a number."""
+    return arith("minsi", value, index_constant(limit))
+
+
+def larger(value: ir.Value, limit: int) -> ir.Value:
+    """The larger of a signed index and a number."""
+    return arith("maxsi", value, index_constant(limit))
+
+
+def at_most(index: Index, limit: int) -> Index:
+    """The smaller of an index and a number."""
+    low, high = index.bounds()
+    if high <= limit:
+        return index
+    return Index.of(Var(min(low, limit), limit, smaller(materialize(index), limit), name="bound"))
+
+
+def steps_inside(first: Index, end: Index, stride: int, count: int) -> tuple[ir.Value, ir.Value]:
+    """First and one-past-last of the `count` steps n for which first <= n * stride < end."""
+
+    def steps(limit: Index) -> ir.Value:  # ceil(limit / stride)
+        value = materialize(limit)
+        return value if stride == 1 else arith("ceildivsi", value, index_constant(stride))
+
+    return larger(steps(first), 0), smaller(steps(end), count)
+
+
+def below(index: Index, limit: int) -> ir.Value:
+    """Whether 0 <= index < limit."""
+    return compare("ult", materialize(index), index_constant(limit))
+
+
+# ---- control flow
+
+
+@contextmanager
+def for_loop(low: ir.Value | int, high: ir.Value | int, step: int, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
+    """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
+
+    With `inits` the body must end in `yield_values`.
+    """
+    bounds = [index_constant(b) if isinstance(b, int) else b for b in (low, high)]
+    loop = scf.ForOp(bounds[0], bounds[1], index_constant(step), list(inits))
+    var.value = loop.induction_variable
+    with ir.InsertionPoint(loop.body):
+        yield loop
+        if not inits:
+            scf.YieldOp([])
+
+
+def yield_values(values: Sequence[ir.Value]) -> None:
+    scf.YieldOp(list(values))
+
+
+def parallel_loop(variables: Sequence[Var], body: Callable[[], None]) -> None:
+    """An scf.parallel in which each variable goes from 0 to its upper bound; sets their values and emits `body` inside."""
+    index, count = ir.IndexType.get(), len(variables)
+    low, step = index_constant(0), index_constant(1)
+    bounds = [low] * count + [index_constant(v.extent) for v in variables] + [step] * count
+    segments = ir.DenseI32ArrayAttr.get([count, count, count, 0])
+    op = ir.Operation.create("scf.parallel", results=[], operands=bounds, attributes={"operandSegmentSizes": segments}, regions=1)
+    block = op.regions[0].blocks.append(*[index] * count)
+    for variable, argument in zip(variables, block.arguments, strict=True):
+        variable.value = argument
+    with ir.InsertionPoint(block):
+        body()
+        ir.Operation.create("scf.reduce", results=[], operands=[])

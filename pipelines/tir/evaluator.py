@@ -1,0 +1,342 @@
+"""Evaluation of a kernel's tensors at index points: emits the scalar or vector operations that compute an element (or a lane of elements).
+
+This is what fuses: an input of a linalg.generic is evaluated where the generic reads it, so a chain of operations becomes one expression
+in one loop nest, and only kernel arguments are loaded from memory.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.graph import Node, NotStructured, Structured
+from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.tir import emit, vectors
+
+
+class Evaluator:
+    """Evaluates nodes at points. `lane` is the variable that runs over the lanes of a vector of `width` elements (1: scalars).
+
+    `buffers` maps argument nodes to flat memrefs. Values are remembered per scope, so a scope must span one basic block or the ones it
+    dominates; `scope()` opens an inner one.
+    """
+
+    def __init__(self, buffers: dict[Node, ir.Value]) -> None:
+        self.buffers = buffers
+        self.lane = Var(0, 0, name="lane")
+        self.width = 1
+        self.scopes: list[dict[Hashable, ir.Value]] = [{}]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+
+    @contextmanager
+    def lanes(self, width: int) -> Iterator[Var]:
+        """A scope in which `lane` runs over `width` lanes."""
+        saved = self.lane, self.width
+        self.lane, self.width = Var(0, width - 1, name="lane"), width
+        with self.scope():
+            yield self.lane
+        self.lane, self.width = saved
+
+    @contextmanager
+    def along(self, width: int) -> Iterator[Index]:
+        """A scope with lanes; gives the index of a lane, which is 0 where there is one only."""
+        with self.lanes(width):
+            yield self.lane_index
+
+    @property
+    def lane_index(self) -> Index:
+        """The lane as an index; 0 where there is one only."""
+        return Index.of(self.lane) if self.width > 1 else Index()
+
+    def remember(self, node: Node, indices: Sequence[Index], value: ir.Value) -> None:
+        """Makes `value` the value of `node` at `indices` in this scope: how a schedule hands over what it computed itself."""
+        key = (id(node), *(i.key for i in indices))
+        self.scopes[-1][key] = value
+
+    def remember_load(self, node: Node, offset: Index, value: ir.Value) -> None:
+        """Makes `value` what a load of `node` at a flat offset gives in this scope."""
+        self.scopes[-1]["load", id(node), offset.key] = value
+
+    def bind(self, node: Node, buffer: ir.Value) -> None:
+        """From now on `node` is read from `buffer` (flat, row-major) instead of being computed."""
+        self.buffers[node] = buffer
+
+    def memory(self, node: Node) -> ir.Value:
+        """The buffer in which a node lies, or that of which it is a view."""
+        return self.buffers[node if node in self.buffers else node.inputs[0]]
+
+    def at(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        """The value of `node` at `indices`: a vector where they depend on the lane, else a scalar."""
+
+        def value() -> ir.Value:
+            return (
+                self.load(node, linearize(indices, node.shape)) if node in self.buffers else getattr(self, f"_{node.kind}")(node, indices)
+            )
+
+        return self.once((id(node), *(i.key for i in indices)), value)
+
+    def once(self, key: Hashable, make: Callable[[], ir.Value]) -> ir.Value:
+        """What `make` emitted for a key in this scope or one around it; else it emits that now, and the value is remembered here."""
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        value = make()
+        self.scopes[-1][key] = value
+        return value
+
+    # ---- memory
+
+    def load(self, node: Node, offset: Index) -> ir.Value:
+        """The element(s) of a node's buffer at a flat offset."""
+        key = ("load", id(node), offset.key)
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        return self.load_from(self.buffers[node], node.element, offset)
+
+    def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
+        """The element(s) of a flat buffer at an offset."""
+        stride = offset.coefficient(self.lane)
+        if offset.has_vector():
+            return self._gather(buffer, element, offset)
+        base = offset - Index(0, {self.lane: stride})
+        if stride == 0:
+            return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
+        if stride == 1:
+            return vectors.load(buffer, base, self.width)
+        if stride == -1:
+            value = vectors.load(buffer, base - (self.width - 1), self.width)
+            return vectors.shuffle(value, value, range(self.width - 1, -1, -1))
+        if stride == 2 and self.width > 1:
+            return self._load_pairs(buffer, base)
+        return self._load_strided(buffer, element, base, stride)
+
+    def _load_pairs(self, buffer: ir.Value, base: Index) -> ir.Value:
+        # Two vectors that end exactly at the last element needed, so nothing beyond the buffer is read.
+        width = self.width
+        first, second = (vectors.load(buffer, at, width) for at in (base, base + (width - 1)))
+        return vectors.shuffle(first, second, [2 * i if 2 * i < width else width + 2 * i - (width - 1) for i in range(width)])
+
+    def _load_strided(self, buffer: ir.Value, element: ir.Type, base: Index, stride: int) -> ir.Value:
+        start = emit.materialize(base)
+        lanes = []
+        for i in range(self.width):
+            at = start if i == 0 else emit.materialize(Index(i * stride, {Var(0, 0, start): 1}))
+            lanes.append(emit.create("memref.load", [element], [buffer, at]))
+        return vectors.from_elements(lanes)
+
+    def _gather(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
+        offsets = self.index_value(offset)
+        lanes = []
+        for i in range(self.width):
+            lanes.append(emit.create("memref.load", [element], [buffer, vectors.extract(offsets, i)]))
+        return vectors.from_elements(lanes)
+
+    def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
+        """Stores a value (a vector: with the lane's coefficient as its stride) at a flat offset."""
+        stride = offset.coefficient(self.lane)
+        base = offset - Index(0, {self.lane: stride})
+        if self.width == 1 or stride == 0:
+            emit.create("memref.store", [], [value, buffer, emit.materialize(base)])
+            return
+        value = emit.broadcast(value, self.width)
+        if stride == 1:
+            vectors.store(value, buffer, base)
+            return
+        for i in range(self.width):
+            emit.create("memref.store", [], [vectors.extract(value, i), buffer, emit.materialize(base + i * stride)])
+
+    # ---- indices
+
+    def index_value(self, index: Index) -> ir.Value:
+        """An index expression as a value: index, or a vector of index where it depends on the lane."""
+        lane = index.coefficient(self.lane)
+        vectors = {v: c for v, c in index.terms.items() if v.is_vector}
+        if not lane and not vectors:
+            return emit.materialize(index)
+        base = Index(index.const, {v: c for v, c in index.terms.items() if v is not self.lane and not v.is_vector})
+        type_ = emit.vector_of(self.width, ir.IndexType.get())
+        value = emit.broadcast(emit.materialize(base), self.width)
+        if lane:
+            steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), lane * i) for i in range(self.width)], type=type_)
+            value = emit.arith("addi", value, emit.constant(steps, type_))
+        for v, c in vectors.items():
+            scaled = v.value
+            if c != 1:
+                factor = emit.broadcast(emit.index_constant(c), self.width)
+                scaled = emit.arith("muli", scaled, factor)
+            value = emit.arith("addi", value, scaled)
+        return value
+
+    def opaque(self, value: ir.Value, low: int = 0, high: int = 1 << 40) -> Index:
+        """An index expression of a value computed at run time."""
+        return Index.of(Var(low, high, value, is_vector=emit.is_vector(value), name="value"))
+
+    def divide(self, index: Index, divisor: int, want: str) -> Index:
+        """Floor division ("quotient") or its remainder ("remainder") by a positive constant, computed where it does not fold."""
+        split = index.split(divisor)
+        if split is not None:
+            return split[want == "remainder"]
+        value = self.index_value(index)
+        by = emit.index_constant(divisor)
+        if emit.is_vector(value):
+            by = emit.broadcast(by, self.width)
+        low, high = index.bounds()
+        # Unsigned division is several times cheaper and right where the value cannot be negative.
+        quotient = emit.arith("divui" if low >= 0 else "floordivsi", value, by)
+        if want == "quotient":
+            return self.opaque(quotient, low // divisor, high // divisor)
+        product = emit.arith("muli", quotient, by)
+        return self.opaque(emit.arith("subi", value, product), 0, divisor - 1)
+
+    def apply(self, amap: ir.AffineMap, point: Sequence[Index]) -> list[Index]:
+        """The results of an affine map at a point."""
+        return [affine_index(e, point, self._quotient_and_rest) for e in amap.results]
+
+    # ---- nodes
+
+    def _splat(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        return emit.constant(node.op.attributes["value"], node.element)
+
+    def _table(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        if not all(i.is_constant for i in indices):
+            raise NotStructured("a table of constants read at indices that are not constant")
+        element = node.table_values()[linearize(indices, node.shape).const]
+        return emit.number(element, node.element)
+
+    def _empty(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        return emit.zero(node.element)
+
+    def _view(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        source = node.inputs[0]
+        if source in self.buffers:
+            return self.load(source, linearize(indices, node.shape))
+        point = reshape(indices, node.shape, source.shape, self._quotient_and_rest)
+        return self.at(source, point)
+
+    def _quotient_and_rest(self, index: Index, divisor: int) -> tuple[Index, Index]:
+        return self.divide(index, divisor, "quotient"), self.divide(index, divisor, "remainder")
+
+    def _slice(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        point = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]
+        return self.at(node.inputs[0], point)
+
+    def _pad(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        source = node.inputs[0]
+        point = [i - low for i, low in zip(indices, node.low, strict=True)]
+        flag: ir.Value | None = None
+        safe = []
+        for index, extent, padded in zip(point, source.shape, node.shape, strict=True):
+            low, high = index.bounds()
+            # A dimension without padding needs no check; collapsed with the one before it, its index may well exceed its extent.
+            if extent == padded or (low >= 0 and high < extent):
+                safe.append(index)
+                continue
+            inside, clamped = self._clamp(index, extent)
+            flag = inside if flag is None else self._and(flag, inside)
+            safe.append(clamped)
+        value = self.at(source, safe)
+        if flag is None:
+            return value
+        outside = emit.constant(node.pad_value.attributes["value"], node.element)
+        if emit.is_vector(value) or emit.is_vector(flag):
+            value, outside = emit.broadcast(value, self.width), emit.broadcast(outside, self.width)
+        return emit.select(flag, value, outside)
+
+    def _and(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        if emit.is_vector(a) or emit.is_vector(b):
+            a, b = emit.broadcast(a, self.width), emit.broadcast(b, self.width)
+        return emit.arith("andi", a, b)
+
+    def _clamp(self, index: Index, extent: int) -> tuple[ir.Value, Index]:
+        """(whether 0 <= index < extent, the index clamped to that range)."""
+        value = self.index_value(index)
+        last, first = emit.index_constant(extent - 1), emit.index_constant(0)
+        if emit.is_vector(value):
+            last, first = emit.broadcast(last, self.width), emit.broadcast(first, self.width)
+        inside = emit.compare("ule", value, last)  # negatives are large
+        clamped = emit.arith("minsi", emit.arith("maxsi", value, first), last)
+        return inside, self.opaque(clamped, 0, extent - 1)
+
+    def _concat(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        """A concatenation read in the middle of a kernel: a select over its pieces, each read in bounds."""
+        start = 0
+        axis, result = node.axis, None
+        for piece in node.inputs:
+            index = indices[axis] - start
+            start += piece.shape[axis]
+            inside, clamped = self._clamp(index, piece.shape[axis])
+            value = self.at(piece, [clamped if d == axis else i for d, i in enumerate(indices)])
+            if result is not None:
+                if emit.is_vector(value) or emit.is_vector(result):
+                    value, result = emit.broadcast(value, self.width), emit.broadcast(result, self.width)
+                value = emit.select(inside, value, result)
+            result = value
+        return result
+
+    def _arg(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        return self.load(node, linearize(indices, node.shape))
+
+    def _generic(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        if node.is_reduction:
+            raise NotStructured(f"{node.structured.op.name}: a reduction that no schedule has computed before its use")
+        structured = node.structured
+        point = structured.loop_point(node.position, indices)
+        inits = [self.at(i, indices) if i.kind not in ("empty",) else None for i in structured.inits]
+        return self.body(node, point, inits)[node.position]
+
+    def body(self, node: Node, point: Sequence[Index], accumulators: Sequence[ir.Value | None]) -> list[ir.Value]:
+        """Emits a generic's body at a loop point and gives what it yields; in reductions multiply-adds may round once."""
+        structured = node.structured
+        arguments = list(structured.block.arguments)
+        values: dict[ir.Value, ir.Value] = {}
+        for argument, accumulator in zip(arguments[len(structured.inputs) :], accumulators, strict=True):
+            values[argument] = accumulator
+        for argument, source, amap in zip(arguments, structured.inputs, structured.maps, strict=False):
+            if next(iter(argument.uses), None) is not None:
+                values[argument] = self.at(source, self.apply(amap, point)) if source.shape else self.at(source, [])
+        return self.clone(structured, point, values)
+
+    def clone(self, structured: Structured, point: Sequence[Index], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+        """Clones the operations of a body with scalars widened to vectors where an operand is one; gives what it yields."""
+        contract = "reduction" in structured.iterators
+        for op in structured.block.operations:
+            name = op.operation.name
+            operands = list(op.operation.operands)
+            if name == "linalg.yield":
+                return [self._operand(v, values) for v in operands]
+            result = op.operation.results[0]
+            if name == "linalg.index":
+                values[result] = self.index_value(point[ir.IntegerAttr(op.attributes["dim"]).value])
+                values[("index", result)] = point[ir.IntegerAttr(op.attributes["dim"]).value]
+            elif name == "tensor.extract":
+                at = [values.get(("index", v)) or self.opaque(self._operand(v, values)) for v in operands[1:]]
+                values[result] = self.at(structured.captured[operands[0]], at)
+            elif name == "arith.constant":
+                values[result] = emit.constant(op.attributes["value"], result.type)
+            else:
+                values[result] = self._widened(op.operation, [self._operand(v, values) for v in operands], contract)
+        raise NotStructured("a body without linalg.yield")
+
+    def _operand(self, value: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
+        if value not in values:  # defined outside the body: a constant of the kernel
+            owner = value.owner
+            if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name != "arith.constant":
+                raise NotStructured(f"a body that uses {value}")
+            values[value] = emit.constant(owner.operation.attributes["value"], value.type)
+        return values[value]
+
+    def _widened(self, op: ir.Operation, operands: list[ir.Value], contract: bool) -> ir.Value:
+        result = op.results[0].type
+        if any(emit.is_vector(v) for v in operands):
+            condition = op.name == "arith.select" and not emit.is_vector(operands[0])
+            operands = [v if i == 0 and condition else emit.broadcast(v, self.width) for i, v in enumerate(operands)]
+            result = emit.vector_of(self.width, result)
+        attributes = dict(op.attributes.items())
+        if contract and op.name in ("arith.mulf", "arith.addf"):
+            attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
+        return emit.create(op.name, [result], operands, attributes)

@@ -1,0 +1,54 @@
+"""Machine code as text: what LLVM made of a program, function by function.
+
+The disassembler is iced-x86, which comes with `pip install relayc[asm]`.
+"""
+
+import bisect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from relayc.runtime.artifact import ObjectCode
+from relayc.runtime.cpu.objects import read_object
+
+
+def disassemble(code: ObjectCode, function: str | None = None) -> str:
+    """The instructions of a compiled program in AT&T syntax, with a comment for each reference to a symbol.
+
+    Args:
+      code: the object files, of any x86-64 CPU.
+      function: only this function and the bodies of parallel loops that LLVM has taken out of it; by default all.
+
+    Raises:
+      ModuleNotFoundError: the disassembler is not installed.
+      LoadError: an object file is damaged.
+    """
+    found = [text for content in (code.root, *(c for _, c in code.groups)) for text in _functions(content, function)]
+    return "\n".join(found)
+
+
+def _functions(content: bytes, wanted: str | None) -> Iterator[str]:
+    parsed = read_object(content)
+    for name, code, references in parsed.functions():
+        if wanted is None or name == wanted or name.startswith(f"{wanted}.."):
+            yield "\n".join([f"{name}:", *_lines(code, references), ""])
+
+
+def _lines(code: bytes, references: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """A line per instruction; `references` are (byte, symbol), in order."""
+    iced = _iced()
+    formatter = iced.Formatter(iced.FormatterSyntax.GAS)
+    places = [at for at, _ in references]
+    for instruction in iced.Decoder(64, code, ip=0):
+        at = instruction.ip
+        first = bisect.bisect_left(places, at)
+        last = bisect.bisect_left(places, at + instruction.len)
+        symbols = "".join(f"  # {symbol}" for _, symbol in references[first:last])
+        yield f"{at:6x}  {formatter.format(instruction)}{symbols}"
+
+
+def _iced() -> Any:
+    try:
+        import iced_x86
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("assembly is shown by iced-x86, which is not installed: pip install 'relayc[asm]'") from error
+    return iced_x86

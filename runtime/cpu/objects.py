@@ -1,0 +1,249 @@
+"""Machine code from object files into memory: a small linker for the objects that the compiler makes.
+
+LLVM's JIT emits ELF objects of the large code model, in which every reference is a full 64-bit address. Two kinds of relocation are all
+there is, so what would be a linker elsewhere is a page of code here, and code from the cache needs no compiler to be loaded.
+(Format: System V ABI, "Object Files"; relocations: its AMD64 supplement.)
+"""
+
+import ctypes
+import functools
+import mmap
+import platform
+import struct
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from relayc.runtime.artifact import ENTRIES_SYMBOL, ObjectCode
+from relayc.runtime.threads import openmp_library
+
+GROUP_SYMBOL = "__relayc_group_entries"
+"""Function of the object of a group of kernels: gives the array of their addresses."""
+
+_MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
+_RELOCATABLE, _X86_64 = 1, 62
+_SYMTAB, _RELA, _NOBITS = 2, 4, 8
+_ALLOC, _EXECUTE = 2, 4
+_UNDEFINED, _ABSOLUTE = 0, 0xFFF1
+_FUNCTION = 2
+_R_64, _R_PC64 = 1, 24
+_PROT_READ, _PROT_EXECUTE = 1, 4
+_MASK = (1 << 64) - 1
+
+
+class LoadError(ValueError):
+    """Object code that cannot be loaded here: another machine's, damaged, or with a symbol that nothing defines."""
+
+
+class Program:
+    """Object code in memory, ready to run; it stays as long as this object does."""
+
+    def __init__(self, code: ObjectCode) -> None:
+        """Raises LoadError where the code is not for this kind of machine, is damaged or needs what is not there."""
+        kernels: dict[str, int] = {}
+        self._images = []
+        for names, content in code.groups:
+            image = _Image(content, _find)
+            self._images.append(image)
+            kernels.update(zip(names, image.table(GROUP_SYMBOL, len(names)), strict=True))
+        self._root = _Image(code.root, lambda name: kernels.get(name) or _find(name))
+
+    def entries(self, count: int) -> list[int]:
+        """Addresses of the packed entries, of which the program has `count`."""
+        return self._root.table(ENTRIES_SYMBOL, count)
+
+
+def can_load() -> bool:
+    """Whether this kind of machine is one that objects can be loaded on."""
+    return sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+@functools.cache
+def _libraries() -> tuple[ctypes.CDLL, ...]:
+    # OpenMP first, as other packages may have brought another one into the process.
+    return ctypes.CDLL(openmp_library()), ctypes.CDLL("libm.so.6"), ctypes.CDLL(None)
+
+
+def _find(name: str) -> int:
+    for library in _libraries():
+        try:
+            return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+        except AttributeError:
+            continue
+    raise LoadError(f"symbol {name}: expected a definition, found none")
+
+
+@dataclass
+class _Section:
+    name: int
+    """Where its name is in the section of section names."""
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    place: int = -1
+    """Where in the image it goes; -1 where it is not loaded."""
+
+
+class _Image:
+    """One object in memory: code that can run, and data that cannot."""
+
+    def __init__(self, content: bytes, find: Callable[[str], int]) -> None:
+        if not can_load():
+            raise LoadError(f"expected Linux on x86_64, found {sys.platform} on {platform.machine()}")
+        try:
+            self._sections = _sections(content)
+            self._load(content, find)
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise LoadError(f"a damaged object file ({error})") from error
+
+    def _load(self, content: bytes, find: Callable[[str], int]) -> None:
+        code_bytes, size = self._place()
+        self._memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
+        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        for section in self._sections:
+            if section.place >= 0 and section.kind != _NOBITS:
+                self._memory[section.place : section.place + section.size] = content[section.offset : section.offset + section.size]
+        for section in self._sections:
+            if section.kind == _RELA and self._sections[section.info].place >= 0:
+                self._relocate(content, section, self._symbols(content, self._sections[section.link], find))
+        if code_bytes:
+            _protect(self._base, code_bytes)
+
+    def _place(self) -> tuple[int, int]:
+        """Places the sections, code first; returns the bytes of the pages with code, and of all."""
+        at, code_bytes = 0, 0
+        for executable in (True, False):
+            for section in self._sections:
+                if section.flags & _ALLOC and bool(section.flags & _EXECUTE) == executable:
+                    at = _align(at, section.alignment)
+                    section.place, at = at, at + section.size
+            if executable:
+                at = code_bytes = _align(at, mmap.PAGESIZE)
+        return code_bytes, at
+
+    def _symbols(self, content: bytes, table: _Section, find: Callable[[str], int]) -> list[int]:
+        values = []
+        self._names: dict[str, int] = {}
+        for symbol in _read_symbols(content, self._sections, table):
+            value = symbol.value
+            if symbol.section == _UNDEFINED:
+                value = find(symbol.name) if symbol.name else 0
+            elif symbol.section != _ABSOLUTE:
+                place = self._sections[symbol.section].place if symbol.section < len(self._sections) else -1
+                value = self._base + place + value if place >= 0 else 0
+                if not symbol.is_local:
+                    self._names[symbol.name] = value
+            values.append(value)
+        return values
+
+    def _relocate(self, content: bytes, section: _Section, symbols: Sequence[int]) -> None:
+        target = self._sections[section.info]
+        for at in range(section.offset, section.offset + section.size, 24):
+            offset, info, addend = struct.unpack_from("<QQq", content, at)
+            kind, value = info & 0xFFFFFFFF, symbols[info >> 32] + addend
+            if kind == _R_PC64:
+                value -= self._base + target.place + offset
+            elif kind != _R_64:
+                raise LoadError(f"relocation {kind}: expected {_R_64} or {_R_PC64}")
+            if offset + 8 > target.size:
+                raise LoadError(f"a relocation at byte {offset} of a section of {target.size} bytes")
+            struct.pack_into("<Q", self._memory, target.place + offset, value & _MASK)
+
+    def table(self, symbol: str, count: int) -> list[int]:
+        """Calls the function `symbol`, which gives an array of `count` addresses. Raises LoadError where there is none."""
+        address = self._names.get(symbol)
+        if not address:
+            raise LoadError(f"symbol {symbol}: expected a definition in the object, found none")
+        table = ctypes.CFUNCTYPE(ctypes.c_void_p)(address)()
+        return list((ctypes.c_size_t * count).from_address(table))
+
+
+@dataclass(frozen=True)
+class _Symbol:
+    name: str
+    section: int
+    value: int
+    size: int
+    is_local: bool
+    is_function: bool
+
+
+class ParsedObject:
+    """What is in an object file, for people to read."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._sections = content, _sections(content)
+        tables = [s for s in self._sections if s.kind == _SYMTAB]
+        self._symbols = [symbol for table in tables for symbol in _read_symbols(content, self._sections, table)]
+
+    def undefined(self) -> list[str]:
+        """Names that others must define."""
+        return [s.name for s in self._symbols if s.section == _UNDEFINED and s.name]
+
+    def functions(self) -> Iterator[tuple[str, bytes, list[tuple[int, str]]]]:
+        """Name, code and references (byte in the code, symbol) of each function, in the order of the file."""
+        for symbol in sorted((s for s in self._symbols if s.is_function and s.section), key=lambda s: (s.section, s.value)):
+            start = self._sections[symbol.section].offset + symbol.value
+            end = symbol.value + symbol.size
+            references = [(at - symbol.value, name) for at, name in self._references(symbol.section) if symbol.value <= at < end]
+            yield symbol.name, self._content[start : start + symbol.size], references
+
+    def _references(self, index: int) -> Iterator[tuple[int, str]]:
+        for section in self._sections:
+            if section.kind == _RELA and section.info == index:
+                for at in range(section.offset, section.offset + section.size, 24):
+                    offset, info, addend = struct.unpack_from("<QQq", self._content, at)
+                    symbol = self._symbols[info >> 32]
+                    name = symbol.name or self._section_name(symbol.section)
+                    yield offset, f"{name}+{addend:#x}" if addend else name
+
+    def _section_name(self, index: int) -> str:
+        names = self._sections[struct.unpack_from("<H", self._content, 62)[0]]
+        return _text(self._content, names.offset + self._sections[index].name)
+
+
+def read_object(content: bytes) -> ParsedObject:
+    """Parses an object file; raises LoadError where it is not one of x86-64, or is damaged."""
+    try:
+        return ParsedObject(content)
+    except (struct.error, IndexError, ValueError) as error:
+        raise error if isinstance(error, LoadError) else LoadError(f"a damaged object file ({error})") from error
+
+
+def _text(content: bytes, start: int) -> str:
+    return content[start : content.index(b"\0", start)].decode()
+
+
+def _read_symbols(content: bytes, sections: Sequence[_Section], table: _Section) -> Iterator[_Symbol]:
+    names = sections[table.link]
+    for at in range(table.offset, table.offset + table.size, 24):
+        name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", content, at)
+        yield _Symbol(_text(content, names.offset + name), section, value, size, info >> 4 == 0, info & 15 == _FUNCTION)
+
+
+def _sections(content: bytes) -> list[_Section]:
+    kind, machine = struct.unpack_from("<HH", content, 16)
+    if content[: len(_MAGIC)] != _MAGIC or (kind, machine) != (_RELOCATABLE, _X86_64):
+        raise LoadError("expected a relocatable ELF object for x86-64")
+    (start,) = struct.unpack_from("<Q", content, 40)
+    size, count = struct.unpack_from("<HH", content, 58)
+    found = []
+    for i in range(count):
+        name, type_, flags, _, offset, length, link, info, alignment, _ = struct.unpack_from("<IIQQQQIIQQ", content, start + i * size)
+        found.append(_Section(name, type_, flags, offset, length, link, info, max(alignment, 1)))
+    return found
+
+
+def _align(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment
+
+
+def _protect(address: int, size: int) -> None:
+    """Makes pages executable and read-only."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), _PROT_READ | _PROT_EXECUTE):
+        raise LoadError(f"memory for code: mprotect failed with error {ctypes.get_errno()}")

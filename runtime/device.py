@@ -1,0 +1,290 @@
+"""Devices: where tensors are and programs run.
+
+What devices of a kind are and do is said by a `DeviceKind`, registered under its name. The kind "cpu" comes with relayc, others register
+themselves: `register_device_kind(MyKind())`.
+"""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import tvm_ffi
+
+from relayc.runtime.artifact import ObjectCode
+
+if TYPE_CHECKING:
+    from relayc.runtime.tensor import Tensor
+
+
+class DeviceError(ValueError):
+    """A kind of device that nobody registered, a device that this machine does not have, or one that cannot do what is asked."""
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What a device is.
+
+    Attributes:
+      name: what its maker calls it.
+      cores: units that run code independently: of a CPU those that this process may use.
+      memory_bytes: its memory; 0 where the system does not tell.
+      vector_bytes: width of its vector registers.
+      cache_bytes: data caches from the first level on, those of one core or shared by several; a level of which the system tells nothing
+        is missing, and so are those behind it.
+    """
+
+    name: str
+    cores: int
+    memory_bytes: int
+    vector_bytes: int
+    cache_bytes: tuple[int, ...]
+
+
+class DeviceKind(ABC):
+    """What devices of a kind do. Tensors are tvm-ffi's, contiguous in row-major order; methods get devices that exist.
+
+    Attributes:
+      name: of the kind, a word without ":".
+      dlpack_type: its DLDeviceType in DLPack (dlpack.h).
+    """
+
+    name: str
+    dlpack_type: int
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many devices of the kind this machine has."""
+
+    @abstractmethod
+    def facts(self, index: int) -> DeviceFacts:
+        """What a device is."""
+
+    @abstractmethod
+    def empty(self, index: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
+        """Uninitialised memory for a tensor on a device."""
+
+    @abstractmethod
+    def from_numpy(self, array: np.ndarray, tensor: tvm_ffi.Tensor) -> None:
+        """Writes a contiguous array of the host's memory to a tensor of its shape and dtype."""
+
+    @abstractmethod
+    def to_numpy(self, tensor: tvm_ffi.Tensor) -> np.ndarray:
+        """A copy of a tensor in the host's memory."""
+
+    @abstractmethod
+    def copy(self, source: tvm_ffi.Tensor, destination: tvm_ffi.Tensor) -> None:
+        """Copies between tensors of one shape and dtype on devices of this kind."""
+
+    @abstractmethod
+    def synchronize(self, index: int) -> None:
+        """Waits until a device has done all that it was given to do."""
+
+    @property
+    def loads_code(self) -> bool:
+        """Whether this machine can load object code of the kind (see `load`)."""
+        return False
+
+    def load(self, code: ObjectCode, count: int) -> tuple[Sequence[int], object]:
+        """Addresses of the `count` packed entries of a program, and the owner of the code in memory.
+
+        Raises:
+          DeviceError: the kind has no object code. Others may raise a ValueError for code that cannot be loaded.
+        """
+        raise DeviceError(f"device {self.name}: expected a kind that loads object code, found one that does not")
+
+    def disassemble(self, code: ObjectCode, function: str | None) -> str:
+        """The instructions of a program, or of one function with its parallel loops, as text; raises DeviceError where that is unknown."""
+        raise DeviceError(f"device {self.name}: expected a kind with a disassembler, found one without")
+
+    def request(self, permissions: Sequence[str]) -> None:
+        """Asks the system for what a program needs before it may run (`Artifact.permissions`).
+
+        Raises:
+          DeviceError: the kind does not know such a permission.
+          RuntimeError: the system refuses.
+        """
+        if permissions:
+            raise DeviceError(f"device {self.name}: expected no permissions, found {', '.join(permissions)}")
+
+
+# ---- the registry -------------------------------------------------------------------------------------------------------------------
+
+_KINDS: dict[str, DeviceKind] = {}
+_HOMES = {"cpu": "relayc.runtime.cpu.device"}
+"""Modules that register a kind when it is first asked for."""
+
+
+def register_device_kind(kind: DeviceKind, override: bool = False) -> None:
+    """Makes a kind of device known under its name.
+
+    Raises:
+      ValueError: the name is no word, or is taken and `override` is false.
+    """
+    if not kind.name.isidentifier():
+        raise ValueError(f"device kind {kind.name!r}: expected a word for a name")
+    home = type(kind).__module__
+    if not override and (kind.name in _KINDS or _HOMES.get(kind.name, home) != home):
+        raise ValueError(f"device kind {kind.name!r}: expected a free name or override=True, found it registered")
+    _KINDS[kind.name] = kind
+
+
+def unregister_device_kind(name: str) -> None:
+    """Forgets a kind that was registered."""
+    _KINDS.pop(name, None)
+
+
+def device_kind(name: str) -> DeviceKind:
+    """The kind of a name.
+
+    Raises:
+      DeviceError: nobody registered it.
+    """
+    if name not in _KINDS and name in _HOMES:
+        importlib.import_module(_HOMES[name])
+    if name not in _KINDS:
+        raise DeviceError(f"device: expected a kind out of {', '.join(sorted({*_KINDS, *_HOMES}))}, found {name or 'nothing'}")
+    return _KINDS[name]
+
+
+def registered_device_kinds() -> list[type[DeviceKind]]:
+    """The classes of the kinds that are registered by now."""
+    return [type(kind) for kind in _KINDS.values()]
+
+
+# ---- devices ------------------------------------------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, order=True, init=False)
+class Device:
+    """A device, by kind and number: `Device("cpu")`, `Device("cpu", 0)`, `Device("cpu:0")`.
+
+    Devices are equal if kind and index are; they are ordered and hashed by these, and printed as "cpu:0".
+
+    Raises:
+      DeviceError: a kind that nobody registered, an index that is no number. A device that this machine does not have is one with
+        `exists` False, which raises DeviceError where it is used.
+      TypeError: neither a text nor a Device.
+    """
+
+    kind: str
+    index: int
+
+    def __init__(self, kind: "str | Device" = "cpu", index: int | None = None) -> None:
+        if isinstance(kind, Device):
+            index = kind.index if index is None else index
+            kind = kind.kind
+        if not isinstance(kind, str):
+            raise TypeError(f"device: expected a text such as cpu:0 or a Device, found {kind!r}")
+        name, colon, number = kind.partition(":")
+        if colon and (index is not None or not number.isdecimal()):
+            raise DeviceError(f"device: expected KIND or KIND:INDEX, found {kind!r}{'' if index is None else f' and the index {index}'}")
+        found = int(number) if colon else index or 0
+        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            raise DeviceError(f"device {name}: expected an index of 0 or more, found {index!r}")
+        object.__setattr__(self, "kind", device_kind(name).name)
+        object.__setattr__(self, "index", found)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.index}"
+
+    @property
+    def _kind(self) -> DeviceKind:
+        """The kind of a device that exists."""
+        kind = device_kind(self.kind)
+        if self.index >= kind.count():
+            raise DeviceError(f"device {self}: expected an index below {kind.count()}, the number of such devices, found {self.index}")
+        return kind
+
+    @property
+    def exists(self) -> bool:
+        """Whether this machine has the device."""
+        return self.index < device_kind(self.kind).count()
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What the device is: name, cores, memory, caches."""
+        return self._kind.facts(self.index)
+
+    @property
+    def name(self) -> str:
+        """What the maker calls the device."""
+        return self.facts.name
+
+    @property
+    def cores(self) -> int:
+        return self.facts.cores
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.facts.memory_bytes
+
+    @property
+    def dlpack_type(self) -> int:
+        """DLDeviceType of DLPack."""
+        return device_kind(self.kind).dlpack_type
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.dlpack_type, self.index
+
+    def empty(self, shape: Sequence[int], dtype: str = "float32") -> "Tensor":
+        """An uninitialised tensor on the device.
+
+        Args:
+          dtype: a name such as "float32" or "bfloat16".
+
+        Raises:
+          ValueError: a dimension is negative.
+          TypeError: there is no such dtype.
+          DeviceError: the device does not exist.
+        """
+        from relayc.runtime.tensor import Tensor
+
+        if any(extent < 0 for extent in shape):
+            raise ValueError(f"tensor on {self}: expected dimensions of 0 or more, found {list(shape)}")
+        return Tensor(self._kind.empty(self.index, tuple(shape), dtype))
+
+    def tensor(self, value: Any) -> "Tensor":
+        """A copy, on the device, of an array, a tensor of any device, or numbers.
+
+        Raises:
+          TypeError: the dtype is none that tensors have.
+          DeviceError: the device does not exist.
+        """
+        from relayc.runtime.tensor import Tensor, as_array
+
+        if isinstance(value, Tensor):
+            made = self.empty(value.shape, value.dtype)
+        else:
+            value = as_array(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+            made = self.empty(value.shape, value.dtype.name)
+        made.copy_from(value)
+        return made
+
+    def synchronize(self) -> None:
+        """Waits until the device has done all that it was given to do."""
+        self._kind.synchronize(self.index)
+
+
+def device_of(value: Any) -> Device:
+    """The device of an array, or of a tensor that speaks DLPack.
+
+    Raises:
+      TypeError: `value` does not say where it is.
+      DeviceError: on a device of a kind that nobody registered.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return Device("cpu")
+    if not hasattr(value, "__dlpack_device__"):
+        raise TypeError(f"expected an array or a DLPack tensor, found a value of type {type(value).__name__}")
+    type_, index = value.__dlpack_device__()
+    for name in _HOMES:
+        device_kind(name)
+    for kind in _KINDS.values():
+        if kind.dlpack_type == type_:
+            return Device(kind.name, int(index))
+    known = ", ".join(f"{kind.dlpack_type} ({kind.name})" for kind in _KINDS.values())
+    raise DeviceError(f"device: expected a DLPack device type out of {known}, found {type_}")

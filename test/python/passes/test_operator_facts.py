@@ -1,0 +1,205 @@
+"""An operator from outside the package states facts about itself, and the graph passes treat it by them."""
+
+from collections.abc import Iterator
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support import Const, program, run_program
+
+import relayc
+from relayc.dialects.mlir import arith, ir
+from relayc.dialects.relay import OPS, Fused, LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, build
+from relayc.dialects.relay.images import ImageOp
+from relayc.dialects.relay.layout import layout
+from relayc.pipelines import PassContext, find_pass
+from relayc.pipelines.te import core, scalar
+
+
+def _twice(op: Op, data: ir.Value) -> ir.Value:
+    dtype = core.operand_type(op).dtype
+    return core.elementwise(op, [data], lambda x: arith.AddFOp(x, x).result if scalar.is_float(dtype) else arith.AddIOp(x, x).result)
+
+
+@pytest.fixture
+def outside() -> Iterator[None]:
+    """Operators `outside_NAME`, gone again after the test."""
+    before = set(OPS)
+
+    class Plain(Op, name="outside_plain"):
+        """Twice its operand; says nothing of itself but that it is elementwise."""
+
+        data: Operand
+        pattern = Pattern.ELEMWISE
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.data
+
+    class Twice(Op, name="outside_twice"):
+        """Twice its operand."""
+
+        data: Operand
+        pattern = Pattern.ELEMWISE
+        layout_role = LayoutRole.FOLLOWS
+        precision = Precision.FOLLOW
+        keeps_shape = True
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.data
+
+    class Flip(ImageOp, name="outside_flip"):
+        """An image with its rows in the opposite order."""
+
+        data: Operand
+        layout: str = "NCHW"
+        pattern = Pattern.INJECTIVE
+        layout_role = LayoutRole.FOLLOWS
+        layout_gain = 1.0
+        precision = Precision.EXACT
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            layout(op.layout, "NCHW")
+            return op.data
+
+    class Lines(Op, name="outside_lines"):
+        """A matrix as one line: the same elements in the same order."""
+
+        data: Operand
+        pattern = Pattern.INJECTIVE
+        is_view = True
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.data.with_shape((1, op.data.num_elements))
+
+    class Mirror(Op, name="outside_mirror"):
+        """The operand turned around as a whole."""
+
+        data: Operand
+        pattern = Pattern.INJECTIVE
+        involutory = True
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.data
+
+    class After(Op, name="outside_after"):
+        """lhs with rhs put behind every element: lhs where rhs is 7."""
+
+        lhs: Operand
+        rhs: Operand
+        pattern = Pattern.BROADCAST
+        right_neutral = 7
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.lhs
+
+    core.compute("outside_plain", "outside_twice")(_twice)
+
+    @core.compute("outside_flip")
+    def flip(op: Op, data: ir.Value) -> ir.Value:
+        rank, rows = len(data.type.shape), layout(op.layout).index("H")
+        last = data.type.shape[rows] - 1
+        source = [last - core.dim(i) if i == rows else core.dim(i) for i in range(rank)]
+        return core.parallel(core.result_type(op), [data], lambda x: x, [core.affine_map(rank, source)])
+
+    yield
+    for name in set(OPS) - before:
+        del OPS[name]
+        core.RULES.pop(name, None)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def between_convolutions(name: str):
+    def body(x, v, w):
+        first = build("nn.conv2d", x, v, padding=(1, 1, 1, 1))
+        return [build("nn.conv2d", build(name, first), w, padding=(1, 1, 1, 1))]
+
+    return body, [normal(1, 16, 8, 8), Const(normal(32, 16, 3, 3, seed=1)), Const(normal(32, 32, 3, 3, seed=2))]
+
+
+def transforms(mod) -> int:
+    return str(mod).count('"relay.layout_transform"')
+
+
+@pytest.mark.parametrize(("name", "expected"), [("outside_plain", 4), ("outside_twice", 2), ("outside_flip", 2)])
+def test_an_operator_follows_layouts_where_it_says_so(outside, name, expected):
+    body, arrays = between_convolutions(name)
+    with PassContext(config={"relay.AlterOpLayout.block": 8}):
+        mod = find_pass("AlterOpLayout")(program(body, arrays))
+    mod.verify()
+    assert transforms(mod) == expected
+
+
+@pytest.mark.parametrize("name", ["outside_twice", "outside_flip"])
+def test_what_follows_a_layout_computes_the_same(outside, name):
+    body, arrays = between_convolutions(name)
+    found = run_program(body, arrays)[0]
+    expected = run_program(body, arrays, opt_level=0)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("name", "stored"), [("outside_plain", "f32"), ("outside_twice", "bf16"), ("outside_flip", "bf16")])
+def test_an_operator_reads_bf16_where_it_says_so(outside, name, stored):
+    """What stands alone between two products reads the first one's result as that is stored."""
+    x, w = normal(1, 8, 4, 8), normal(8, 8, seed=1)
+
+    def body(x, w):
+        first = build("nn.dense", x, w)
+        turned = build("transpose", build(name, build("transpose", first, axes=(0, 2, 1, 3))), axes=(0, 2, 1, 3))
+        return [build("nn.dense", turned, w)]
+
+    config = {"relay.ToMixedPrecision.force": True}
+    with relayc.PassContext(config=config, disabled_pass=["FuseOps.epilogue", "FuseOps.prologue"]):
+        mod = relayc.compile(program(body, [x, Const(w)]), precision="bf16", stop_after="relay")
+    groups = [op for op in mod.main.regions[0].blocks[0].operations if isinstance(op, Fused)]
+    product = next(group for group in groups if "nn_dense" in str(group))
+    assert str(product.operation.results[0].type).endswith(f"x{stored}>")
+
+
+def test_a_following_operator_computes_in_f32_and_rounds_once(outside):
+    x, w = normal(4, 16), normal(16, 16, seed=1)
+    with relayc.PassContext(config={"relay.ToMixedPrecision.force": True}):
+        module = relayc.compile(
+            program(lambda x, w: [build("nn.dense", build("outside_twice", build("nn.dense", x, w)), w)], [x, Const(w)]), precision="bf16"
+        )
+    rounded = lambda a: a.astype(ml_dtypes.bfloat16).astype(np.float32)  # noqa: E731 (short)
+    expected = rounded(2 * (rounded(x) @ rounded(w).T)) @ rounded(w).T
+    np.testing.assert_allclose(module["main"](x), expected, rtol=2e-2, atol=2e-2)
+
+
+def names_of(mod) -> list[str]:
+    return [op.operation.name.removeprefix("relay.") for op in mod.main.regions[0].blocks[0].operations][:-1]
+
+
+def test_a_view_becomes_a_reshape_and_stays_outside_of_groups(outside):
+    x = normal(3, 4)
+
+    def body(x):
+        return [build("exp", build("outside_lines", x))]
+
+    assert names_of(find_pass("CanonicalizeOps")(program(body, [x]))) == ["reshape", "exp"]
+    assert names_of(find_pass("FuseOps")(program(body, [x]))) == ["outside_lines", "fused"]
+    np.testing.assert_allclose(run_program(body, [x])[0], np.exp(x).reshape(1, 12), rtol=1e-6)
+    with PassContext(disabled_pass=["CanonicalizeOps"]):
+        found = relayc.compile(program(body, [x]))["main"](x)
+    np.testing.assert_allclose(found, np.exp(x).reshape(1, 12), rtol=1e-6)
+
+
+def test_identities_hold_for_operators_that_state_them(outside):
+    x, seven = normal(3, 4), Const(np.float32(7))
+
+    def body(x, seven):
+        return [build("outside_mirror", build("outside_mirror", x)), build("outside_after", x, seven), build("outside_after", seven, x)]
+
+    mod = find_pass("SimplifyExpr")(program(body, [x, seven]))
+    returned = list(mod.main.regions[0].blocks[0].operations)[-1].operation.operands
+    assert all(isinstance(value, ir.BlockArgument) for value in list(returned)[:2])
+    assert names_of(mod)[-1] == "outside_after"  # 7 is neutral on the right only

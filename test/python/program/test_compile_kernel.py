@@ -1,0 +1,104 @@
+"""One kernel compiled by itself."""
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_models import model_of
+
+import relayc
+from relayc.dialects.functions import symbols_of
+
+PRODUCT = """
+func.func @product(%x: tensor<16x64xf32>, %w: tensor<64x48xf32>) -> tensor<16x48xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x48xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<16x48xf32>) -> tensor<16x48xf32>
+  %0 = linalg.matmul ins(%x, %w : tensor<16x64xf32>, tensor<64x48xf32>) outs(%f : tensor<16x48xf32>) -> tensor<16x48xf32>
+  return %0 : tensor<16x48xf32>
+}
+"""
+RANDOM = np.random.default_rng(0)
+X, W = RANDOM.standard_normal((16, 64), np.float32), RANDOM.standard_normal((64, 48), np.float32)
+BOUND = dict(rtol=0, atol=64 * 2**-23 * 64)
+"""Sums of 64 products below about 16 each, in another order: 64 roundings at most, of partial sums below 64."""
+
+
+def test_text_becomes_a_function_on_arrays():
+    kernel = relayc.compile_kernel(PRODUCT)
+    np.testing.assert_allclose(kernel(X, W), X @ W, **BOUND)
+    assert kernel.info.flops == 2 * 16 * 64 * 48
+    assert [s.shape for s in kernel.inputs] == [(16, 64), (64, 48)]
+    assert repr(kernel).startswith(
+        "<kernel product(arg0: float32[16, 64], arg1: float32[64, 48]) -> output0: float32[16, 48], contraction "
+    )
+
+
+def test_parameters_are_packed_and_are_no_inputs():
+    kernel = relayc.compile_kernel(PRODUCT, params={1: W})
+    assert [s.name for s in kernel.inputs] == ["arg0"]
+    assert kernel.info.inputs[1].shape != W.shape
+    np.testing.assert_allclose(kernel(X), X @ W, **BOUND)
+
+
+def test_tuned_numbers_are_used_and_shown():
+    kernel = relayc.compile_kernel(PRODUCT, tuning={"strategy": "contraction", "rows": 3, "vectors": 1}, params={1: W}, keep_ir=True)
+    assert kernel.info.schedule.startswith("contraction rows=3 vectors=1 ")
+    assert "vector.fma" in kernel.ir["tir"]
+    np.testing.assert_allclose(kernel(X), X @ W, **BOUND)
+
+
+def test_another_strategy_may_be_asked():
+    kernel = relayc.compile_kernel(PRODUCT, tuning={"strategy": "loops"})
+    assert kernel.info.schedule.startswith("loops ")
+    np.testing.assert_allclose(kernel(X, W), X @ W, **BOUND)
+
+
+def test_the_packed_function_is_that_of_the_kernel():
+    kernel = relayc.compile_kernel(PRODUCT, tuning={"strategy": "loops"})
+    out = np.empty((16, 48), np.float32)
+    kernel.packed(X, W, out)
+    np.testing.assert_allclose(out, X @ W, **BOUND)
+
+
+def test_a_kernel_of_a_model_is_taken_as_the_model_compiles_to_it():
+    x = RANDOM.standard_normal((4, 64), np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
+    te = relayc.compile(model_of(nodes, {"x": [4, 64]}, initializers={"w": W}), stop_after="te")
+    name = next(name for name in symbols_of(te.module) if name.startswith("fused_"))
+    kernel = relayc.compile_kernel(te, name=name, params={1: W.T})  # dense takes weights by columns
+    np.testing.assert_allclose(kernel(x), np.maximum(x @ W, 0), **BOUND)
+    assert kernel.info.ops[-1] == "nn.relu"
+
+
+def test_kernels_of_a_te_module_are_taken_by_name():
+    both = PRODUCT + PRODUCT.replace("@product", "@other").replace("linalg.matmul", "linalg.matmul")
+    mod = relayc.IRModule.parse(both)
+    before = str(mod)
+    kernel = relayc.compile_kernel(mod, name="other")
+    np.testing.assert_allclose(kernel(X, W), X @ W, **BOUND)
+    assert kernel.name == "other" and str(mod) == before
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "message"),
+    [
+        ("func.func @f(%x: tensor<4xf32>) {", {}, "compile_kernel: expected MLIR text of the te stage"),
+        ("func.func private @f(tensor<4xf32>) -> tensor<4xf32>", {}, "expected one function over tensors .* found none"),
+        (PRODUCT + PRODUCT.replace("@product", "@other"), {}, "found @product, @other"),
+        (PRODUCT, {"name": "quotient"}, "expected a function @quotient over tensors, found none"),
+        (PRODUCT.replace("16x", "?x").replace("tensor.empty()", "tensor.empty(%n)"), {}, "compile_kernel: expected"),
+        (PRODUCT, {"params": {2: W}}, "expected positions of arguments of @product below 2, found 2"),
+        (PRODUCT, {"params": {1: W[:8]}}, r"argument 1 of @product: expected an array float32\[64, 48\], found float32\[8, 48\]"),
+        (PRODUCT.replace("tensor<64x48xf32>)", "tensor<64x48xf32> {relay.param})", 1), {}, "expected the parameters of @product"),
+        (PRODUCT, {"tuning": {"strategy": "contraction", "depth": 2}}, "found 'contraction.depth'"),
+        (PRODUCT, {"tuning": {"strategy": "attention_rows"}}, "strategy attention_rows: expected a kernel that it takes, found @product"),
+    ],
+)
+def test_what_is_no_kernel_is_an_error(kernel, options, message):
+    with pytest.raises(ValueError, match=message):
+        relayc.compile_kernel(kernel, **options)
+
+
+def test_another_type_is_an_error():
+    with pytest.raises(TypeError, match="expected a function of the te stage as MLIR text, an operation or a module, found 3"):
+        relayc.compile_kernel(3)

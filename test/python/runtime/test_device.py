@@ -1,0 +1,264 @@
+"""Devices: names, facts, memory, copies; kinds that register themselves; programs that name their device."""
+
+import ctypes
+import dataclasses
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tvm_ffi
+from handmade import build_artifact
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper
+from onnx_models import model_of
+
+import relayc
+from relayc.runtime import (
+    Device,
+    DeviceError,
+    DeviceFacts,
+    DeviceKind,
+    Module,
+    device_kind,
+    device_of,
+    register_device_kind,
+    to_tensor,
+)
+from relayc.runtime.artifact import numpy_dtype
+from relayc.runtime.cache import Cache, Origin
+from relayc.runtime.device import unregister_device_kind
+
+DTYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64"]
+EXTENSION = 12  # kDLExtDev
+
+
+def on_device(array, type_, index):
+    """The memory of an array as a tensor that claims to be on another device (see DLManagedTensorVersioned in dlpack.h)."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = array.__dlpack__(max_version=(1, 0))
+    ctypes.c_int32.from_address(pointer(capsule, b"dltensor_versioned") + 40).value = type_
+    ctypes.c_int32.from_address(pointer(capsule, b"dltensor_versioned") + 44).value = index
+    return tvm_ffi.from_dlpack(capsule)
+
+
+class Drawers(DeviceKind):
+    """Two devices, whose memory numpy does not see; the code of their programs runs on the CPU."""
+
+    name = "drawer"
+    dlpack_type = EXTENSION
+
+    def __init__(self):
+        self.memory, self.waited = {}, []
+
+    def count(self):
+        return 2
+
+    def facts(self, index):
+        return DeviceFacts(f"drawer {index}", 4, 1 << 20, 8, ())
+
+    def empty(self, index, shape, dtype):
+        array = np.empty(shape, dtype)
+        tensor = on_device(array, EXTENSION, index)
+        self.memory[tensor.data_ptr()] = array
+        return tensor
+
+    def from_numpy(self, array, tensor):
+        self.memory[tensor.data_ptr()][...] = array
+
+    def to_numpy(self, tensor):
+        return self.memory[tensor.data_ptr()].copy()
+
+    def copy(self, source, destination):
+        self.memory[destination.data_ptr()][...] = self.memory[source.data_ptr()]
+
+    def synchronize(self, index):
+        self.waited.append(index)
+
+    @property
+    def loads_code(self):
+        return True
+
+    def load(self, code, count):
+        return device_kind("cpu").load(code, count)
+
+
+@pytest.fixture
+def drawers():
+    kind = Drawers()
+    register_device_kind(kind)
+    yield kind
+    unregister_device_kind(kind.name)
+
+
+def test_devices_are_named_by_kind_and_index():
+    device = Device("cpu")
+    assert str(device) == "cpu:0" and (device.kind, device.index) == ("cpu", 0)
+    assert device == Device("cpu:0") == Device("cpu", 0) == Device(device) == pickle.loads(pickle.dumps(device))
+    assert len({device, Device("cpu:0"), Device("cpu:1")}) == 2 and Device("cpu:0") < Device("cpu:1")
+    assert relayc.Device is Device and device.__dlpack_device__() == (1, 0)
+
+
+def test_the_cpu_is_one_device_that_says_what_it_is():
+    device = Device("cpu")
+    assert device.exists and not Device("cpu:1").exists
+    assert device.name and device.cores == relayc.Target("cpu").num_threads and device.memory_bytes > 1 << 20
+    assert device.facts.vector_bytes == relayc.Target("cpu").vector_bytes
+    assert list(device.facts.cache_bytes) == sorted(device.facts.cache_bytes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tpu",), "device: expected a kind out of cpu, found tpu"),
+        (("",), "found nothing"),
+        (("cpu:",), "expected KIND or KIND:INDEX, found 'cpu:'"),
+        (("cpu:x",), "expected KIND or KIND:INDEX, found 'cpu:x'"),
+        (("cpu:0", 0), "expected KIND or KIND:INDEX, found 'cpu:0' and the index 0"),
+        (("cpu", -1), "device cpu: expected an index of 0 or more, found -1"),
+        (("cpu", True), "device cpu: expected an index of 0 or more, found True"),
+    ],
+)
+def test_what_is_no_device_is_refused(arguments, message):
+    with pytest.raises(DeviceError, match=message):
+        Device(*arguments)
+
+
+def test_a_device_is_a_text_or_a_device():
+    with pytest.raises(TypeError, match="expected a text such as cpu:0 or a Device, found 3"):
+        Device(3)
+
+
+def test_a_device_beyond_the_machine_can_be_named_but_not_used():
+    device = Device("cpu:1")
+    for use in (lambda: device.empty((2,)), lambda: device.tensor([1.0]), lambda: device.facts, device.synchronize):
+        with pytest.raises(DeviceError, match="device cpu:1: expected an index below 1, the number of such devices, found 1"):
+            use()
+
+
+@given(st.sampled_from(DTYPES), st.lists(st.integers(0, 4), max_size=4))
+def test_tensors_hold_what_was_copied_to_them(dtype, shape):
+    array = np.random.default_rng(0).integers(0, 2, shape).astype(numpy_dtype(dtype))
+    tensor = Device("cpu").tensor(array)
+    assert (str(tensor.device), list(tensor.shape), tensor.dtype) == ("cpu:0", shape, dtype)
+    found, again = tensor.numpy(), tensor.to("cpu:0").numpy()
+    assert found.dtype == array.dtype and not np.shares_memory(found, array)
+    np.testing.assert_array_equal(found, array)
+    np.testing.assert_array_equal(again, array)
+
+
+def test_tensors_are_copies():
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensor = Device("cpu").tensor(array.T)  # strided
+    np.testing.assert_array_equal(tensor.numpy(), array.T)
+    other = tensor.to("cpu")
+    tensor.copy_from(np.zeros((3, 2), np.float32))
+    array[...] = 9
+    np.testing.assert_array_equal(other.numpy(), np.arange(6).reshape(2, 3).T)
+    assert not tensor.numpy().any() and repr(tensor) == "<relayc tensor float32[3, 2] on cpu:0>"
+
+
+def test_tensors_speak_dlpack(module, x, n):
+    cpu = Device("cpu")
+    y, m = module["main"](cpu.tensor(x), cpu.tensor(n))
+    expected, _ = module["main"](x, n)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(m, n)
+    np.testing.assert_array_equal(np.from_dlpack(cpu.tensor(x)), x)
+    assert cpu.tensor(to_tensor(n)).dtype == "bfloat16"
+
+
+def test_a_tensor_takes_its_own_shape_and_dtype_only():
+    tensor = Device("cpu").empty((2, 3), "bfloat16")
+    with pytest.raises(TypeError, match="tensor on cpu:0: expected dtype bfloat16, found float32"):
+        tensor.copy_from(np.zeros((2, 3), np.float32))
+    with pytest.raises(ValueError, match=r"tensor on cpu:0: expected shape \[2, 3\], found \[3\]"):
+        tensor.copy_from(np.zeros(3, ml_dtypes.bfloat16))
+    with pytest.raises(ValueError, match=r"tensor on cpu:0: expected dimensions of 0 or more, found \[2, -1\]"):
+        Device("cpu").empty((2, -1))
+    with pytest.raises(TypeError):
+        Device("cpu").empty((2,), "no_dtype")
+
+
+def test_every_value_says_its_device(drawers):
+    assert device_of(np.zeros(1)) == device_of(to_tensor(np.zeros(1))) == device_of(Device("cpu").empty((1,))) == Device("cpu")
+    assert device_of(Device("drawer:1").empty((1,))) == Device("drawer:1")
+    with pytest.raises(TypeError, match="expected an array or a DLPack tensor, found a value of type int"):
+        device_of(3)
+    with pytest.raises(DeviceError, match=r"expected a DLPack device type out of 1 \(cpu\), 12 \(drawer\), found 2"):
+        device_of(on_device(np.zeros(1), 2, 0))
+
+
+def test_another_kind_adds_itself(drawers):
+    first, second = Device("drawer"), Device("drawer:1")
+    assert (first.name, first.cores, second.exists, Device("drawer:2").exists) == ("drawer 0", 4, True, False)
+    array = np.arange(4.0)
+    tensor = first.tensor(array)
+    moved = tensor.to(second)
+    assert (str(tensor.device), str(moved.device)) == ("drawer:0", "drawer:1")
+    np.testing.assert_array_equal(moved.to("cpu").numpy(), array)
+    np.testing.assert_array_equal(Device("cpu").tensor(array).to("drawer").numpy(), array)
+    assert drawers.waited  # what is read is first waited for
+    for use in (lambda: device_kind("drawer").disassemble(None, None), lambda: device_kind("drawer").request(["tiles"])):
+        with pytest.raises(DeviceError, match="device drawer: expected"):
+            use()
+
+
+def test_kinds_are_taken_once(drawers):
+    with pytest.raises(ValueError, match="device kind 'drawer': expected a free name or override=True, found it registered"):
+        register_device_kind(Drawers())
+    with pytest.raises(ValueError, match="device kind 'cpu': expected a free name"):
+        register_device_kind(type("Cpu", (Drawers,), {"name": "cpu"})())
+    with pytest.raises(ValueError, match="expected a word for a name"):
+        register_device_kind(type("Spaced", (Drawers,), {"name": "a:b"})())
+    register_device_kind(Drawers(), override=True)
+
+
+def test_modules_and_functions_name_their_device(module):
+    assert module.device == module["main"].device == module["add"].device == Device("cpu:0")
+    assert "on cpu:0" in repr(module)
+
+
+def test_functions_refuse_tensors_of_other_devices(module, x, n, drawers):
+    elsewhere = Device("drawer:1").tensor(x)
+    with pytest.raises(ValueError, match=r"main: argument 0 'x': expected float32\[2, 3\] on the cpu, found a tensor on drawer:1"):
+        module["main"](elsewhere, n)
+    with pytest.raises(ValueError, match=r"found float32\[2, 3\] that is not on the cpu"):
+        module["add"].packed(elsewhere.data, x, np.empty_like(x))
+
+
+def test_generated_code_checks_for_the_kind_of_device_it_is_for(drawers, x):
+    made = Module(build_artifact(device="drawer"))
+    assert str(made.device) == "drawer:0"
+    drawer = Device("drawer")
+    a, b, c = drawer.tensor(x), drawer.tensor(x), drawer.empty(x.shape)
+    made["add"].packed(a.data, b.data, c.data)
+    np.testing.assert_array_equal(c.numpy(), x + x)
+    with pytest.raises(ValueError, match=r"found float32\[2, 3\] that is not on the drawer"):
+        made["add"].packed(a.data, to_tensor(x), c.data)
+
+
+def test_a_program_of_an_unknown_kind_of_device_is_one_error():
+    with pytest.raises(DeviceError, match="device: expected a kind out of cpu, found drawer"):
+        Module(dataclasses.replace(build_artifact(), device="drawer"))
+
+
+@pytest.mark.skipif(not device_kind("cpu").loads_code, reason="programs are kept where object code can be loaded")
+def test_the_cache_keeps_the_kind_of_device(tmp_path, drawers):
+    module = relayc.compile(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [4]}), cache=False)
+    artifact = dataclasses.replace(module._artifact, device="drawer")
+    cache = Cache(tmp_path)
+    assert cache.store("key", artifact, Origin("a model"))
+    found = cache.load("key")
+    assert found.device == "drawer" and found.target == module.target and found.functions.keys() == artifact.functions.keys()
+    unregister_device_kind("drawer")
+    with pytest.raises(DeviceError, match=r"key\.relayc: device: expected a kind out of cpu, found drawer"):
+        cache.load("key")
+    assert len(cache.entries()) == 1  # it is for a process that knows the kind
+
+
+def test_permissions_that_the_kind_does_not_know_are_refused():
+    with pytest.raises(DeviceError, match="device cpu: expected permissions out of tiles, found wings"):
+        Module(dataclasses.replace(build_artifact(), permissions=("wings",)))

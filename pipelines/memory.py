@@ -13,11 +13,11 @@ def align(size: int) -> int:
 
 @dataclass(eq=False)
 class Tensor:
-    """A tensor to place: its size in bytes, and the first and last step at which it is alive (inclusive), once they are known."""
+    """A tensor to place: its size in bytes, the first and last step at which it is alive (inclusive), and its offset, once it is known."""
 
     size: int
-    first: int | None = None
-    last: int = -1
+    first: int
+    last: int
     offset: int = 0
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.structure import Constant
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 """Operations that give a tensor in the memory of another one."""
@@ -61,6 +62,11 @@ class Body:
     items: list[Item] = field(default_factory=list)
     results: list[Value] = field(default_factory=list)
     joins: list[ir.OpView] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> list[Value]:
+        """Arguments of the block."""
+        return list(self.block.arguments) if self.block is not None else []
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import prod
+from typing import TypeAlias
 
 from relayc.dialects.functions import is_public, signature_of, symbols_of
 from relayc.dialects.mlir import arith, func, ir, memref, scf
@@ -28,7 +29,7 @@ from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.tir import emit
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 
 
 def bufferize_programs(mod: IRModule) -> IRModule:
@@ -160,7 +161,7 @@ class _Places:
         self.program = program
         self.of: dict[Value, _Place] = {}
         self._whole: dict[Value, _Bytes] = {}
-        arguments = program.body.block.arguments
+        arguments = program.body.arguments
         self.of.update((argument, _Place(i)) for i, argument in enumerate(arguments))
         self.of.update((value, _Place(key=constant.key)) for value, constant in program.constants.items())
         self._assign(program.body, [_Place(len(arguments) + i) for i in range(len(program.body.results))])
@@ -175,7 +176,7 @@ class _Places:
             if isinstance(item, While):
                 places = [wanted.get(r) or self._new(r) for r in item.op.operation.results]
                 wanted.update(zip(map(root, item.op.operation.operands), places, strict=True))
-                for values in (item.op.operation.results, item.before.block.arguments, item.after.block.arguments):
+                for values in (item.op.operation.results, item.before.arguments, item.after.arguments):
                     self.of.update(zip(values, places, strict=True))
                 self._assign(item.before, places)
                 self._assign(item.after, places)

@@ -7,13 +7,15 @@ generation (codegen.calls). Globals of parameters are gone: where each is in the
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import arith, cf, func, ir, scf
 from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
 from relayc.pipelines.tir import emit
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 
 
 def emit_calls(module: ir.Module) -> None:
@@ -103,7 +105,7 @@ class _Program:
         self.body(self.block)
         self.append(self.block, lambda: self.give(0))
         for name, block in self._too_deep.items():
-            self.append(block, lambda name=name: func.CallOp([], ir.FlatSymbolRefAttr.get(self.calls.error(name)), []))
+            self.append(block, partial(func.CallOp, [], ir.FlatSymbolRefAttr.get(self.calls.error(name)), []))
             self.append(block, lambda: cf.BranchOp([], self.failed))
         if self._failed is not None:
             self.append(self._failed, lambda: self.give(-1))

@@ -64,7 +64,7 @@ def _tensors(function: ir.OpView, names: tuple[list[str], list[str]] = ([], []))
     found = []
     for types, stem, given in ((type_.inputs, "arg", names[0]), (type_.results, "out", names[1])):
         tensors = [TensorType.from_mlir(t) for t in types]
-        found.append(tuple(TensorSpec(given[i] if given else f"{stem}{i}", t.shape, t.dtype) for i, t in enumerate(tensors)))
+        found.append(tuple(TensorSpec(given[i] if given else f"{stem}{i}", t.sizes, t.dtype) for i, t in enumerate(tensors)))
     return found[0], found[1]
 
 

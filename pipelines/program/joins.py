@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 from relayc.dialects.mlir import ir, tensor
 from relayc.dialects.relay.errors import RelayError
@@ -20,7 +21,7 @@ from relayc.pipelines.kernel.graph import NotStructured, read_kernel
 from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, bytes_of, items_of, read_program
 from relayc.pipelines.program.functions import read_functions
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 
 
 def concatenate_in_place(mod: IRModule) -> IRModule:
@@ -30,7 +31,7 @@ def concatenate_in_place(mod: IRModule) -> IRModule:
     """
     with mod.context, ir.Location.unknown():
         functions = read_functions(mod.module)
-        kernels = {name: found for name, f in functions.kernels.items() if (found := _concatenation(f)) is not None}
+        kernels = {name: c for name, f in functions.kernels.items() if (c := _concatenation(f)) is not None}
         if not kernels:
             return mod
         programs = [read_program(f) for f in functions.programs.values()]

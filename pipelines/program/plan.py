@@ -14,6 +14,7 @@ may nest.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
@@ -33,7 +34,7 @@ VIEWS = frozenset(
 )
 """Operations that give memory of their first operand under another type."""
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 
 
 def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
@@ -70,20 +71,22 @@ class _Loop:
 
 @dataclass(eq=False)
 class _Buffer:
-    """A memref.alloc, the loops around it, and its place in time and in the arena."""
+    """A memref.alloc, the loops around it, the steps that use it, and its place in time and in the arena, where anything does."""
 
     op: ir.OpView
     loops: list[_Loop]
-    tensor: Tensor
+    size: int
     uses: list[tuple[int, list[_Loop]]] = field(default_factory=list)
+    tensor: Tensor | None = None
 
     def live(self) -> None:
         """Finds the steps at which it is alive."""
+        steps = []
         for step, loops in self.uses:
             around = loops[len(self.loops)] if len(loops) > len(self.loops) else _Loop(step, step)
-            first = self.tensor.first
-            self.tensor.first = around.first if first is None else min(first, around.first)
-            self.tensor.last = max(self.tensor.last, around.last)
+            steps += [around.first, around.last]
+        if steps:
+            self.tensor = Tensor(self.size, min(steps), max(steps))
 
 
 class _Program:
@@ -138,7 +141,7 @@ class _Program:
         type_ = op.operation.results[0].type
         if not type_.has_static_shape:
             raise RelayError(f"@{self.name}: memref.alloc at {op.operation.location}: expected a buffer of known size, found {type_}")
-        buffer = _Buffer(op, loops, Tensor(prod(type_.shape) * bytes_of(type_.element_type)))
+        buffer = _Buffer(op, loops, prod(type_.shape) * bytes_of(type_.element_type))
         self.buffers.append(buffer)
         self._roots[op.operation.results[0]] = buffer
 
@@ -149,7 +152,7 @@ def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_dep
         for number, (call, step) in enumerate(program.calls):
             if call.callee.value in programs and not component.is_nested(call.callee.value):
                 program.arenas[number] = Tensor(programs[call.callee.value].arena_bytes, step, step)
-        tensors = [b.tensor for b in program.buffers if b.tensor.first is not None]
+        tensors = [b.tensor for b in program.buffers if b.tensor is not None]
         program.frame_bytes = program.arena_bytes = max(plan([*tensors, *program.arenas.values()]), align(1))
     if component.recursive:
         largest = max(p.frame_bytes for p in members)
@@ -210,7 +213,7 @@ class _Rewriting:
         if program.max_depth:
             program.function.attributes["relay.max_depth"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), program.max_depth)
         for buffer in program.buffers:
-            self._place(buffer.op.operation, self.arena, buffer.tensor.offset)
+            self._place(buffer.op.operation, self.arena, buffer.tensor.offset if buffer.tensor is not None else 0)
         for op in program.parameters:
             name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
             if name in self.blob.offsets:

@@ -15,6 +15,7 @@ more.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeAlias
 
 from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import func, ir
@@ -25,7 +26,7 @@ from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, 
 from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions
 from relayc.pipelines.te import core
 
-Value = ir.Value
+Value: TypeAlias = ir.Value
 
 
 def materialize_results(mod: IRModule) -> IRModule:
@@ -115,7 +116,7 @@ class _Results:
         reads = _Reads(self.program, body)
         roots = [self.program.root(v) for v in terminator.operands]
         pending = []
-        for i, (root, argument) in enumerate(zip(roots, body.block.arguments, strict=True)):
+        for i, (root, argument) in enumerate(zip(roots, body.arguments, strict=True)):
             if root == argument:
                 continue
             fresh = root not in taken and _is_made_in(body, root) and argument not in roots
@@ -199,7 +200,7 @@ class _Copying(_Results):
 
     def end(self, body: Body, pending: list[_Place]) -> None:
         """Copies at the end of a loop's body: one that overwrites an argument comes after those that read it."""
-        arguments = list(body.block.arguments)
+        arguments = body.arguments
         while pending:
             read = [self.program.root(p.value) for p in pending]
             free = next((p for p in pending if arguments[p.index] not in read), None)
@@ -218,7 +219,7 @@ class _Dtypes:
 
     def __init__(self, program: Program, functions: Functions) -> None:
         self.program, self.functions = program, functions
-        self.known = dict(zip(program.body.block.arguments, dtypes_of(program.function, "input"), strict=True))
+        self.known = dict(zip(program.body.arguments, dtypes_of(program.function, "input"), strict=True))
         self.like: dict[Value, Value] = {}
         self.results = dtypes_of(program.function, "output")
         for item in items_of(program.body):
@@ -228,7 +229,7 @@ class _Dtypes:
             elif isinstance(item, If):
                 self.like.update(zip(results, item.then.results, strict=True))
             else:
-                for values in (item.before.block.arguments, item.after.block.arguments, results):
+                for values in (item.before.arguments, item.after.arguments, results):
                     self.like.update(zip(values, item.op.operation.operands, strict=True))
 
     def of(self, value: Value, place: _Place | None = None) -> str:

@@ -1,6 +1,7 @@
 """A program of the te stage around one kernel, which makes the kernel a thing that can be compiled by itself."""
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.program.functions import dtypes_of, specs_of
 from relayc.pipelines.te.lower import te_array
 
-Source = str | IRModule | ir.OpView | ir.Operation
+Source: TypeAlias = str | IRModule | ir.OpView | ir.Operation
 
 
 def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.ndarray]) -> tuple[IRModule, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.kernel.graph import NotStructured
@@ -117,7 +117,8 @@ MOST_EDGES = 1 << 10
 """Tiles at the ends of an extent, each of which has code of its own."""
 
 
-class TileRun(NamedTuple):
+@dataclass(frozen=True)
+class TileRun:
     """Equal tiles one after the other, from `start` on. A run of several is inside all of it (see `tile_runs`)."""
 
     start: int
@@ -163,7 +164,7 @@ def tile_runs(extent: int, most: int, inside: Callable[[int, int, int], tuple[in
 @contextmanager
 def run_of_tiles(run: TileRun, evaluator: Evaluator) -> Iterator[Index]:
     """A loop over tiles of a run, where there are several; gives where one starts."""
-    start, size, count, _ = run
+    start, size, count = run.start, run.size, run.count
     if count == 1:
         with evaluator.scope():
             yield Index(start)

@@ -119,8 +119,11 @@ def _outside_regions() -> ir.InsertionPoint:
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
-    """A tensor known at import."""
-    array = np.asarray(array, DTYPES[dtype] if dtype else None)
+    """A tensor known at import. Raises ModelError for a number that the element type does not have."""
+    try:
+        array = np.asarray(array, DTYPES[dtype] if dtype else None)
+    except (OverflowError, ValueError):
+        raise ModelError(f"expected a number of type {dtype}, found {array}") from None
     return Tensor(TensorType.of_array(array), read=lambda: array)
 
 

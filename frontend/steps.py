@@ -131,5 +131,4 @@ def check_constant(shape: Sequence[int], dtype: str) -> None:
 def filled(shape: Sequence[int], value: Any, dtype: str) -> Tensor:
     """A tensor of `value` everywhere, known at import; its elements are one in memory. Raises OnnxError where it is too large."""
     check_constant(shape, dtype)
-    array = np.broadcast_to(np.asarray(value, DTYPES[dtype]), tuple(shape))
-    return constant(array)
+    return constant(np.broadcast_to(constant(value, dtype).array, tuple(shape)))

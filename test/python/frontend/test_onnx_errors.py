@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from onnx_models import model_of, relu, weighted
 
 from relayc.frontend.onnx import OnnxError, converter, from_onnx
-from relayc.frontend.onnx.core import CONVERTERS
+from relayc.frontend.onnx.converters import CONVERTERS
 
 
 def message(model, **arguments):
@@ -290,3 +290,8 @@ def test_a_fault_of_a_converter_names_the_node():
         assert isinstance(caught.value.__cause__, KeyError)
     finally:
         del CONVERTERS["test", "Faulty"]
+
+
+def test_a_number_that_the_element_type_does_not_have_is_an_error():
+    node = helper.make_node("Shrink", ["x"], ["y"], lambd=1.0)
+    assert "expected a number of type uint32, found -1" in message(model_of([node], {"x": (TensorProto.UINT32, [2])}))

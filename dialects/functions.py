@@ -40,3 +40,21 @@ def refresh_signature(function: Function) -> None:
     returned = block.operations[len(block.operations) - 1].operation.operands
     signature = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
     function.attributes["function_type"] = ir.TypeAttr.get(signature)
+
+
+def value_attributes(function: Function, which: str = "arg_attrs") -> list[ir.DictAttr]:
+    """The attributes of each argument, or of each result ("res_attrs"); empty ones where there are none."""
+    if which in function.attributes:
+        return [ir.DictAttr(a) for a in ir.ArrayAttr(function.attributes[which])]
+    signature = signature_of(function)
+    return [ir.DictAttr.get({})] * len(signature.inputs if which == "arg_attrs" else signature.results)
+
+
+def extend_signature(function: Function, arguments: Sequence[ir.Type], results: Sequence[ir.Type] = ()) -> list[ir.Value]:
+    """Adds arguments and results to a function behind those that it has; gives the arguments in its body, where it has one."""
+    found, attributes = signature_of(function), value_attributes(function)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*found.inputs, *arguments], [*found.results, *results]))
+    if arguments and "arg_attrs" in function.attributes:
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*attributes, *[ir.DictAttr.get({})] * len(arguments)])
+    blocks = function.regions[0].blocks
+    return [blocks[0].add_argument(type_, ir.Location.unknown()) for type_ in arguments] if len(blocks) else []

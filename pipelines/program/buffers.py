@@ -17,7 +17,7 @@ from itertools import count
 from math import prod
 from typing import TypeAlias
 
-from relayc.dialects.functions import is_public, signature_of, symbols_of
+from relayc.dialects.functions import is_public, signature_of, symbols_of, value_attributes
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -295,12 +295,8 @@ def _allocate(size: int) -> Value:
 
 def _name_arguments(function: func.FuncOp, source: ir.OpView) -> None:
     """Gives arguments the attributes that inputs and results had."""
-    signature = signature_of(source)
-    attributes: list[ir.Attribute] = []
-    for key, types in (("arg_attrs", signature.inputs), ("res_attrs", signature.results)):
-        given = list(ir.ArrayAttr(source.attributes[key])) if key in source.attributes else []
-        attributes += given or [ir.DictAttr.get({})] * len(types)
-    if any(len(ir.DictAttr(a)) for a in attributes):
+    attributes = [*value_attributes(source), *value_attributes(source, "res_attrs")]
+    if any(map(len, attributes)):
         function.arg_attrs = attributes
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from relayc.dialects.functions import signature_of, symbols_of
+from relayc.dialects.functions import extend_signature, symbols_of
 from relayc.dialects.mlir import arith, cf, func, ir, scf
 from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
 from relayc.pipelines.tir import emit
@@ -24,7 +24,7 @@ def emit_calls(module: ir.Module) -> None:
         emitter = _Calls(module)
         for function in emitter.functions.values():
             if is_packed(function):
-                _set_signature(function, [], [ir.IntegerType.get_signless(32)])
+                extend_signature(function, [], [ir.IntegerType.get_signless(32)])
         for name, function in programs_of(module).items():
             emitter.prepare(name, function)
         for name, function in programs_of(module).items():
@@ -40,16 +40,6 @@ def max_depth(function: ir.OpView) -> int:
     return ir.IntegerAttr(function.attributes["relay.max_depth"]).value if found else 0
 
 
-def _set_signature(function: ir.OpView, arguments: list[ir.Type], results: list[ir.Type]) -> None:
-    """Adds arguments and results to the type of a function."""
-    found = signature_of(function)
-    type_ = ir.FunctionType.get([*found.inputs, *arguments], [*found.results, *results])
-    function.attributes["function_type"] = ir.TypeAttr.get(type_)
-    if arguments and "arg_attrs" in function.attributes:
-        named = [*ir.ArrayAttr(function.attributes["arg_attrs"]), *[ir.DictAttr.get({})] * len(arguments)]
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(named)
-
-
 class _Calls:
     """What the programs of a module have in common."""
 
@@ -63,9 +53,8 @@ class _Calls:
     def prepare(self, name: str, function: ir.OpView) -> None:
         """Gives a program the type that its calls rely on."""
         depth = [ir.IntegerType.get_signless(64)] if max_depth(function) else []
-        _set_signature(function, depth, [ir.IntegerType.get_signless(32)] if self.components[name].fails else [])
-        for type_ in depth:
-            function.regions[0].blocks[0].add_argument(type_, ir.Location.unknown())
+        extend_signature(function, depth, [ir.IntegerType.get_signless(32)] if self.components[name].fails else [])
+        if depth:
             self._errors[name] = self._declare_error(name, function)
 
     def component(self, name: str) -> Component | None:

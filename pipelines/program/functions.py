@@ -12,7 +12,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name
+from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.types import TensorType
@@ -125,9 +125,7 @@ def is_workspace(type_: ir.Type) -> bool:
 
 def packings_of(function: ir.OpView) -> dict[int, Packing]:
     """The layouts in which a function of the tir stage wants parameters, by position."""
-    if "arg_attrs" not in function.attributes:
-        return {}
-    attributes = [ir.DictAttr(a) for a in ir.ArrayAttr(function.attributes["arg_attrs"])]
+    attributes = value_attributes(function)
     types = signature_of(function).inputs
     return {i: Packing.from_attribute(a["relay.packing"], types[i].shape) for i, a in enumerate(attributes) if "relay.packing" in a}
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name
+from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.errors import RelayError
@@ -116,8 +116,7 @@ def _program_specs(function: ir.OpView) -> tuple[Specs, Specs]:
 
 def _names(function: ir.OpView, start: int, count: int, default: str) -> list[str]:
     """Names of arguments from their attribute relay.name."""
-    attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"])) if "arg_attrs" in function.attributes else []
-    entries = [ir.DictAttr(attributes[start + i]) if start + i < len(attributes) else {} for i in range(count)]
+    entries = value_attributes(function)[start : start + count]
     return [ir.StringAttr(e["relay.name"]).value if "relay.name" in e else f"{default}{i}" for i, e in enumerate(entries)]
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from relayc.dialects.functions import signature_of, symbol_name
+from relayc.dialects.functions import extend_signature, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -225,16 +225,9 @@ class _Rewriting:
                 self._pass_on(call.operation, callee, program.frame_bytes if tensor is None else tensor.offset)
 
     def _add_arguments(self) -> tuple[Value, Value]:
-        function = self.program.function
         i8 = ir.IntegerType.get_signless(8)
         types = [ir.MemRefType.get([size], i8) for size in (self.program.arena_bytes, self.blob.size)]
-        signature = signature_of(function)
-        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*signature.inputs, *types], list(signature.results)))
-        if "arg_attrs" in function.attributes:
-            named = [*ir.ArrayAttr(function.attributes["arg_attrs"]), *[ir.DictAttr.get({})] * len(types)]
-            function.attributes["arg_attrs"] = ir.ArrayAttr.get(named)
-        block = function.regions[0].blocks[0]
-        arena, params = (block.add_argument(type_, ir.Location.unknown()) for type_ in types)
+        arena, params = extend_signature(self.program.function, types)
         return arena, params
 
     def _place(self, op: ir.Operation, memory: Value, offset: int) -> None:

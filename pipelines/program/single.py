@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relayc.dialects.functions import signature_of, symbol_name, symbols_of
+from relayc.dialects.functions import signature_of, symbol_name, symbols_of, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -84,10 +84,8 @@ def _find(module: ir.Module, name: str | None) -> ir.OpView:
 def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
     """Checks the parameters, and marks the arguments that they are."""
     name, specs = symbol_name(function), specs_of(function, "input")
-    given = (
-        list(ir.ArrayAttr(function.attributes["arg_attrs"])) if "arg_attrs" in function.attributes else [ir.DictAttr.get({})] * len(specs)
-    )
-    arguments = [{named.name: named.attr for named in ir.DictAttr(a)} for a in given]
+    given = value_attributes(function)
+    arguments = [{named.name: named.attr for named in a} for a in given]
     for i, array in params.items():
         if not isinstance(i, int) or not 0 <= i < len(specs):
             raise RelayError(f"compile_kernel: params: expected positions of arguments of @{name} below {len(specs)}, found {i!r}")

@@ -63,6 +63,8 @@ FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0
 """Cycles that a tile waits for a cache line that has been read before: from the second-level cache, and from further."""
+ROW_LINE = 2.0
+"""Cycles that a tile waits for a cache line of A: as many lines at once, apart, as it has rows."""
 VISIT = 3
 """Cycles to load and store a vector of sums that waits in the second-level cache."""
 LOADS = 1.75
@@ -102,9 +104,9 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
         a_lines = count * rows * panels * contraction.a.node.element.width / 8 / LINE
         if count < FEWEST_TILES:
             b_lines = (count - 1) * vectors_needed * vector_bytes / LINE
-            return a_lines * NEAR_LINE + b_lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
+            return a_lines * ROW_LINE + b_lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
         steps = target.l1_bytes // 2 / (vectors * vector_bytes)
-        return a_lines * NEAR_LINE + count * rows * vectors_needed * VISIT / steps
+        return a_lines * ROW_LINE + count * rows * vectors_needed * VISIT / steps
 
     def cost(rows: int, vectors: int) -> float:
         count = ceil_div(extent, rows)

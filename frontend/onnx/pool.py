@@ -36,7 +36,7 @@ def _window(
     }
 
 
-@converter()
+@converter(foldable=False)  # the reference implementation takes NaN for padding
 def MaxPool(
     x: Tensor,
     *,
@@ -58,7 +58,7 @@ def _average(x: Tensor, window: dict[str, object], count_include_pad: bool) -> T
     return emit(f"nn.avg_pool{spatial_rank(x)}d", x, **window, count_include_pad=count_include_pad)
 
 
-@converter()
+@converter(foldable=False)  # the reference implementation takes NaN for padding
 def AveragePool(
     x: Tensor,
     *,
@@ -73,7 +73,7 @@ def AveragePool(
     return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), count_include_pad)
 
 
-@converter()
+@converter(foldable=False)  # the reference implementation takes NaN for padding
 def LpPool(
     x: Tensor,
     *,

@@ -35,10 +35,13 @@ def test_equal_tiles_are_one_run_where_all_of_them_are_inside():
         """Within [4, 19)."""
         return nest.tiles_inside(start - 4, start - 4 + size - 1, size, 15, count)
 
-    assert list(nest.tile_runs(22, 4, inside)) == [(0, 4, 1, False), (4, 4, 3, True), (16, 3, 1, True), (19, 3, 1, False)]
-    assert list(nest.tile_runs(10, 5, lambda start, size, count: (0, count))) == [(0, 5, 2, True)]
-    assert list(nest.tile_runs(10, 5, lambda start, size, count: (count, count))) == [(0, 5, 1, False), (5, 5, 1, False)]
-    assert list(nest.tile_runs(0, 4, inside)) == []
+    def runs(extent: int, most: int, inside) -> list[tuple[int, int, int, bool]]:
+        return [(run.start, run.size, run.count, run.is_inside) for run in nest.tile_runs(extent, most, inside)]
+
+    assert runs(22, 4, inside) == [(0, 4, 1, False), (4, 4, 3, True), (16, 3, 1, True), (19, 3, 1, False)]
+    assert runs(10, 5, lambda start, size, count: (0, count)) == [(0, 5, 2, True)]
+    assert runs(10, 5, lambda start, size, count: (count, count)) == [(0, 5, 1, False), (5, 5, 1, False)]
+    assert runs(0, 4, inside) == []
     with pytest.raises(NotStructured, match="4096 tiles that a padding touches"):
         list(nest.tile_runs(4096, 1, lambda start, size, count: (count, count)))
 

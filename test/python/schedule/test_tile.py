@@ -20,7 +20,7 @@ def numbers(rows: int, depth: int, columns: int) -> dict[str, int]:
     return {name: int(value) for name, value in (word.split("=") for word in words)}
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 8, 12, 14])
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 14])
 def test_few_rows_read_large_weights_once(rows):
     """One tile holds all rows: a second one would wait for the weights again."""
     found = numbers(rows, 3072, 768)
@@ -32,14 +32,8 @@ def test_small_weights_may_be_read_again():
     assert numbers(8, 64, 96)["block_tiles"] == 2
 
 
-def test_deep_products_have_sums_that_stay_in_the_first_level_cache():
-    """Chunks visit their sums often, so tiles are high rather than wide, and a group has as many panels as there is room for sums."""
-    found = numbers(128, 1536, 384)
-    assert found["vectors"] * 16 < 96 and found["chunk"] > 64
-    assert 128 * found["vectors"] * 16 * found["block_panels"] * 4 <= 48 << 10
-
-
-def test_many_rows_have_wide_tiles():
-    """A wide tile reads A less often, which does not stay in the first-level cache."""
-    found = numbers(1500, 384, 384)
-    assert found["vectors"] > found["rows"] / 2
+@pytest.mark.parametrize("rows", [128, 197, 1500])
+def test_many_rows_have_the_tile_with_the_fewest_cycles(rows):
+    """Chunks of a panel stay in the first-level cache while the tiles go by."""
+    found = numbers(rows, 768, 768)
+    assert found["rows"] * found["vectors"] == 24 and found["chunk"] < 768

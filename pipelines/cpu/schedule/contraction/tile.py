@@ -63,12 +63,6 @@ FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0
 """Cycles that a tile waits for a cache line that has been read before: from the second-level cache, and from further."""
-ROW_LINE = 2.0
-"""Cycles that a tile waits for a cache line of A: as many lines at once, apart, as it has rows."""
-VISIT = 3
-"""Cycles to load and store a vector of sums that waits in the second-level cache."""
-LOADS = 1.75
-"""Vectors that a core loads in a cycle, with all that gets in the way of two."""
 REMAINDER = 1.03
 """What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
 
@@ -76,13 +70,12 @@ REMAINDER = 1.03
 def default_tile(contraction: Contraction, target: Target) -> Tile:
     """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
 
-    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at a little less than two a cycle. As
-    each accumulator waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little
-    more than counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
+    A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
+    waits four cycles for its own last value and no core schedules perfectly, it takes five cycles at least, and a little more than
+    counted with each load. The tile holds the accumulators, the vectors of B and one broadcast element.
 
-    What does not stay in the first-level cache costs more (see `default_blocks`): the rows of A are read from the second-level cache for
-    each panel of B; a panel of B is read again by each of few tiles one below the other, from there if it and the next one have their
-    share of that cache, or else from further; more tiles add up chunk by chunk, and visit their sums in memory for each.
+    A panel of B that does not stay in the first-level cache is read again by each of few tiles one below the other: from the second-level
+    cache if it and the next one have their share of that, or else from further. More tiles go by in chunks that stay (`default_blocks`).
 
     Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
     """
@@ -93,20 +86,15 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     vector_bytes = lanes * contraction.b.node.element.width // 8
 
     def cycles(rows: int, vectors: int) -> float:
-        return max(rows * vectors / 2, (rows + vectors) / LOADS, 5) + 0.25 + (rows + vectors) / 20
+        return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
 
-    def waits(count: int, rows: int, vectors: int) -> float:
-        """Cycles of a step for what `count` tiles one below the other and all panels read and write besides."""
-        panels = ceil_div(vectors_needed, vectors)
+    def waits(count: int, vectors: int) -> float:
+        """Cycles of a step for the panels of B that each of few tiles one below the other reads again."""
         panel_bytes = contraction.depth * vectors * vector_bytes
-        if contraction.a.checks or panel_bytes <= target.l1_bytes * 3 // 4:
+        if contraction.a.checks or count >= FEWEST_TILES or panel_bytes <= target.l1_bytes * 3 // 4:
             return 0.0
-        a_lines = count * rows * panels * contraction.a.node.element.width / 8 / LINE
-        if count < FEWEST_TILES:
-            b_lines = (count - 1) * vectors_needed * vector_bytes / LINE
-            return a_lines * ROW_LINE + b_lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
-        steps = target.l1_bytes // 2 / (vectors * vector_bytes)
-        return a_lines * ROW_LINE + count * rows * vectors_needed * VISIT / steps
+        lines = (count - 1) * vectors_needed * vector_bytes / LINE
+        return lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
 
     def cost(rows: int, vectors: int) -> float:
         count = ceil_div(extent, rows)
@@ -118,7 +106,7 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
             for times, v in ((blocks, vectors), (1, left))
             if tiles and times and v
         )
-        return (total * REMAINDER if left and blocks else total) + waits(count, rows, vectors)
+        return (total * REMAINDER if left and blocks else total) + waits(count, vectors)
 
     candidates = [
         (rows, vectors)

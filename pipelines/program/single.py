@@ -12,7 +12,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.program.functions import dtypes_of, specs_of
-from relayc.pipelines.te.lower import te_array
+from relayc.pipelines.te.signature import te_array
 
 Source: TypeAlias = str | IRModule | ir.OpView | ir.Operation
 

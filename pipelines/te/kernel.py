@@ -1,41 +1,21 @@
 """Kernels of the te stage: functions of fusion groups as private functions of linalg operations.
 
-A kernel carries what it came from (see graph.outline_groups), and the element types that callers see, as te tensors are signless
-(`relay.input_dtypes`, `relay.output_dtypes`).
+A kernel carries what it came from (see graph.outline_groups).
 """
-
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from relayc.dialects.functions import signature_of, symbol_name
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.elements import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant, TupleGetItem
-from relayc.dialects.relay.types import TensorType, flat_types, relay_type, type_of
+from relayc.dialects.relay.types import TensorType, flat_types, type_of
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.te import core, scalar
+from relayc.pipelines.te.signature import te_function
 
 _KEPT = ("relay.ops", "relay.sources", OWN_FLOPS, "arg_attrs")
-
-
-def _strings(values: Iterable[str]) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.StringAttr.get(v) for v in values])
-
-
-def record_types(function: func.FuncOp, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> None:
-    """Keeps the element types that callers see beside a signature of signless types."""
-    function.attributes["relay.input_dtypes"] = _strings(t.dtype for t in inputs)
-    function.attributes["relay.output_dtypes"] = _strings(t.dtype for t in outputs)
-
-
-def te_type(type_: TensorType, what: str) -> ir.RankedTensorType:
-    """The te type of a tensor. Raises RelayError that names `what` where its shape is not known."""
-    try:
-        return core.te_type(type_)
-    except RelayError as e:
-        raise RelayError(f"{what}: {e}") from None
 
 
 def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
@@ -44,13 +24,9 @@ def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
     Raises RelayError where a shape is not known or an operator has no compute rule.
     """
     block = source.regions[0].blocks[0]
-    signature = signature_of(source)
     what = f"kernel of {_sources(source) or symbol_name(source)}"
-    inputs, outputs = ([leaf for t in types for leaf in flat_types(relay_type(t))] for types in (signature.inputs, signature.results))
-    types = [te_type(t, what) for t in inputs], [te_type(t, what) for t in outputs]
-    with ir.InsertionPoint(module.body), source.location:
-        function = func.FuncOp(symbol_name(source), types, visibility="private")
-    record_types(function, inputs, outputs)
+    with ir.InsertionPoint(module.body):
+        function = te_function(symbol_name(source), source, (what, what), "private")
     for key in _KEPT:
         if key in source.attributes:
             function.attributes[key] = source.attributes[key]

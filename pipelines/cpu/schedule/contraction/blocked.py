@@ -181,9 +181,10 @@ class BlockedNest(ContractionNest):
         """What a tile of a task asks the memory for while it adds up all steps of a panel.
 
         A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
-        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel.
+        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel; a tile of
+        one row need not, as the core has loads of many of its short steps under way at once.
         """
-        if self.packed is None or not self.plan.prefetches:
+        if self.packed is None or not self.plan.prefetches or self.blocks.tiles == self.tile.rows == 1:
             return None
         if self.blocks.tiles == 1:
             return Ahead(self.packed, self._panel_start(panel, point) + STREAM_BYTES // LINE * self.line, self.tile.width, 1)

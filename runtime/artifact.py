@@ -192,12 +192,12 @@ class ObjectCode:
     """The machine code of a program as object files.
 
     Attributes:
-      root: the object of everything but the kernels in `groups`, which it refers to by name.
-      groups: kernel names, in the order of the group's table, and the object that holds them.
+      root: the object of everything but the kernels in `parts`, which it refers to by name.
+      parts: kernel names, in the order of the part's table, and the object that holds them.
     """
 
     root: bytes
-    groups: tuple[tuple[tuple[str, ...], bytes], ...]
+    parts: tuple[tuple[tuple[str, ...], bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)

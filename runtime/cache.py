@@ -174,7 +174,7 @@ class Cache:
         code = artifact.code
         if code is None or not self.is_trusted:
             return False
-        needed = artifact.params.nbytes + len(code.root) + sum(len(o) for _, o in code.groups)
+        needed = artifact.params.nbytes + len(code.root) + sum(len(o) for _, o in code.parts)
         if needed > self.limit:
             return False
         written = self._try_to_write(self._path(key), lambda handle: _write(handle, key, artifact, code, origin), needed)
@@ -275,7 +275,7 @@ def _params_at(body_bytes: int) -> int:
 
 
 def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: Origin) -> None:
-    objects = [code.root, *(content for _, content in code.groups)]
+    objects = [code.root, *(content for _, content in code.parts)]
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
@@ -287,7 +287,7 @@ def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: 
         "files": dict(origin.files),
         "program": program,
         "functions": list(artifact.functions),
-        "groups": [list(names) for names, _ in code.groups],
+        "parts": [list(names) for names, _ in code.parts],
         "objects": [len(content) for content in objects],
         "params": {"bytes": artifact.params.nbytes, "crc32": _each(zlib.crc32, _chunks(artifact.params))},
     }
@@ -332,7 +332,7 @@ def _read(handle: int, key: str, digest_of: Callable[[str], str | None], runs_he
     for size in meta["objects"]:
         contents.append(objects[at : at + size])
         at += size
-    code = ObjectCode(contents[0], tuple((tuple(names), content) for names, content in zip(meta["groups"], contents[1:], strict=True)))
+    code = ObjectCode(contents[0], tuple((tuple(names), content) for names, content in zip(meta["parts"], contents[1:], strict=True)))
     device, functions, owner = device_kind(meta["program"]["device"]), dict.fromkeys(meta["functions"], 0), None
     if runs_here:
         addresses, owner = device.load(code, len(functions))

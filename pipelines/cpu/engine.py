@@ -1,7 +1,7 @@
 """Machine code in memory, compiled on all cores.
 
 The Python class ExecutionEngine holds the interpreter lock while LLVM works, so the C functions under it are called through ctypes,
-which does not. A module is split: functions that call no other function of the module (kernels) go in groups into modules and contexts
+which does not. A module is split: functions that call no other function of the module (kernels) go in parts into modules and contexts
 of their own, one engine each; what is left declares them and is linked to them by address.
 """
 
@@ -16,15 +16,15 @@ from typing import Any
 
 from relayc.dialects.mlir import c_api, c_handle, ir
 from relayc.runtime.artifact import ObjectCode
-from relayc.runtime.cpu.objects import GROUP_SYMBOL
+from relayc.runtime.cpu.objects import PART_SYMBOL
 from relayc.runtime.threads import usable_cpus
 
 OPT_LEVEL = 3
 """LLVM's; 2 takes as long and unrolls less."""
-GROUPS_PER_THREAD = 3
-"""Groups are compiled as threads become free; more of them balance better, each costs about 5 ms."""
-MIN_GROUP_OPS = 2000
-"""Operations in the LLVM dialect (about 0.15 s of LLVM) below which a group is not worth its engine."""
+PARTS_PER_THREAD = 3
+"""Parts are compiled as threads become free; more of them balance better, each costs about 5 ms."""
+MIN_PART_OPS = 2000
+"""Operations in the LLVM dialect (about 0.15 s of LLVM) below which a part is not worth its engine."""
 
 
 class CodegenError(ValueError):
@@ -96,15 +96,15 @@ class _Compiled:
 class Engine:
     """A compiled module. Its functions live as long as it does, so whoever calls them keeps it."""
 
-    def __init__(self, root: _Compiled, groups: Sequence[tuple[Sequence[str], _Compiled]]) -> None:
-        self._root, self._groups = root, list(groups)
+    def __init__(self, root: _Compiled, parts: Sequence[tuple[Sequence[str], _Compiled]]) -> None:
+        self._root, self._parts = root, list(parts)
 
     def object_code(self) -> ObjectCode:
         """The machine code as object files, for other processes to load."""
         with TemporaryDirectory(prefix="relayc-") as folder:
             path = Path(folder) / "code.o"
-            groups = tuple((tuple(names), engine.object_file(path)) for names, engine in self._groups)
-            return ObjectCode(self._root.object_file(path), groups)
+            parts = tuple((tuple(names), engine.object_file(path)) for names, engine in self._parts)
+            return ObjectCode(self._root.object_file(path), parts)
 
     def raw_lookup(self, name: str) -> int:
         """Address of the wrapper `void(void**)` of an external function, as ExecutionEngine gives it: 0 where there is none or where a
@@ -149,16 +149,16 @@ def _is_defined(op: ir.Operation) -> bool:
     return op.name == "llvm.func" and len(op.regions[0].blocks) > 0
 
 
-def _groups(functions: Sequence[_Function], count: int) -> list[list[_Function]]:
-    """Functions in at most `count` groups of about the same size, largest group first."""
-    count = max(1, min(count, sum(f.size for f in functions) // MIN_GROUP_OPS))
-    groups: list[list[_Function]] = [[] for _ in range(count)]
+def _parts(functions: Sequence[_Function], count: int) -> list[list[_Function]]:
+    """Functions in at most `count` parts of about the same size, largest part first."""
+    count = max(1, min(count, sum(f.size for f in functions) // MIN_PART_OPS))
+    parts: list[list[_Function]] = [[] for _ in range(count)]
     sizes = [0] * count
     for function in sorted(functions, key=lambda f: -f.size):
         smallest = sizes.index(min(sizes))
-        groups[smallest].append(function)
+        parts[smallest].append(function)
         sizes[smallest] += function.size
-    return [g for g in groups if g]
+    return [part for part in parts if part]
 
 
 def _linkage(kind: str) -> ir.Attribute:
@@ -178,52 +178,52 @@ def _write(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
-def _group_bytecode(group: Sequence[_Function], symbols: dict[str, ir.Operation]) -> bytes:
-    """A group of functions with all that they refer to, and `GROUP_SYMBOL`, which gives the array of their addresses.
+def _part_bytecode(part: Sequence[_Function], symbols: dict[str, ir.Operation]) -> bytes:
+    """Some functions with all that they refer to, and `PART_SYMBOL`, which gives the array of their addresses.
 
     The functions become internal: an engine makes a wrapper for every external one, which costs more than a small kernel.
     """
-    array = f"!llvm.array<{len(group)} x ptr>"
+    array = f"!llvm.array<{len(part)} x ptr>"
     rows = [
         f"%f{i} = llvm.mlir.addressof @{f.name} : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
-        for i, f in enumerate(group)
+        for i, f in enumerate(part)
     ]
     scratch = ir.Module.create()
-    stubs = [str(_declare(f.op, ir.InsertionPoint(scratch.body))) for f in group]
+    stubs = [str(_declare(f.op, ir.InsertionPoint(scratch.body))) for f in part]
     module = ir.Module.parse(
         "\n".join(
             [
                 *stubs,
-                f"llvm.mlir.global internal constant @{GROUP_SYMBOL}_table() : {array} {{",
+                f"llvm.mlir.global internal constant @{PART_SYMBOL}_table() : {array} {{",
                 f"%v0 = llvm.mlir.undef : {array}",
                 *rows,
-                f"llvm.return %v{len(group)} : {array}\n}}",
-                f"llvm.func @{GROUP_SYMBOL}() -> !llvm.ptr {{",
-                f"%0 = llvm.mlir.addressof @{GROUP_SYMBOL}_table : !llvm.ptr",
+                f"llvm.return %v{len(part)} : {array}\n}}",
+                f"llvm.func @{PART_SYMBOL}() -> !llvm.ptr {{",
+                f"%0 = llvm.mlir.addressof @{PART_SYMBOL}_table : !llvm.ptr",
                 "llvm.return %0 : !llvm.ptr\n}",
             ]
         )
     )
-    for stub in list(module.body.operations)[: len(group)]:
+    for stub in list(module.body.operations)[: len(part)]:
         stub.operation.erase()
-    for name in sorted(set().union(*[f.refers for f in group])):
+    for name in sorted(set().union(*[f.refers for f in part])):
         symbols[name].clone(ir.InsertionPoint(module.body))
-    for function in group:
+    for function in part:
         function.op.clone(ir.InsertionPoint(module.body)).operation.attributes["linkage"] = _linkage("internal")
     return _write(module)
 
 
 def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str], bytes]]]:
-    """The module without its kernels, and the kernels in groups: their names, and a module of them."""
+    """The module without its kernels, and the kernels in parts: their names, and a module of them."""
     with module.context, ir.Location.unknown():
         symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
         functions = [_read(op) for op in symbols.values() if _is_defined(op)]
         defined = {f.name for f in functions}
         leaves = [f for f in functions if not f.refers & defined and not f.refers & _variables(symbols)]
-        groups = _groups(leaves, GROUPS_PER_THREAD * threads) if threads > 1 else []
-        if len(groups) < 2:
+        parts = _parts(leaves, PARTS_PER_THREAD * threads) if threads > 1 else []
+        if len(parts) < 2:
             return _write(module), []
-        moved = {f.name for group in groups for f in group}
+        moved = {f.name for part in parts for f in part}
         root = ir.Module.create()
         point = ir.InsertionPoint(root.body)
         for name, op in symbols.items():
@@ -231,7 +231,7 @@ def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str]
                 _declare(op, point)
             else:
                 op.clone(point)
-        return _write(root), [([f.name for f in group], _group_bytecode(group, symbols)) for group in groups]
+        return _write(root), [([f.name for f in part], _part_bytecode(part, symbols)) for part in parts]
 
 
 def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
@@ -245,25 +245,25 @@ def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool 
     links it to shared libraries given by their paths.
 
     Args:
-      runs_here: whether this machine can run the code; else the groups are not linked, and nothing of it is called.
+      runs_here: whether this machine can run the code; else the parts are not linked, and nothing of it is called.
 
     Raises CodegenError where LLVM refuses it. A symbol that nothing defines shows up in `Engine.raw_lookup`.
     """
     threads = usable_cpus()
-    root, groups = _split(module, threads)
+    root, parts = _split(module, threads)
 
     def compiled(bytecode: bytes) -> _Compiled:
         return _Compiled(ir.Module.parse(bytecode, context=ir.Context()), libraries)
 
     def kernels(bytecode: bytes) -> tuple[_Compiled, int]:
         engine = compiled(bytecode)
-        return engine, engine.raw_lookup(GROUP_SYMBOL)
+        return engine, engine.raw_lookup(PART_SYMBOL)
 
     with ThreadPoolExecutor(threads) as pool:
-        made = [pool.submit(kernels, bytecode) for _, bytecode in groups]
+        made = [pool.submit(kernels, bytecode) for _, bytecode in parts]
         main = pool.submit(compiled, root).result()
         engines = []
-        for (names, _), future in zip(groups, made, strict=True):
+        for (names, _), future in zip(parts, made, strict=True):
             engine, lookup = future.result()
             if not lookup:
                 raise CodegenError(f"the kernels {', '.join(names)} could not be linked: see the missing symbols on stderr")
@@ -274,7 +274,7 @@ def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool 
 
 
 def _table(lookup: int, count: int) -> list[int]:
-    """What `GROUP_SYMBOL` gives: the engine wraps it as void(void**), where the last pointer is that of the result."""
+    """What `PART_SYMBOL` gives: the engine wraps it as void(void**), where the last pointer is that of the result."""
     table = ctypes.POINTER(ctypes.c_size_t)()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lookup)((ctypes.c_void_p * 1)(ctypes.addressof(table)))
     return list(table[:count])

@@ -22,7 +22,7 @@ def disassemble(code: ObjectCode, function: str | None = None) -> str:
       ModuleNotFoundError: the disassembler is not installed.
       LoadError: an object file is damaged.
     """
-    found = [text for content in (code.root, *(c for _, c in code.groups)) for text in _functions(content, function)]
+    found = [text for content in (code.root, *(c for _, c in code.parts)) for text in _functions(content, function)]
     return "\n".join(found)
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from relayc.runtime.artifact import ENTRIES_SYMBOL, ObjectCode
 from relayc.runtime.threads import openmp_library
 
-GROUP_SYMBOL = "__relayc_group_entries"
-"""Function of the object of a group of kernels: gives the array of their addresses."""
+PART_SYMBOL = "__relayc_part_entries"
+"""Function of the object of a part of the kernels: gives the array of their addresses."""
 
 _MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
 _RELOCATABLE, _X86_64 = 1, 62
@@ -42,10 +42,10 @@ class Program:
         """Raises LoadError where the code is not for this kind of machine, is damaged or needs what is not there."""
         kernels: dict[str, int] = {}
         self._images = []
-        for names, content in code.groups:
+        for names, content in code.parts:
             image = _Image(content, _find)
             self._images.append(image)
-            kernels.update(zip(names, image.table(GROUP_SYMBOL, len(names)), strict=True))
+            kernels.update(zip(names, image.table(PART_SYMBOL, len(names)), strict=True))
         self._root = _Image(code.root, lambda name: kernels.get(name) or _find(name))
 
     def entries(self, count: int) -> list[int]:

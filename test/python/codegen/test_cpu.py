@@ -63,7 +63,7 @@ def test_main_calls_kernels_on_views_of_the_arena():
 
 
 def test_kernels_compiled_in_groups_are_linked(monkeypatch):
-    monkeypatch.setattr(engine_module, "MIN_GROUP_OPS", 1)
+    monkeypatch.setattr(engine_module, "MIN_PART_OPS", 1)
     monkeypatch.setattr(engine_module, "usable_cpus", lambda: 2)
     run_program()
 

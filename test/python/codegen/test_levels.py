@@ -59,7 +59,7 @@ def target_of(level):
 
 def undefined(module):
     code = module._artifact.code
-    return {name for content in (code.root, *(c for _, c in code.groups)) for name in read_object(content).undefined()}
+    return {name for content in (code.root, *(c for _, c in code.parts)) for name in read_object(content).undefined()}
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -1,6 +1,6 @@
 """What every stage asks of the functions of a module (upstream's func.func): names, types, and who may call them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
@@ -27,6 +27,24 @@ def symbols_of(module: ir.Module | Function) -> dict[str, ir.OpView]:
     """What has a name in a module, in order."""
     operations = module.operation.regions[0].blocks[0].operations
     return {symbol_name(op): op for op in operations if "sym_name" in op.attributes}
+
+
+class Names:
+    """Names in a module that are taken."""
+
+    def __init__(self, module: ir.Module | Function) -> None:
+        self._taken = dict.fromkeys(symbols_of(module), 1)
+
+    def free(self, name: str) -> str:
+        """`name`, with a number where it is taken; it is taken from now on."""
+        count = self._taken.get(name, 0)
+        self._taken[name] = count + 1
+        return self.free(f"{name}_{count}") if count else name
+
+
+def strings_attribute(texts: Iterable[str]) -> ir.ArrayAttr:
+    """Texts as an array of string attributes."""
+    return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts])
 
 
 def value_names(names: Sequence[str]) -> ir.ArrayAttr:

@@ -5,9 +5,9 @@ around it, but literals, which it holds itself, and carries what it came from: `
 that is a parameter at every call has the unit attribute `relay.param`, which lets a schedule ask for it in another layout.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from relayc.dialects.functions import symbols_of
+from relayc.dialects.functions import Names, strings_attribute
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
@@ -31,13 +31,7 @@ class _Outlining:
     def __init__(self, mod: IRModule) -> None:
         self.mod = mod
         self._by_contents: dict[object, str] = {}
-        self._taken = dict.fromkeys(symbols_of(mod.module), 1)
-
-    def unique(self, name: str) -> str:
-        """`name`, with a number where it is taken."""
-        count = self._taken.get(name, 0)
-        self._taken[name] = count + 1
-        return self.unique(f"{name}_{count}") if count else name
+        self._names = Names(mod.module)
 
     def block(self, block: ir.Block, params: set[ir.Value]) -> None:
         """Takes the groups of a block out; `params` are the values that are parameters."""
@@ -78,14 +72,14 @@ class _Outlining:
         """Makes the function of a group, to which the operations of the group move."""
         members = group.members()
         operators = [op for op in members if isinstance(op, Op) and not isinstance(op, Constant)]
-        name = self.unique("_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in operators)])[:80])
+        name = self._names.free("_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in operators)])[:80])
         result = group.operation.results[0].type
         with ir.InsertionPoint.at_block_begin(self.mod.module.body):
             function = func.FuncOp(name, ([v.type for v in operands], [result]), visibility="private")
         unit = ir.UnitAttr.get()
         function.attributes["relay.primitive"] = unit
-        function.attributes["relay.ops"] = _strings(o.relay_name or type(o)._op_name for o in operators)
-        function.attributes["relay.sources"] = _strings(o.source().strip('"') for o in operators)
+        function.attributes["relay.ops"] = strings_attribute(o.relay_name or type(o)._op_name for o in operators)
+        function.attributes["relay.sources"] = strings_attribute(o.source().strip('"') for o in operators)
         own = [ir.IntegerAttr(o.attributes[OWN_FLOPS]).value for o in operators if OWN_FLOPS in o.attributes]
         if own:
             function.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), sum(own))
@@ -107,10 +101,6 @@ class _Outlining:
         with ir.InsertionPoint(block):
             func.ReturnOp([inside.get(given, given)])
         return name
-
-
-def _strings(values: Iterable[str]) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.StringAttr.get(v) for v in values])
 
 
 def _contents(group: Fused, captured: Sequence[ir.Value], params: set[ir.Value]) -> object:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
 from relayc.dialects.functions import symbol_name
@@ -91,9 +92,9 @@ class Program:
         return value
 
 
-def bytes_of(element: ir.Type) -> int:
-    """Bytes of an element in memory."""
-    return max(1, element.width // 8)
+def num_bytes(type_: ir.RankedTensorType | ir.MemRefType) -> int:
+    """Bytes of a tensor in memory."""
+    return prod(type_.shape) * max(1, type_.element_type.width // 8)
 
 
 def read_program(function: ir.OpView) -> Program:

@@ -13,15 +13,13 @@ Arguments of programs keep their names (`relay.name`); `relay.tensors` is the ty
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
-from math import prod
 from typing import TypeAlias
 
-from relayc.dialects.functions import is_public, signature_of, symbols_of, value_attributes
+from relayc.dialects.functions import Names, is_public, signature_of, value_attributes
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, bytes_of, read_program
+from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, num_bytes, read_program
 from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions
 from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
@@ -111,16 +109,14 @@ class _Parameters:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self._names = set(symbols_of(module))
+        self._names = Names(module)
         self._found: dict[tuple[str, str, ir.Type], str] = {}
 
     def get(self, key: str, type_: ir.MemRefType, packing: Packing | None) -> str:
         """The name of a parameter as a memref of a type."""
         entry = (key, packing.name if packing is not None else "", type_)
         if entry not in self._found:
-            name = next(n for i in count() if (n := f"{key}_{i}" if i else key) not in self._names)
-            self._names.add(name)
-            self._found[entry] = name
+            self._found[entry] = name = self._names.free(key)
             with ir.InsertionPoint.at_block_begin(self.module.body), ir.Location.unknown():
                 made = memref.GlobalOp(name, type_, sym_visibility="private")
             made.attributes["relay.param"] = ir.StringAttr.get(key)
@@ -148,10 +144,6 @@ class _Place:
     key: str | None = None
     bytes: _Bytes | None = None
     offset: int = 0
-
-
-def _size_of(type_: ir.RankedTensorType) -> int:
-    return prod(type_.shape) * bytes_of(type_.element_type)
 
 
 class _Places:
@@ -194,7 +186,7 @@ class _Places:
     def _new(self, value: Value, nesting: Nesting | None = None) -> _Place:
         whole, offset = nesting.outermost(value) if nesting is not None else (value, 0)
         if whole not in self._whole:
-            self._whole[whole] = _Bytes(_size_of(whole.type))
+            self._whole[whole] = _Bytes(num_bytes(whole.type))
         return _Place(bytes=self._whole[whole], offset=offset)
 
 

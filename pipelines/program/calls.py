@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from relayc.dialects.functions import extend_signature, symbols_of
+from relayc.dialects.functions import Names, extend_signature, strings_attribute
 from relayc.dialects.mlir import arith, cf, func, ir, scf
 from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
 from relayc.pipelines.tir import emit
@@ -47,7 +47,7 @@ class _Calls:
         self.module = module
         self.functions = functions_of(module)
         self.components = {name: component for component in program_components(module) for name in component.names}
-        self._names = set(symbols_of(module))
+        self._names = Names(module)
         self._errors: dict[str, str] = {}
 
     def prepare(self, name: str, function: ir.OpView) -> None:
@@ -70,12 +70,11 @@ class _Calls:
         return self._errors[name]
 
     def _declare_error(self, name: str, function: ir.OpView) -> str:
-        error = next(n for i in range(len(self._names) + 1) if (n := f"{name}_too_deep{i or ''}") not in self._names)
-        self._names.add(error)
+        error = self._names.free(f"{name}_too_deep")
         with ir.InsertionPoint.at_block_begin(self.module.body):
             declared = func.FuncOp(error, ([], []), visibility="private")
         message = f"{name}: expected at most {max_depth(function)} nested calls, found more"
-        declared.attributes["relay.error"] = ir.ArrayAttr.get([ir.StringAttr.get(t) for t in ("RecursionError", message)])
+        declared.attributes["relay.error"] = strings_attribute(("RecursionError", message))
         return error
 
 

@@ -1,6 +1,6 @@
 """What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.parameters import Parameter
-from relayc.pipelines.program.body import bytes_of
+from relayc.pipelines.program.body import num_bytes
 from relayc.pipelines.program.calls import max_depth
 from relayc.pipelines.program.components import functions_of, is_packed, programs_of
 from relayc.pipelines.program.functions import packings_of, strings_of
@@ -77,11 +77,8 @@ def parameters_of(module: ir.Module, params: Mapping[str, np.ndarray]) -> list[P
             offset = ir.IntegerAttr(op.attributes["relay.offset"]).value
             type_ = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
             packing = Packing.from_attribute(op.attributes["relay.packing"], type_.shape) if "relay.packing" in op.attributes else None
-            size = bytes_of(type_.element_type)
-            for extent in type_.shape:
-                size *= extent
             shape = packing.source if packing is not None else tuple(type_.shape)
-            found.setdefault(offset, Parameter(key, offset, size, params.get(key), shape, packing))
+            found.setdefault(offset, Parameter(key, offset, num_bytes(type_), params.get(key), shape, packing))
     return list(found.values())
 
 
@@ -99,14 +96,15 @@ def params_bytes(module: ir.Module) -> int:
 # ---- programs -----------------------------------------------------------------------------------------------------------------------
 
 
-def program_infos(module: ir.Module) -> tuple[ProgramInfo, ...]:
-    """One entry for each program, public ones first, `main` first of all.
+def program_infos(module: ir.Module, kernels: Sequence[KernelInfo]) -> tuple[ProgramInfo, ...]:
+    """One entry for each program, public ones first, `main` first of all; `kernels` are those of the module (`kernel_infos`).
 
     Raises RelayError for a program that does not say what it takes and gives, or whose memory is not planned.
     """
     programs = programs_of(module)
     specs = {name: _program_specs(f) for name, f in programs.items()}
-    return tuple(_ProgramReader(module, f, specs).info() for f in programs.values())
+    called = specs | {k.name: (k.inputs, k.outputs) for k in kernels}
+    return tuple(_ProgramReader(module, f, specs, called).info() for f in programs.values())
 
 
 def _program_specs(function: ir.OpView) -> tuple[Specs, Specs]:
@@ -121,14 +119,19 @@ def _names(function: ir.OpView, start: int, count: int, default: str) -> list[st
 
 
 class _ProgramReader:
-    def __init__(self, module: ir.Module, function: ir.OpView, specs: Mapping[str, tuple[Specs, Specs]]) -> None:
-        self.functions, self.function, self.specs = functions_of(module), function, specs
+    def __init__(
+        self, module: ir.Module, function: ir.OpView, specs: Mapping[str, tuple[Specs, Specs]], called: Mapping[str, tuple[Specs, Specs]]
+    ) -> None:
+        """
+        Args:
+          specs: tensors of the programs; `called` are those of kernels as well.
+        """
+        self.functions, self.function, self.specs, self.called = functions_of(module), function, specs, called
         self.name = symbol_name(function)
         self.block = function.regions[0].blocks[0]
         ins, outs = specs[self.name]
         if len(self.block.arguments) != len(ins) + len(outs) + 2:
             raise RelayError(f"@{self.name}: expected inputs, outputs, the arena and the parameters (run plan-memory)")
-        self._callees: dict[str, tuple[Specs, Specs]] = {}
 
     def info(self) -> ProgramInfo:
         ins, outs = self.specs[self.name]
@@ -141,9 +144,7 @@ class _ProgramReader:
     def _call(self, op: func.CallOp) -> Node:
         name, sources = op.callee.value, sources_of(op.operation.location)
         callee = self.functions[name]
-        if name not in self._callees:
-            self._callees[name] = self._called(name, callee)
-        ins, outs = self._callees[name]
+        ins, outs = self.called[name] if name in self.called else _tensors(callee)
         refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, (*ins, *outs), strict=False))
         inputs, outputs = refs[: len(ins)], refs[len(ins) :]
         if name in self.specs:
@@ -151,14 +152,6 @@ class _ProgramReader:
         if is_packed(callee):
             return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)
         return Step(name, inputs, outputs, sources)
-
-    def _called(self, name: str, callee: ir.OpView) -> tuple[Specs, Specs]:
-        if name in self.specs:
-            return self.specs[name]
-        if is_packed(callee):
-            return _tensors(callee)
-        info = _kernel_info(callee)
-        return info.inputs, info.outputs
 
     def _branch(self, op: scf.IfOp) -> Node:
         then, otherwise = (self._nodes(region.blocks[0]) if len(region.blocks) else () for region in op.operation.regions)

@@ -18,7 +18,7 @@ from relayc.dialects.mlir import ir, tensor
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.kernel.graph import NotStructured, read_kernel
-from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, bytes_of, items_of, read_program
+from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, items_of, num_bytes, read_program
 from relayc.pipelines.program.functions import read_functions
 
 Value: TypeAlias = ir.Value
@@ -107,7 +107,7 @@ class Nesting:
         placed = self._placed
         if whole in placed or len(set(parts)) < len(parts) or not set(parts) <= self._results - placed:
             return False
-        sizes = [prod(p.type.shape) * bytes_of(p.type.element_type) for p in parts]
+        sizes = [num_bytes(p.type) for p in parts]
         starts = [sum(sizes[:i]) for i in range(len(sizes))]
         if not any(p in self.within for p in parts):
             self.within.update((p, (whole, start)) for p, start in zip(parts, starts, strict=True))

@@ -17,7 +17,7 @@ What a person and the runtime want to know stands in the attributes of the funct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relayc.dialects.functions import signature_of, symbol_name, symbols_of
+from relayc.dialects.functions import Names, signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
@@ -87,11 +87,11 @@ def _schedule(
 
 def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> None:
     """Declares the kernels that programs call under another name, by which they go on calling them."""
-    taken = symbols_of(module)
+    taken = Names(module)
     names_of = {}
     for name in names:
         kernel = functions.kernels[name]
-        names_of[name] = next(n for i in range(len(taken) + 1) if (n := f"{name}.te{i or ''}") not in taken)
+        names_of[name] = taken.free(f"{name}.te")
         with ir.InsertionPoint(kernel), kernel.operation.location:
             declared = func.FuncOp(names_of[name], signature_of(kernel), visibility="private")
         declared.attributes["relay.tir"] = ir.FlatSymbolRefAttr.get(name)

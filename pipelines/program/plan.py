@@ -13,7 +13,6 @@ may nest.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import TypeAlias
 
 from relayc.dialects.functions import extend_signature, symbol_name
@@ -21,7 +20,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.memory import Tensor, align, plan
-from relayc.pipelines.program.body import bytes_of
+from relayc.pipelines.program.body import num_bytes
 from relayc.pipelines.program.components import Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.tir import emit
@@ -141,7 +140,7 @@ class _Program:
         type_ = op.operation.results[0].type
         if not type_.has_static_shape:
             raise RelayError(f"@{self.name}: memref.alloc at {op.operation.location}: expected a buffer of known size, found {type_}")
-        buffer = _Buffer(op, loops, prod(type_.shape) * bytes_of(type_.element_type))
+        buffer = _Buffer(op, loops, num_bytes(type_))
         self.buffers.append(buffer)
         self._roots[op.operation.results[0]] = buffer
 
@@ -193,7 +192,7 @@ class _Blob:
         entry = (ir.StringAttr(op.attributes["relay.param"]).value, packing)
         if entry not in self._entered:
             self._entered[entry] = self.size
-            self.size += align(max(prod(type_.shape) * bytes_of(type_.element_type), 1))
+            self.size += align(max(num_bytes(type_), 1))
         self.offsets[name] = self._entered[entry]
         op.attributes["relay.offset"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.offsets[name])
 

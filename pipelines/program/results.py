@@ -14,10 +14,9 @@ more.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import count
 from typing import TypeAlias
 
-from relayc.dialects.functions import symbols_of
+from relayc.dialects.functions import Names, strings_attribute
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -247,7 +246,7 @@ class _CopyKernels:
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self.names = set(symbols_of(module))
+        self.names = Names(module)
         self.made: dict[tuple[TensorType, bool], str] = {}
 
     def call(self, value: Value, dtype: str, is_param: bool) -> func.CallOp:
@@ -258,8 +257,7 @@ class _CopyKernels:
         return func.CallOp([value.type], ir.FlatSymbolRefAttr.get(self.made[type_, is_param]), [value])
 
     def make(self, type_: TensorType, is_param: bool) -> str:
-        name = next(n for i in count() if (n := f"fused_copy_{i}" if i else "fused_copy") not in self.names)
-        self.names.add(name)
+        name = self.names.free("fused_copy")
         tensor = core.te_type(type_)
         with ir.InsertionPoint.at_block_begin(self.module.body), ir.Location.unknown():
             function = func.FuncOp(name, ([tensor], [tensor]), visibility="private")
@@ -267,6 +265,6 @@ class _CopyKernels:
                 func.ReturnOp([core.parallel(type_, [function.arguments[0]], lambda x: x)])
         attributes = {"ops": "copy", "sources": "result", "input_dtypes": type_.dtype, "output_dtypes": type_.dtype}
         for attribute, text in attributes.items():
-            function.attributes[f"relay.{attribute}"] = ir.ArrayAttr.get([ir.StringAttr.get(text)])
+            function.attributes[f"relay.{attribute}"] = strings_attribute([text])
         function.arg_attrs = [ir.DictAttr.get({"relay.param": ir.UnitAttr.get()} if is_param else {})]
         return name

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relayc.dialects.functions import signature_of, symbol_name, symbols_of, value_attributes
+from relayc.dialects.functions import Names, signature_of, strings_attribute, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -103,14 +103,13 @@ def _call(mod: IRModule, kernel: ir.OpView, params: Mapping[int, np.ndarray]) ->
     """Builds the public program that calls the kernel."""
     signature, name = signature_of(kernel), symbol_name(kernel)
     inputs = [i for i in range(len(signature.inputs)) if i not in params]
-    taken = symbols_of(mod.module)
-    program = next(n for i in range(len(taken) + 1) if (n := f"{name}_program{i or ''}") not in taken)
+    program = Names(mod.module).free(f"{name}_program")
     with ir.InsertionPoint(mod.module.body):
         function = func.FuncOp(program, ([signature.inputs[i] for i in inputs], list(signature.results)))
     given, made = dtypes_of(kernel, "input"), dtypes_of(kernel, "output")
     dtypes = {"input": [given[i] for i in inputs], "output": made}
     for which, names in dtypes.items():
-        function.attributes[f"relay.{which}_dtypes"] = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in names])
+        function.attributes[f"relay.{which}_dtypes"] = strings_attribute(names)
     function.arg_attrs = [ir.DictAttr.get({"relay.name": ir.StringAttr.get(f"arg{i}")}) for i in inputs]
     block = function.add_entry_block()
     with ir.InsertionPoint(block):

@@ -22,7 +22,8 @@ class TirModule(IRModule):
     def __init__(self, mod: IRModule) -> None:
         """Reads a module whose memory is planned. Raises RelayError where it is not."""
         super().__init__(mod.module)
-        self.programs, self.kernels = program_infos(mod.module), kernel_infos(mod.module)
+        self.kernels = kernel_infos(mod.module)
+        self.programs = program_infos(mod.module, self.kernels)
         self.arena_bytes, self.params_bytes = arena_bytes(mod.module), params_bytes(mod.module)
         self.layout: list[Parameter] = parameters_of(mod.module, mod.params)
         self.uses_tiles = any("relay.uses_tiles" in f.attributes for f in functions_of(mod.module).values())

@@ -1,10 +1,10 @@
 """Signatures of te functions: the tensors of relay types under signless element types, with what callers see beside them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from relayc.dialects.functions import signature_of
+from relayc.dialects.functions import signature_of, strings_attribute
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import TensorType, flat_types, relay_type
@@ -43,7 +43,7 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
     with source.location:
         function = func.FuncOp(name, types, visibility=visibility)
     for which, part in zip(("input", "output"), tensors, strict=True):
-        function.attributes[f"relay.{which}_dtypes"] = _strings(t.dtype for t in part)
+        function.attributes[f"relay.{which}_dtypes"] = strings_attribute(t.dtype for t in part)
     return function
 
 
@@ -52,7 +52,3 @@ def _te_type(type_: TensorType, what: str) -> ir.RankedTensorType:
         return core.te_type(type_)
     except RelayError as e:
         raise RelayError(f"{what}: {e}") from None
-
-
-def _strings(values: Iterable[str]) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.StringAttr.get(v) for v in values])

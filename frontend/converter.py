@@ -27,6 +27,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.errors import ModelError
+from relayc.symbolic import Range
 
 
 class Tensor:
@@ -146,18 +147,21 @@ class ModelBuilder:
     Args:
       inputs: types of the model's inputs by name, in order.
       name: of the model, for the locations of what no node makes.
+      ranges: what is known of the symbols in these types.
 
     Attributes:
       module: the module.
       inputs: the inputs as tensors.
     """
 
-    def __init__(self, inputs: Mapping[str, TensorType], name: str = "main") -> None:
+    def __init__(self, inputs: Mapping[str, TensorType], name: str = "main", ranges: Mapping[str, Range] | None = None) -> None:
         self._names = list(inputs)
         self._context, self._location = make_context(), name or "main"
         self._entered = ExitStack()
         with self._context, ir.Location.name(self._location):
             self.module = IRModule(ir.Module.create())
+            if ranges:
+                self.module.set_ranges(ranges)
             with ir.InsertionPoint(self.module.module.body):
                 self._function = func.FuncOp("main", ([t.to_mlir() for t in inputs.values()], []))
             self._block = self._function.add_entry_block()
@@ -167,6 +171,7 @@ class ModelBuilder:
     def __enter__(self) -> "ModelBuilder":
         for scope in (self._context, ir.Location.name(self._location, context=self._context), ir.InsertionPoint(self._block)):
             self._entered.enter_context(scope)
+        self._entered.enter_context(self.module.ranges)
         token = _MODULE.set(self.module)
         self._entered.callback(lambda: _MODULE.reset(token))
         return self

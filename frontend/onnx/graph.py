@@ -18,6 +18,7 @@ from relayc.frontend.onnx.inputs import input_types
 from relayc.frontend.onnx.model import Model, elements, opset_versions, tensor_type
 from relayc.frontend.registry import Progress
 from relayc.frontend.steps import cast
+from relayc.symbolic import Size
 
 
 @dataclass
@@ -52,10 +53,11 @@ class Importer:
     def __init__(
         self,
         model: Model,
-        shapes: Mapping[str, Sequence[int]] | None,
+        shapes: Mapping[str, Sequence[Size | str]] | None,
         dtypes: Mapping[str, str] | None,
         freeze_params: bool,
         progress: Progress | None,
+        dims: Mapping[str, int | tuple[int, int]] | None = None,
     ) -> None:
         self.model = model
         self.graph = model.proto.graph
@@ -64,13 +66,15 @@ class Importer:
         self.functions = functions.local_functions(model.proto)
         opsets = opset_versions(model.proto.opset_import)
         functions.check_supported(model.source, self.graph, opsets, self.functions)
-        self.types = input_types(self.graph, shapes or {}, dtypes or {})
+        self.types, self.ranges = input_types(
+            self.graph, {} if shapes is None else shapes, {} if dtypes is None else dtypes, {} if dims is None else dims
+        )
         self.scope = Scope(opsets)
 
     def run(self) -> IRModule:
         """Raises OnnxError."""
         try:
-            with ModelBuilder({name: type_.given for name, type_ in self.types.items()}, self.graph.name) as builder:
+            with ModelBuilder({name: type_.given for name, type_ in self.types.items()}, self.graph.name, self.ranges) as builder:
                 self._enter_inputs(builder)
                 self._enter_initializers(builder)
                 self._convert_nodes(self.graph.node, self.scope, self.progress)

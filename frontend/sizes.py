@@ -1,0 +1,257 @@
+"""Shapes that a model computes: what is known of the elements of its integer tensors, as expressions over symbols.
+
+Exporters write the arithmetic of shapes as nodes (Shape, Gather, Mul, Concat). Its results are *tensors of sizes*: the elements are known,
+though not as numbers. A tensor of sizes enters the program only where an operator needs it as data; what takes sizes takes the expressions.
+Where a shape comes from data, its elements become symbols that are defined there (`sizes`), and what a model takes for granted of shapes
+is checked when the program runs (`converter.assume`).
+
+Elements of a tensor of sizes: Size for integers, Ratio for floats, and Element for one that only the program knows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.frontend.converter import ModelBuilder, Tensor, constant, emit
+from relayc.frontend.errors import ModelError
+from relayc.symbolic import Dim, Size, exact, proves, symbol
+
+LONGEST = 64
+"""Elements of a tensor of sizes, at most: shapes are short."""
+
+
+class Inexact(Exception):
+    """Arithmetic on sizes that gives no expression."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A float that is a quotient of sizes; den > 0."""
+
+    num: Size
+    den: Size = 1
+
+    @staticmethod
+    def of(num: Size, den: Size) -> "Ratio":
+        """In lowest terms. Raises Inexact for a denominator that may be negative."""
+        if den == 0 or not proves(lambda: den >= 0):
+            if not proves(lambda: den < 0):
+                raise Inexact
+            num, den = -num, -den
+        whole = exact(num, den)
+        if whole is not None:
+            return Ratio(whole)
+        inverse = exact(den, num) if num != 0 else None
+        if inverse is not None and proves(lambda: inverse > 0):
+            return Ratio(1, inverse)
+        if isinstance(den, int):
+            # A common factor of all coefficients.
+            for factor in range(den, 1, -1):
+                part = exact(num, factor)
+                if den % factor == 0 and part is not None:
+                    return Ratio(part, den // factor)
+        return Ratio(num, den)
+
+    @staticmethod
+    def number(value: float) -> "Ratio":
+        """A float. Raises Inexact for one whose products with sizes round: float32 has 24 bits, of which sizes have 16."""
+        try:
+            found = Fraction(value)
+        except (OverflowError, ValueError):
+            raise Inexact from None
+        odd = abs(found.numerator)
+        while odd and odd % 2 == 0:
+            odd //= 2
+        if odd.bit_length() > 8 or found.denominator > 1 << 32 or abs(found.numerator) > 1 << 32:
+            raise Inexact
+        return Ratio(found.numerator, found.denominator)
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.num, int) and isinstance(self.den, int)
+
+    def __add__(self, other: "Ratio") -> "Ratio":
+        return Ratio.of(self.num * other.den + other.num * self.den, self.den * other.den)
+
+    def __sub__(self, other: "Ratio") -> "Ratio":
+        return self + Ratio(-other.num, other.den)
+
+    def __mul__(self, other: "Ratio") -> "Ratio":
+        return Ratio.of(self.num * other.num, self.den * other.den)
+
+    def __truediv__(self, other: "Ratio") -> "Ratio":
+        if other.num == 0:
+            raise Inexact
+        return Ratio.of(self.num * other.den, self.den * other.num)
+
+    def __neg__(self) -> "Ratio":
+        return Ratio(-self.num, self.den)
+
+    def floor(self) -> "Ratio":
+        return Ratio(self.num // self.den)
+
+    def ceil(self) -> "Ratio":
+        return Ratio(-(-self.num // self.den))
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """An element of an integer tensor that only the program knows."""
+
+    tensor: Tensor
+    position: int
+    """In row-major order."""
+
+
+def objects(shape: Sequence[int], elements: Sequence[Any]) -> np.ndarray:
+    """An array of Python objects."""
+    found = np.empty(len(elements), object)
+    found[:] = elements
+    return found.reshape(tuple(shape))
+
+
+def is_sizes(tensor: Tensor) -> bool:
+    """Whether the elements are known as expressions, not all as numbers."""
+    return tensor.elements is not None
+
+
+def elements_of(tensor: Tensor) -> np.ndarray | None:
+    """The elements of a short tensor, as those of a tensor of sizes; None where they are not known."""
+    if tensor.elements is not None:
+        return tensor.elements
+    if not tensor.is_known or not tensor.foldable or not tensor.type.is_static or tensor.type.num_elements > LONGEST:
+        return None
+    array = tensor.array
+    try:
+        made = [Ratio.number(float(v)) if tensor.is_float else v.item() for v in array.reshape(-1)]
+    except Inexact:
+        return None
+    return objects(array.shape, made)
+
+
+def element_or_data(tensor: Tensor) -> np.ndarray | None:
+    """As `elements_of`, where those that only the program knows are Elements."""
+    found = elements_of(tensor)
+    if found is None and not tensor.is_known and tensor.dtype in ("int64", "int32") and tensor.type.is_static:
+        count = prod(tensor.type.static_shape)
+        if tensor.rank <= 1 and count <= 16:
+            found = objects(tensor.type.static_shape, [Element(tensor, i) for i in range(count)])
+    return found
+
+
+def tensor_of(elements: np.ndarray, dtype: str, value: ir.Value | None = None) -> Tensor:
+    """A tensor of known elements: a constant where they are numbers. `value` is it in the program, where it is there already."""
+    flat = list(elements.reshape(-1))
+    if all(e.is_number if isinstance(e, Ratio) else isinstance(e, (bool, int, np.bool_)) for e in flat):
+        numbers = [e.num / e.den if isinstance(e, Ratio) else e for e in flat]
+        return constant(np.array(numbers, DTYPES[dtype]).reshape(elements.shape), dtype)
+    return Tensor(TensorType(elements.shape, dtype), value=value, materialise=_computed, elements=elements)
+
+
+def _computed(tensor: Tensor) -> ir.Value:
+    """The operators that compute a tensor of sizes in the program."""
+    assert tensor.elements is not None
+    flat = list(tensor.elements.reshape(-1))
+    if not tensor.is_float:
+        found = _emit_sizes(flat, tensor.dtype)
+    else:
+        found = emit("cast", _emit_sizes([e.num for e in flat], "int64"), dtype=tensor.dtype)
+        if any(e.den != 1 for e in flat):
+            found = emit("divide", found, emit("cast", _emit_sizes([e.den for e in flat], "int64"), dtype=tensor.dtype))
+    return found.value if tensor.rank == 1 else emit("reshape", found, newshape=tensor.shape, allowzero=0 in tensor.shape).value
+
+
+def _emit_sizes(values: Sequence[Size], dtype: str) -> Tensor:
+    return emit("sizes", values=tuple(values), dtype=dtype)
+
+
+def positions(count: Size, dtype: str = "int64") -> Tensor:
+    """0, 1, 2, ..., as many as there are positions in an axis."""
+    if isinstance(count, int):
+        return constant(np.arange(count), dtype)
+    return emit("arange", start=0, stop=count, step=1, dtype=dtype)
+
+
+# ---- shapes that only the program knows ---------------------------------------------------------------------------------------------
+
+
+def sizes(tensor: Tensor, what: str) -> tuple[Size, ...]:
+    """The elements of a one-dimensional (or scalar) integer input that says sizes, none of which is negative where only data says them.
+
+    Elements that only the program knows become symbols that are defined here. Raises ModelError for another tensor.
+    """
+    if tensor.dtype not in ("int64", "int32", "uint8", "int8", "int16", "uint16", "uint32", "uint64") or tensor.rank > 1:
+        raise ModelError(f"input {what}: expected a list of integers, found {tensor.dtype}{list(tensor.shape)}")
+    if tensor.is_known:
+        return tuple(int(v) for v in tensor.array.reshape(-1))
+    found = tensor.elements
+    if found is None:
+        if not tensor.type.is_static:
+            raise ModelError(f"input {what}: expected as many elements as is known at import, found {tensor.type}")
+        found = objects(tensor.type.static_shape, [Element(tensor, i) for i in range(prod(tensor.type.static_shape))])
+    return tuple(_defined(e, what) if isinstance(e, Element) else e for e in found.reshape(-1))
+
+
+def size(tensor: Tensor, what: str) -> Size:
+    """The single element of an integer input that says a size. Raises ModelError as `sizes` does."""
+    if tensor.type.num_elements != 1:
+        raise ModelError(f"input {what}: expected one element, found {list(tensor.shape)}")
+    if tensor.is_known and tensor.is_float:
+        value = float(tensor.array.reshape(-1)[0])
+        if value != int(value):
+            raise ModelError(f"input {what}: expected a whole number, found {value}")
+        return int(value)
+    flat = tensor if tensor.rank <= 1 else emit("reshape", tensor, newshape=(1,))
+    return sizes(flat, what)[0]
+
+
+def _defined(element: Element, what: str) -> Size:
+    """The symbol of an element, defined where it is first asked for, and again in a block that does not see that."""
+    builder = ModelBuilder.current()
+    for block in _enclosing():
+        known = builder.symbols.get((block, element.tensor.key, element.position))
+        if known is not None:
+            return symbol(known)
+    tensor = element.tensor
+    one = tensor.type.num_elements == 1
+    name = tensor.name or what
+    fresh = builder.fresh(name if one else f"{name}_{element.position}")
+    value = tensor
+    if not one:
+        i = element.position
+        value = emit("strided_slice", tensor, begin=(i,), end=(i + 1,), strides=(1,), axes=(0,))
+    build("define_sizes", value.value, names=(fresh,))
+    builder.symbols[_enclosing_first(), tensor.key, element.position] = fresh
+    return symbol(fresh)
+
+
+def _enclosing() -> Iterator[ir.Block]:
+    """The ambient block, and those that it is in."""
+    block = ir.InsertionPoint.current.block
+    while True:
+        yield block
+        owner = block.owner
+        if owner.operation.name == "func.func":
+            return
+        block = owner.operation.block
+
+
+def _enclosing_first() -> ir.Block:
+    return next(_enclosing())
+
+
+def at_run_time(what: str, values: Sequence[Size], compute: Callable[[Tensor], Tensor]) -> tuple[Size, ...]:
+    """Sizes that a program computes of others: `compute` of a vector of them, whose elements become symbols."""
+    return sizes(compute(_emit_sizes(list(values), "int64")), what)
+
+
+def symbolic(x: object) -> bool:
+    """Whether a size is an expression."""
+    return isinstance(x, Dim)

@@ -21,7 +21,7 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import ModelBuilder, Tensor, constant, emit
 from relayc.frontend.errors import ModelError
-from relayc.symbolic import Dim, Size, exact, proves, symbol
+from relayc.symbolic import Size, exact, proves, symbol
 
 LONGEST = 64
 """Elements of a tensor of sizes, at most: shapes are short."""
@@ -122,6 +122,11 @@ def is_sizes(tensor: Tensor) -> bool:
     return tensor.elements is not None
 
 
+def is_at_import(tensor: Tensor) -> bool:
+    """Whether every element is known at import, as a number or as an expression."""
+    return tensor.is_known or (tensor.elements is not None and not any(isinstance(e, Element) for e in tensor.elements.reshape(-1)))
+
+
 def elements_of(tensor: Tensor) -> np.ndarray | None:
     """The elements of a short tensor, as those of a tensor of sizes; None where they are not known."""
     if tensor.elements is not None:
@@ -182,12 +187,18 @@ def positions(count: Size, dtype: str = "int64") -> Tensor:
 # ---- shapes that only the program knows ---------------------------------------------------------------------------------------------
 
 
-def sizes(tensor: Tensor, what: str) -> tuple[Size, ...]:
-    """The elements of a one-dimensional (or scalar) integer input that says sizes, none of which is negative where only data says them.
+def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = None) -> tuple[Size, ...]:
+    """The elements of a one-dimensional (or scalar) integer input that says sizes.
 
-    Elements that only the program knows become symbols that are defined here. Raises ModelError for another tensor.
+    Elements that only the program knows become symbols that are defined here, and may not be negative then.
+
+    Args:
+      resolved: gives a vector with what these elements stand for where they are no sizes yet (0 and -1 of Reshape).
+
+    Raises:
+      ModelError: a tensor of another form.
     """
-    if tensor.dtype not in ("int64", "int32", "uint8", "int8", "int16", "uint16", "uint32", "uint64") or tensor.rank > 1:
+    if tensor.is_float or tensor.dtype == "bool" or tensor.rank > 1:
         raise ModelError(f"input {what}: expected a list of integers, found {tensor.dtype}{list(tensor.shape)}")
     if tensor.is_known:
         return tuple(int(v) for v in tensor.array.reshape(-1))
@@ -196,7 +207,11 @@ def sizes(tensor: Tensor, what: str) -> tuple[Size, ...]:
         if not tensor.type.is_static:
             raise ModelError(f"input {what}: expected as many elements as is known at import, found {tensor.type}")
         found = objects(tensor.type.static_shape, [Element(tensor, i) for i in range(prod(tensor.type.static_shape))])
-    return tuple(_defined(e, what) if isinstance(e, Element) else e for e in found.reshape(-1))
+    flat = list(found.reshape(-1))
+    if resolved is not None and any(isinstance(e, Element) for e in flat):
+        instead = resolved()
+        flat = [Element(instead, i) if isinstance(e, Element) else e for i, e in enumerate(flat)]
+    return tuple(_defined(e, tensor.name or what) if isinstance(e, Element) else e for e in flat)
 
 
 def size(tensor: Tensor, what: str) -> Size:
@@ -208,11 +223,14 @@ def size(tensor: Tensor, what: str) -> Size:
         if value != int(value):
             raise ModelError(f"input {what}: expected a whole number, found {value}")
         return int(value)
-    flat = tensor if tensor.rank <= 1 else emit("reshape", tensor, newshape=(1,))
-    return sizes(flat, what)[0]
+    if tensor.rank > 1 and not is_at_import(tensor):
+        tensor = emit("reshape", tensor, newshape=(1,))
+    if tensor.elements is not None and not is_at_import(tensor):
+        return sizes(tensor, what)[0]
+    return sizes(tensor, what)[0] if tensor.rank <= 1 else elements_of(tensor).reshape(-1)[0]  # type: ignore[union-attr] # known
 
 
-def _defined(element: Element, what: str) -> Size:
+def _defined(element: Element, name: str) -> Size:
     """The symbol of an element, defined where it is first asked for, and again in a block that does not see that."""
     builder = ModelBuilder.current()
     for block in _enclosing():
@@ -221,7 +239,6 @@ def _defined(element: Element, what: str) -> Size:
             return symbol(known)
     tensor = element.tensor
     one = tensor.type.num_elements == 1
-    name = tensor.name or what
     fresh = builder.fresh(name if one else f"{name}_{element.position}")
     value = tensor
     if not one:
@@ -245,13 +262,3 @@ def _enclosing() -> Iterator[ir.Block]:
 
 def _enclosing_first() -> ir.Block:
     return next(_enclosing())
-
-
-def at_run_time(what: str, values: Sequence[Size], compute: Callable[[Tensor], Tensor]) -> tuple[Size, ...]:
-    """Sizes that a program computes of others: `compute` of a vector of them, whose elements become symbols."""
-    return sizes(compute(_emit_sizes(list(values), "int64")), what)
-
-
-def symbolic(x: object) -> bool:
-    """Whether a size is an expression."""
-    return isinstance(x, Dim)

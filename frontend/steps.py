@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.reshape import same_elements
+from relayc.dialects.relay.slices import slice_bounds
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, simpler
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import tensor_of
-from relayc.symbolic import FAR, Dim, Size, maximum, minimum
+from relayc.symbolic import Dim, Size
 
 _FOLDED_BYTES = 1 << 16
 
@@ -31,7 +33,7 @@ def reshape(x: Tensor, shape: Sequence[Size]) -> Tensor:
         return x
     if x.elements is not None:
         return tensor_of(x.elements.reshape(shape), x.dtype)
-    if prod(x.shape) != prod(shape):
+    if not same_elements(x.shape, shape):
         if not may_equal(prod(x.shape), prod(shape)):
             raise ModelError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")
         return reshape(assume(reshape(x, (prod(x.shape),)), (prod(shape),)), shape)
@@ -113,32 +115,19 @@ def variadic(relay_name: str, first: Tensor, *rest: Tensor) -> Tensor:
 
 def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides: Sequence[int], axes: Sequence[int]) -> Tensor:
     """x[begin:end:strides] along `axes`, with begin and end as ONNX Slice has them (negative ones count from the end, large ones clamp)."""
-    bounds = [slice_of(b, e, s, x.shape[a]) for b, e, s, a in zip(begin, end, strides, axes, strict=True)]
+    given = list(zip(begin, end, strides, axes, strict=True))
+    if any(isinstance(v, Dim) for b, e, _, a in given for v in (b, e, x.shape[a])):
+        parts = [(*slice_bounds(x.shape[a], b, e, s), s, x.shape[a]) for b, e, s, a in given]
+        if all((start, stride) == (0, 1) and count == size for start, count, stride, size in parts):
+            return x
+        return emit("strided_slice", x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), axes=tuple(axes))
+    bounds = [slice(b, e, s).indices(x.shape[a]) for b, e, s, a in given]  # type: ignore[arg-type] # numbers
     whole = all((b, s) == (0, 1) and e == x.shape[a] for (b, e, s), a in zip(bounds, axes, strict=True))
     if whole:
         return x
     # Relay reads a negative end as counted from the end; one before the first element is written so that it stays so.
-    ends = [e - x.shape[a] if e == -1 else e for (_, e, _), a in zip(bounds, axes, strict=True)]
+    ends = [e - x.shape[a] if e < 0 else e for (_, e, _), a in zip(bounds, axes, strict=True)]
     return emit("strided_slice", x, begin=[b for b, _, _ in bounds], end=ends, strides=[s for _, _, s in bounds], axes=tuple(axes))
-
-
-def slice_of(begin: Size, end: Size, stride: int, size: Size) -> tuple[Size, Size, int]:
-    """Where a slice begins and ends in an axis of `size`, as slice.indices of Python gives them.
-
-    Raises Undecided where it is not known whether a bound is negative.
-    """
-    if isinstance(begin, int) and isinstance(end, int) and isinstance(size, int):
-        return slice(begin, end, stride).indices(size)
-    low, high = (0, size) if stride > 0 else (-1, size - 1)
-    return _bound(begin, size, low, high), _bound(end, size, low, high), stride
-
-
-def _bound(at: Size, size: Size, low: Size, high: Size) -> Size:
-    if isinstance(at, int) and abs(at) >= FAR:
-        return high if at > 0 else low
-    if at < 0:
-        at = at + size
-    return minimum(maximum(at, low), high)
 
 
 def in_float32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:

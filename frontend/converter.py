@@ -13,7 +13,7 @@ A Tensor may be known at import, as numbers or as expressions over symbols (see 
 """
 
 import contextvars
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from math import isfinite
 from types import TracebackType
@@ -24,13 +24,14 @@ import numpy as np
 from relayc.dialects.functions import refresh_signature, value_names
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay.base import OPS
+from relayc.dialects.relay.conditions import collected
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build, ir_name
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.dimensions import free_name
 from relayc.frontend.errors import ModelError
-from relayc.symbolic import Range, Size, Undecided, proves
+from relayc.symbolic import Dim, Range, Ranges, Size, Undecided, bounds, evaluate, proves, symbols_of
 
 
 class Tensor:
@@ -161,7 +162,11 @@ def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
     operator = OPS.get(ir_name(relay_name))
     if operator is not None and operator.broadcasts and not all(t.type.is_static for t in inputs):
         inputs = unified(*inputs)
-    found = build(relay_name, *(t.value for t in inputs), **attributes)
+    values = [t.value for t in inputs]
+    with collected() as conditions:
+        found = build(relay_name, *values, **attributes)
+    if conditions:
+        ModelBuilder.current().learn(c.size for c in conditions)
     if isinstance(found, (tuple, list)):
         return tuple(Tensor(TensorType.of(v), value=v) for v in found)
     return Tensor(TensorType.of(found), value=found)
@@ -222,6 +227,10 @@ def unified(*tensors: Tensor) -> tuple[Tensor, ...]:
 _BUILDER: contextvars.ContextVar["ModelBuilder"] = contextvars.ContextVar("model_builder")
 
 
+_SEARCHED = 64
+"""Sizes that are tried for the least one with which an operator works: windows are small."""
+
+
 class ModelBuilder:
     """A module under construction, whose function `main` is a model. Inside `with`, operators are built into it, and constants enter it.
 
@@ -238,6 +247,7 @@ class ModelBuilder:
     def __init__(self, inputs: Mapping[str, TensorType], name: str = "main", ranges: Mapping[str, Range] | None = None) -> None:
         self._names = list(inputs)
         self._symbols = {name for type_ in inputs.values() for name in type_.symbols}
+        self._arguments = frozenset(self._symbols)
         self.symbols: dict[tuple[ir.Block, object, int], str] = {}
         """Names of symbols that an element of a tensor has become, by block in which it is defined, tensor and position."""
         self._context, self._location = make_context(), name or "main"
@@ -273,6 +283,33 @@ class ModelBuilder:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._entered.close()
+
+    def learn(self, sizes: Iterable[Dim]) -> None:
+        """What an operator that is always computed demands, sizes of 0 or more, is known of the inputs from then on.
+
+        Where it is a least size of an input's dimension it is the program's: a window of 3 that slides over n elements says that n is 3 or
+        more, and what the model computes of n is simpler then.
+        """
+        if ir.InsertionPoint.current.block != self._block:
+            return
+        for size in sizes:
+            names = symbols_of(size)
+            if len(names) != 1 or not names <= self._arguments:
+                continue
+            (name,) = names
+            ranges = dict(Ranges.current())
+            known = Ranges.current().of(name)
+            # What is demanded grows with the symbol, in all that is of use here: the first size with which it holds is searched.
+            for low in range(known.low + 1, min(known.low + _SEARCHED, known.high) + 1):
+                if evaluate(size, {name: low - 1}) >= 0:
+                    break
+                with Ranges(ranges | {name: Range(low, known.high, known.hint)}):
+                    holds = bounds(size)[0] >= 0
+                if holds:
+                    ranges[name] = Range(low, known.high, known.hint)
+                    self.module.set_ranges(ranges)
+                    self._entered.enter_context(self.module.ranges)
+                    break
 
     def add_argument(self, tensor: Tensor) -> ir.Value:
         """An argument of `main` behind those there are, for a tensor whose elements the caller of the program gives: a weight, say. The

@@ -1,8 +1,7 @@
 """Evaluation of nodes on tensors of sizes at import: the arithmetic of shapes, on expressions over symbols.
 
 What only moves elements (Gather, Slice, Concat) is done by the reference implementation of the onnx package, on positions in the place of
-the elements. Arithmetic is exact or not done here: a quotient is rounded down only where it is proved not to be negative, a comparison
-is known where it has one answer for all sizes.
+the elements. Arithmetic is exact or not done here: a comparison is known where it has one answer for all sizes.
 """
 
 from collections.abc import Callable, Sequence
@@ -130,10 +129,10 @@ def _variadic(compute: Callable[[Any, Any], Any]) -> _Compute:
 def _quotient(a: Any, b: Any) -> Any:
     if isinstance(a, Ratio):
         return a / b
-    # ONNX rounds towards zero: down where nothing is negative.
-    if b == 0 or not proves(lambda: b >= 0) or not proves(lambda: a >= 0):
+    if b == 0 or not proves(lambda: b >= 0):
         raise Inexact
-    return a // b
+    # ONNX rounds towards zero: down what is positive, up what is negative. One of the terms is 0 where the sign is known.
+    return maximum(a, 0) // b - maximum(-a, 0) // b
 
 
 def _remainder(fmod: bool) -> Callable[[Any, Any], Any]:

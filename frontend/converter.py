@@ -248,8 +248,11 @@ class ModelBuilder:
         self._names = list(inputs)
         self._symbols = {name for type_ in inputs.values() for name in type_.symbols}
         self._arguments = frozenset(self._symbols)
-        self.symbols: dict[tuple[ir.Block, object, int], str] = {}
-        """Names of symbols that an element of a tensor has become, by block in which it is defined, tensor and position."""
+        self.pending: dict[str, tuple[Tensor, int, bool]] = {}
+        """Symbols that stand for elements of tensors that only the program knows: tensor, position, whether it is known to be 0 or more."""
+        self.pending_names: dict[object, list[str]] = {}
+        self.defined: set[tuple[ir.Block, str]] = set()
+        """Those that have been defined, and in which block."""
         self._context, self._location = make_context(), name or "main"
         self._entered = ExitStack()
         with self._context, ir.Location.name(self._location):
@@ -277,9 +280,20 @@ class ModelBuilder:
 
     def fresh(self, text: str) -> str:
         """A name of a symbol that says what `text` says, and is taken from now on."""
-        name = free_name(text, self._symbols)
+        # What branches define is called that (relay.If).
+        name = free_name(f"dim_{text}" if text.startswith("branch") else text, self._symbols)
         self._symbols.add(name)
         return name
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is built inside is thrown away where an exception leaves the block: what was noted of it is forgotten."""
+        defined, names, pending = set(self.defined), dict(self.pending_names), dict(self.pending)
+        try:
+            yield
+        except BaseException:
+            self.defined, self.pending_names, self.pending = defined, names, pending
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._entered.close()

@@ -5,7 +5,8 @@ though not as numbers. A tensor of sizes enters the program only where an operat
 Where a shape comes from data, its elements become symbols that are defined there (`sizes`), and what a model takes for granted of shapes
 is checked when the program runs (`converter.assume`).
 
-Elements of a tensor of sizes: Size for integers, Ratio for floats, and Element for one that only the program knows.
+Elements of a tensor of sizes are Sizes for integers and Ratios for floats. One that only the program knows is a symbol too, which is
+*pending* until something takes it for a size: then it is defined (relay.define_sizes), where that is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import ModelBuilder, Tensor, constant, emit
 from relayc.frontend.errors import ModelError
-from relayc.symbolic import Size, exact, proves, symbol
+from relayc.symbolic import Dim, Size, exact, proves, symbol, symbols_of
 
 LONGEST = 64
 """Elements of a tensor of sizes, at most: shapes are short."""
@@ -101,15 +102,6 @@ class Ratio:
         return Ratio(-(-self.num // self.den))
 
 
-@dataclass(frozen=True, eq=False)
-class Element:
-    """An element of an integer tensor that only the program knows."""
-
-    tensor: Tensor
-    position: int
-    """In row-major order."""
-
-
 def objects(shape: Sequence[int], elements: Sequence[Any]) -> np.ndarray:
     """An array of Python objects."""
     found = np.empty(len(elements), object)
@@ -123,8 +115,36 @@ def is_sizes(tensor: Tensor) -> bool:
 
 
 def is_at_import(tensor: Tensor) -> bool:
-    """Whether every element is known at import, as a number or as an expression."""
-    return tensor.is_known or (tensor.elements is not None and not any(isinstance(e, Element) for e in tensor.elements.reshape(-1)))
+    """Whether every element is known at import, as a number or as an expression whose symbols have values here."""
+    return tensor.is_known or (tensor.elements is not None and not pending_in(tensor.elements))
+
+
+def pending_in(elements: np.ndarray) -> list[str]:
+    """The symbols of elements that only the program knows, and that are not defined here."""
+    builder = ModelBuilder.current()
+    if not builder.pending:
+        return []
+    every = [part for e in elements.reshape(-1) for part in ((e.num, e.den) if isinstance(e, Ratio) else (e,))]
+    names = dict.fromkeys(name for part in every if isinstance(part, Dim) for name in sorted(symbols_of(part)))
+    return [name for name in names if name in builder.pending and not _is_defined(name)]
+
+
+def _is_defined(name: str) -> bool:
+    builder = ModelBuilder.current()
+    return any((block, name) in builder.defined for block in _enclosing())
+
+
+def as_pending(tensor: Tensor, not_negative: bool = False) -> np.ndarray:
+    """The elements of a short tensor of integers that only the program knows, as pending symbols."""
+    builder = ModelBuilder.current()
+    names = builder.pending_names.get(tensor.key)
+    if names is None:
+        count = prod(tensor.type.static_shape)
+        base = tensor.name or "size"
+        names = [builder.fresh(base if count == 1 else f"{base}_{i}") for i in range(count)]
+        builder.pending_names[tensor.key] = names
+        builder.pending.update({name: (tensor, i, not_negative) for i, name in enumerate(names)})
+    return objects(tensor.type.static_shape, [symbol(name) for name in names])
 
 
 def elements_of(tensor: Tensor) -> np.ndarray | None:
@@ -141,13 +161,26 @@ def elements_of(tensor: Tensor) -> np.ndarray | None:
     return objects(array.shape, made)
 
 
+def known_elements(tensor: Tensor) -> np.ndarray | None:
+    """The elements of a short tensor that are known here, as expressions whose symbols have values; None for any other tensor.
+
+    Pending symbols that are not negative get their values for that.
+    """
+    found = elements_of(tensor)
+    pending = [] if found is None else pending_in(found)
+    if not all(ModelBuilder.current().pending[name][2] for name in pending):
+        return None
+    for name in pending:
+        _define(name)
+    return found
+
+
 def element_or_data(tensor: Tensor) -> np.ndarray | None:
-    """As `elements_of`, where those that only the program knows are Elements."""
+    """As `elements_of`, where those that only the program knows are pending symbols."""
     found = elements_of(tensor)
     if found is None and not tensor.is_known and tensor.dtype in ("int64", "int32") and tensor.type.is_static:
-        count = prod(tensor.type.static_shape)
-        if tensor.rank <= 1 and count <= 16:
-            found = objects(tensor.type.static_shape, [Element(tensor, i) for i in range(count)])
+        if tensor.rank <= 1 and prod(tensor.type.static_shape) <= 16:
+            found = as_pending(tensor)
     return found
 
 
@@ -190,10 +223,10 @@ def positions(count: Size, dtype: str = "int64") -> Tensor:
 def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = None) -> tuple[Size, ...]:
     """The elements of a one-dimensional (or scalar) integer input that says sizes.
 
-    Elements that only the program knows become symbols that are defined here, and may not be negative then.
+    Symbols in them that only the program knows are defined here, and may not be negative then.
 
     Args:
-      resolved: gives a vector with what these elements stand for where they are no sizes yet (0 and -1 of Reshape).
+      resolved: gives a vector with what the elements stand for where they may be no sizes yet (0 and -1 of Reshape).
 
     Raises:
       ModelError: a tensor of another form.
@@ -206,12 +239,18 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
     if found is None:
         if not tensor.type.is_static:
             raise ModelError(f"input {what}: expected as many elements as is known at import, found {tensor.type}")
-        found = objects(tensor.type.static_shape, [Element(tensor, i) for i in range(prod(tensor.type.static_shape))])
+        tensor.name = tensor.name or what
+        found = as_pending(tensor)
+    pending = ModelBuilder.current().pending
     flat = list(found.reshape(-1))
-    if resolved is not None and any(isinstance(e, Element) for e in flat):
+    if resolved is not None and any(not pending[name][2] for name in pending_in(found)):
         instead = resolved()
-        flat = [Element(instead, i) if isinstance(e, Element) else e for i, e in enumerate(flat)]
-    return tuple(_defined(e, tensor.name or what) if isinstance(e, Element) else e for e in flat)
+        instead.name = instead.name or tensor.name or what
+        others = as_pending(instead)
+        flat = [other if pending_in(objects([1], [e])) else e for e, other in zip(flat, others.reshape(-1), strict=True)]
+    for name in pending_in(objects([len(flat)], flat)):
+        _define(name)
+    return tuple(flat)
 
 
 def size(tensor: Tensor, what: str) -> Size:
@@ -230,23 +269,15 @@ def size(tensor: Tensor, what: str) -> Size:
     return sizes(tensor, what)[0] if tensor.rank <= 1 else elements_of(tensor).reshape(-1)[0]  # type: ignore[union-attr] # known
 
 
-def _defined(element: Element, name: str) -> Size:
-    """The symbol of an element, defined where it is first asked for, and again in a block that does not see that."""
+def _define(name: str) -> None:
+    """Gives a pending symbol its value, in the ambient block."""
     builder = ModelBuilder.current()
-    for block in _enclosing():
-        known = builder.symbols.get((block, element.tensor.key, element.position))
-        if known is not None:
-            return symbol(known)
-    tensor = element.tensor
-    one = tensor.type.num_elements == 1
-    fresh = builder.fresh(name if one else f"{name}_{element.position}")
+    tensor, position, _ = builder.pending[name]
     value = tensor
-    if not one:
-        i = element.position
-        value = emit("strided_slice", tensor, begin=(i,), end=(i + 1,), strides=(1,), axes=(0,))
-    build("define_sizes", value.value, names=(fresh,))
-    builder.symbols[_enclosing_first(), tensor.key, element.position] = fresh
-    return symbol(fresh)
+    if tensor.rank == 1 and tensor.type.num_elements != 1:
+        value = emit("strided_slice", tensor, begin=(position,), end=(position + 1,), strides=(1,), axes=(0,))
+    build("define_sizes", value.value, names=(name,))
+    builder.defined.add((next(_enclosing()), name))
 
 
 def _enclosing() -> Iterator[ir.Block]:
@@ -258,7 +289,3 @@ def _enclosing() -> Iterator[ir.Block]:
         if owner.operation.name == "func.func":
             return
         block = owner.operation.block
-
-
-def _enclosing_first() -> ir.Block:
-    return next(_enclosing())

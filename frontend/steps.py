@@ -13,7 +13,7 @@ from relayc.dialects.relay.slices import slice_bounds
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, simpler
 from relayc.frontend.errors import ModelError
-from relayc.frontend.sizes import tensor_of
+from relayc.frontend.sizes import is_at_import, tensor_of
 from relayc.symbolic import Dim, Size
 
 _FOLDED_BYTES = 1 << 16
@@ -31,7 +31,7 @@ def reshape(x: Tensor, shape: Sequence[Size]) -> Tensor:
     shape = tuple(shape)
     if x.shape == shape:
         return x
-    if x.elements is not None:
+    if x.elements is not None and is_at_import(x):
         return tensor_of(x.elements.reshape(shape), x.dtype)
     if not same_elements(x.shape, shape):
         if not may_equal(prod(x.shape), prod(shape)):
@@ -45,7 +45,7 @@ def transpose(x: Tensor, axes: Sequence[int]) -> Tensor:
     axes = tuple(axes)
     if axes == tuple(range(x.rank)):
         return x
-    if x.elements is not None:
+    if x.elements is not None and is_at_import(x):
         return tensor_of(x.elements.transpose(axes), x.dtype)
     return _fold(x, lambda a: a.transpose(axes)) or emit("transpose", x, axes=axes)
 

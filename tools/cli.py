@@ -95,7 +95,7 @@ def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> 
     if arguments.inputs is not None:
         return load_inputs(arguments.inputs, module.inputs)
     given = dict(arguments.size)
-    sizes = symbol_sizes(module.inputs, given, module.ranges)
+    sizes = symbol_sizes(module.inputs, given, getattr(module, "ranges", {}))
     if sizes:
         typical = [name for name in sizes if name not in given]
         chosen = f" (typical sizes for {', '.join(typical)}: --size says others)" if typical else ""

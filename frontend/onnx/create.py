@@ -10,7 +10,7 @@ from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.sizes import Ratio, elements_of, objects, positions, sizes, tensor_of
+from relayc.frontend.sizes import Ratio, known_elements, objects, positions, sizes, tensor_of
 from relayc.frontend.steps import add, binary, cast, check_constant, filled, multiply, reshape, subtract
 from relayc.symbolic import ceildiv, maximum, proves
 
@@ -78,7 +78,7 @@ def _range_of_sizes(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     if any(t.type.num_elements != 1 for t in (start, limit, delta)):
         raise OnnxError(f"expected inputs of one element, found {start.type}, {limit.type} and {delta.type}")
     start, limit, delta = (reshape(t, ()) for t in (start, limit, delta))
-    found = [elements_of(t) for t in (start, limit, delta)]
+    found = [known_elements(t) for t in (start, limit, delta)]
     first, last, step = (None if e is None else e.reshape(-1)[0] for e in found)
     if not start.is_float and isinstance(step, int) and step and first is not None and last is not None:
         span = last - first if step > 0 else first - last

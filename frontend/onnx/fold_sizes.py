@@ -14,7 +14,7 @@ import onnx
 from relayc.frontend.converter import Tensor, may_equal
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.sizes import LONGEST, Element, Inexact, Ratio, element_or_data, elements_of, is_sizes, objects, tensor_of
+from relayc.frontend.sizes import LONGEST, Inexact, Ratio, element_or_data, elements_of, is_sizes, objects, pending_in, tensor_of
 from relayc.symbolic import Size, Undecided, maximum, minimum, proves
 
 Elements = np.ndarray
@@ -41,6 +41,9 @@ _MOVED: dict[str, tuple[int, ...] | None] = {
 }
 """Operators whose results consist of elements of inputs, and which inputs those are (None: all of them)."""
 
+_EXACT = frozenset({"Add", "Identity", "Mul", "Neg", "Sub", "Sum"})
+"""Arithmetic that is that of polynomials, whatever the signs."""
+
 
 def fold_sizes(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | list[Elements] | None:
     """The outputs of a node on tensors of sizes; None where it is left to be converted.
@@ -61,6 +64,9 @@ def fold_sizes(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]
             return None
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         elements, dtype = compute(arrays, given[0].dtype, attributes)
+        if any(a is not None and pending_in(a) for a in arrays):
+            # Nothing is known of their signs yet: what is exact for any is kept in mind.
+            return [elements] if node.op_type in _EXACT and elements.size <= LONGEST else None
         return (tensor_of(elements, dtype),) if elements.size <= LONGEST else None
     except (Inexact, Undecided, OnnxError):
         return None
@@ -102,7 +108,7 @@ def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) ->
     arrays = [objects(a.shape, [every[i] for i in np.asarray(a).reshape(-1)]) for a in map(np.asarray, found)]
     if any(a.size > LONGEST for a in arrays) or not all(node.output):
         return None
-    if any(isinstance(e, Element) for a in arrays for e in a.reshape(-1)):
+    if any(map(pending_in, arrays)):
         return arrays
     return tuple(tensor_of(a, dtype) for a in arrays)
 

@@ -9,7 +9,7 @@ from relayc.frontend.onnx.antialias import resize_axis, weights
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS
-from relayc.frontend.sizes import Inexact, Ratio, elements_of, objects, tensor_of
+from relayc.frontend.sizes import Inexact, Ratio, known_elements, objects, tensor_of
 from relayc.frontend.sizes import sizes as shape_sizes
 from relayc.frontend.steps import add, cast, reshape, transpose
 from relayc.symbolic import Size
@@ -22,7 +22,7 @@ _METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 
 def _factors(tensor: Tensor | None, what: str) -> tuple[Ratio | float, ...]:
     """Factors of sizes: numbers, and quotients of sizes."""
-    elements = None if tensor is None or tensor.is_known else elements_of(tensor)
+    elements = None if tensor is None or tensor.is_known else known_elements(tensor)
     if elements is None:
         return _floats(tensor, what)
     return tuple(e.num / e.den if e.is_number else e for e in elements.reshape(-1))

@@ -31,7 +31,7 @@ from relayc.dialects.relay.names import build, ir_name
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.dimensions import free_name
 from relayc.frontend.errors import ModelError
-from relayc.symbolic import Dim, Range, Ranges, Size, Undecided, bounds, evaluate, proves, symbols_of
+from relayc.symbolic import Dim, Extreme, Range, Ranges, Size, Undecided, bounds, evaluate, proves, substitute, symbols_of
 
 
 class Tensor:
@@ -185,6 +185,13 @@ def assume(x: Tensor, shape: Sequence[Size]) -> Tensor:
         return x
     if len(x.shape) != len(shape) or any(a != b and not may_equal(a, b) for a, b in zip(x.shape, shape, strict=True)):
         raise ModelError(f"expected a tensor of shape {list(shape)}, found {list(x.shape)}")
+    if ModelBuilder.current().learn_equal(zip(x.shape, shape, strict=True)):
+        # What is known now may make them the same.
+        shape = tuple(substitute(d, {}) for d in shape)
+        known = x.type.with_shape(substitute(d, {}) for d in x.shape)
+        if known.shape == shape:
+            x.value.set_type(known.to_mlir())
+            return Tensor(known, value=x.value, name=x.name)
     return emit("match_shape", x, shape=shape)
 
 
@@ -225,6 +232,12 @@ def unified(*tensors: Tensor) -> tuple[Tensor, ...]:
 # ---- the module that is being built ---------------------------------------------------------------------------------------------------
 
 _BUILDER: contextvars.ContextVar["ModelBuilder"] = contextvars.ContextVar("model_builder")
+
+
+def _constants(size: Size) -> set[int]:
+    """The numbers in a size that it may be cut off at."""
+    atoms = [atom for m in size.terms for atom in m] if isinstance(size, Dim) else []
+    return {arg for atom in atoms if isinstance(atom, Extreme) for arg in atom.args if isinstance(arg, int)}
 
 
 _SEARCHED = 64
@@ -304,26 +317,54 @@ class ModelBuilder:
         Where it is a least size of an input's dimension it is the program's: a window of 3 that slides over n elements says that n is 3 or
         more, and what the model computes of n is simpler then.
         """
-        if ir.InsertionPoint.current.block != self._block:
-            return
         for size in sizes:
-            names = symbols_of(size)
-            if len(names) != 1 or not names <= self._arguments:
+            name = self._only_input(size)
+            if name is None:
                 continue
-            (name,) = names
-            ranges = dict(Ranges.current())
             known = Ranges.current().of(name)
             # What is demanded grows with the symbol, in all that is of use here: the first size with which it holds is searched.
             for low in range(known.low + 1, min(known.low + _SEARCHED, known.high) + 1):
                 if evaluate(size, {name: low - 1}) >= 0:
                     break
-                with Ranges(ranges | {name: Range(low, known.high, known.hint)}):
+                found = Range(low, known.high, known.hint)
+                with Ranges({**Ranges.current(), name: found}):
                     holds = bounds(size)[0] >= 0
                 if holds:
-                    ranges[name] = Range(low, known.high, known.hint)
-                    self.module.set_ranges(ranges)
-                    self._entered.enter_context(self.module.ranges)
+                    self._set_range(name, found)
                     break
+
+    def learn_equal(self, pairs: Iterable[tuple[Size, Size]]) -> bool:
+        """As `learn`, of sizes that have to be equal: min(n, 512) is n where n is at most 512. Whether anything new is known."""
+        learnt = False
+        for a, b in pairs:
+            name = self._only_input(a - b)
+            if name is None:
+                continue
+            known = Ranges.current().of(name)
+            for high in sorted(_constants(a) | _constants(b)):
+                if not known.low <= high < known.high:
+                    continue
+                found = Range(known.low, high, known.hint)
+                with Ranges({**Ranges.current(), name: found}):
+                    same = substitute(a, {}) == substitute(b, {})
+                with Ranges({**Ranges.current(), name: Range(high + 1, known.high)}):
+                    low, most = bounds(a - b)
+                if same and (low > 0 or most < 0):
+                    self._set_range(name, found)
+                    learnt = True
+                    break
+        return learnt
+
+    def _only_input(self, size: Size) -> str | None:
+        """The symbol of an input that a size is an expression of, where that is always computed; None for any other size."""
+        names = symbols_of(size)
+        if len(names) != 1 or not names <= self._arguments or ir.InsertionPoint.current.block != self._block:
+            return None
+        return min(names)
+
+    def _set_range(self, name: str, found: Range) -> None:
+        self.module.set_ranges({**Ranges.current(), name: found})
+        self._entered.enter_context(self.module.ranges)
 
     def add_argument(self, tensor: Tensor) -> ir.Value:
         """An argument of `main` behind those there are, for a tensor whose elements the caller of the program gives: a weight, say. The

@@ -12,7 +12,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import Ratio, known_elements, objects, positions, sizes, tensor_of
 from relayc.frontend.steps import add, binary, cast, check_constant, filled, multiply, reshape, subtract
-from relayc.symbolic import ceildiv, maximum, proves
+from relayc.symbolic import ceil_div, maximum, proves
 
 
 @converter(foldable=False)
@@ -82,7 +82,7 @@ def _range_of_sizes(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     first, last, step = (None if e is None else e.reshape(-1)[0] for e in found)
     if not start.is_float and isinstance(step, int) and step and first is not None and last is not None:
         span = last - first if step > 0 else first - last
-        count = maximum(ceildiv(span, abs(step)), 0)
+        count = maximum(ceil_div(span, abs(step)), 0)
         if step > 0 and proves(lambda: last - first >= 0):
             return emit("arange", start=first, stop=last, step=step, dtype=start.dtype)
     elif start.is_float and all(isinstance(e, Ratio) for e in (first, last, step)) and step.is_number and step.num > 0:

@@ -23,7 +23,7 @@ from relayc.frontend.steps import (
     subtract,
     transpose,
 )
-from relayc.symbolic import Dim, Size, ceildiv, maximum, minimum, proves
+from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum, proves
 
 
 @converter()
@@ -193,7 +193,7 @@ def _even_sizes(size: Size, count: int | None = None) -> list[Size]:
     if count not in (None, outputs):
         raise OnnxError(f"attribute num_outputs: expected {outputs}, the number of outputs, found {count}")
     count = outputs
-    part = ceildiv(size, count)
+    part = ceil_div(size, count)
     return [maximum(minimum(part, size - i * part), 0) for i in range(count)]
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, RelayError, Size, TensorType, Variadic, View, check
 from relayc.dialects.relay.shapes import broadcast_shapes
 
 AXES = "BHSD"
@@ -44,7 +44,7 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
     softcap: float = 0.0
     mask_value: float = -math.inf
     is_causal: bool = False
-    causal_offset: int = 0
+    causal_offset: Size = 0
     nan_to_zero: bool = False
     empty_to_zero: bool = False
     query_layout: str = AXES

@@ -1,11 +1,11 @@
 """Tensors made from attributes or from a shape."""
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Number, Op, Operand, Pattern, Sizes, TensorType, View, check
 from relayc.dialects.relay.kinds import INTEGER, NUMBER
 from relayc.dialects.relay.types import MLIR_NAMES
 
 
-def _made(shape: Ints, dtype: str) -> TensorType:
+def _made(shape: Sizes, dtype: str) -> TensorType:
     check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
     check(all(d >= 0 for d in shape), "shape", "no negative size", shape)
     return TensorType(tuple(shape), dtype)
@@ -15,7 +15,7 @@ class Full(Op, name="full"):
     """A tensor of `fill_value` (a scalar tensor) everywhere; `dtype` None keeps the scalar's, another converts it."""
 
     fill_value: Operand
-    shape: Ints
+    shape: Sizes
     dtype: str | None = None
     pattern = Pattern.ELEMWISE
     repeats_only = True
@@ -29,7 +29,7 @@ class Full(Op, name="full"):
 class Zeros(Op, name="zeros"):
     """A tensor of zeros."""
 
-    shape: Ints
+    shape: Sizes
     dtype: str = "float32"
     pattern = Pattern.ELEMWISE
     repeats_only = True
@@ -42,7 +42,7 @@ class Zeros(Op, name="zeros"):
 class Ones(Op, name="ones"):
     """A tensor of ones."""
 
-    shape: Ints
+    shape: Sizes
     dtype: str = "float32"
     pattern = Pattern.ELEMWISE
     repeats_only = True
@@ -66,9 +66,9 @@ class Arange(Op, name="arange"):
     The three are attributes, not operands as in Relay, so that the shape is known.
     """
 
-    start: float = 0.0
-    stop: float
-    step: float = 1.0
+    start: Number = 0.0
+    stop: Number
+    step: Number = 1.0
     dtype: str = "float32"
     repeats_only = True
 

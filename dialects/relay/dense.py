@@ -1,6 +1,6 @@
 """Matrix products and the bias that follows them: nn.dense, nn.matmul, nn.batch_matmul, nn.bias_add."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Size, TensorType, View, check
 from relayc.dialects.relay.linear import Linear, WeightChannels
 from relayc.dialects.relay.shapes import normalize_axis
 
@@ -24,7 +24,7 @@ class Dense(Linear, name="nn_dense", relay_name="nn.dense"):
 
     data: Operand
     weight: Operand
-    units: int | None = None
+    units: Size | None = None
     out_dtype: str = ""
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     precision = Precision.ALWAYS
@@ -55,7 +55,7 @@ class Matmul(Linear, name="nn_matmul", relay_name="nn.matmul"):
 
     tensor_a: Operand
     tensor_b: Operand
-    units: int | None = None
+    units: Size | None = None
     out_dtype: str = ""
     transpose_a: bool = False
     transpose_b: bool = False

@@ -1,6 +1,6 @@
 """Resampling of images: image.resize1d/2d/3d, nn.upsampling and nn.upsampling3d."""
 
-from relayc.dialects.relay.base import Floats, Ints, LayoutRole, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import Floats, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.window import SPATIAL, per_axis
@@ -37,7 +37,7 @@ class _Resize(ImageOp):
     """
 
     data: Operand
-    size: Ints
+    size: Sizes
     roi: Floats = ()
     method: str = "linear"
     coordinate_transformation_mode: str = "half_pixel"

@@ -3,7 +3,7 @@
 An index may be negative, counting from the end; one outside the axis is clamped to it, so that no program reads or writes elsewhere.
 """
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Size, TensorType, View, check
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
@@ -164,7 +164,7 @@ class OneHot(Op, name="one_hot"):
     indices: Operand
     on_value: Operand
     off_value: Operand
-    depth: int
+    depth: Size
     axis: int = -1
     dtype: str = "float32"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE

@@ -1,6 +1,6 @@
 """Sorting along an axis. Equal elements keep their order; NaN counts as the largest value."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Size, TensorType, View, check
 from relayc.dialects.relay.kinds import INTEGER, NUMBER
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
@@ -52,7 +52,7 @@ class TopK(Op, name="topk"):
     """
 
     data: Operand
-    k: int = 1
+    k: Size = 1
     axis: int = -1
     ret_type: str = "both"
     is_ascend: bool = False

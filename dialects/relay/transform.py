@@ -5,12 +5,25 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
+from relayc.dialects.relay.base import (
+    Ints,
+    LayoutRole,
+    Op,
+    Operand,
+    Pattern,
+    Precision,
+    RelayError,
+    Size,
+    Sizes,
+    TensorType,
+    Variadic,
+    View,
+    check,
+)
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
 from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.types import RelayType, TupleType
-from relayc.symbolic import Size
 
 Dim = Size | None
 
@@ -95,7 +108,7 @@ class Reshape(Op, name="reshape"):
     """
 
     data: Operand
-    newshape: Ints
+    newshape: Sizes
     allowzero: bool = False
     pattern = Pattern.INJECTIVE
     precision = Precision.EXACT
@@ -311,8 +324,8 @@ class StridedSlice(Op, name="strided_slice"):
     """
 
     data: Operand
-    begin: Ints
-    end: Ints
+    begin: Sizes
+    end: Sizes
     strides: Ints = (1,)
     axes: Ints | None = None
     slice_mode: str = "end"
@@ -344,7 +357,7 @@ class Split(Op, name="split"):
     """Parts of the operand along `axis`, as a tuple: a number of equal sections, or the indices at which parts begin."""
 
     data: Operand
-    indices_or_sections: int | Ints
+    indices_or_sections: int | Sizes
     axis: int = 0
     pattern = Pattern.INJECTIVE
     precision = Precision.EXACT
@@ -437,7 +450,7 @@ class BroadcastTo(Op, name="broadcast_to"):
     """The operand under `shape`, by numpy's rule."""
 
     data: Operand
-    shape: Ints
+    shape: Sizes
     pattern = Pattern.BROADCAST
     precision = Precision.EXACT
     moves_only = True
@@ -454,7 +467,7 @@ class Tile(Op, name="tile"):
     """The operand repeated as a whole, reps[i] times along axis i, as numpy.tile."""
 
     data: Operand
-    reps: Ints
+    reps: Sizes
     pattern = Pattern.BROADCAST
     precision = Precision.EXACT
 
@@ -470,7 +483,7 @@ class Repeat(Op, name="repeat"):
     """Each element `repeats` times along `axis`; of the flattened tensor where None, as numpy.repeat."""
 
     data: Operand
-    repeats: int
+    repeats: Size
     axis: int | None = None
     pattern = Pattern.BROADCAST
     precision = Precision.EXACT
@@ -514,7 +527,7 @@ class Pad(Op, name="nn_pad", relay_name="nn.pad"):
 
     data: Operand
     pad_value: Operand
-    pad_width: Ints
+    pad_width: Sizes
     pad_mode: str = "constant"
     pattern = Pattern.INJECTIVE
     root_only = True
@@ -540,7 +553,7 @@ class MirrorPad(Op, name="nn_mirror_pad", relay_name="nn.mirror_pad"):
 
     data: Operand
     mode: str = "SYMMETRIC"
-    pad_width: Ints
+    pad_width: Sizes
     pattern = Pattern.INJECTIVE
     root_only = True
     precision = Precision.EXACT

@@ -6,7 +6,7 @@ multiplications for each pair of channels instead of 144.
 
 import numpy as np
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, Size, TensorType, View, check
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.window import padding_pairs
 
@@ -69,8 +69,8 @@ class WinogradOutputTransform(Op, name="nn_winograd_output_transform", relay_nam
     """Tiles transformed back to 4x4 outputs: [N, 36 * C/c, tiles, tiles, c] -> [N, C/c, height, width, c]."""
 
     data: Operand
-    height: int
-    width: int
+    height: Size
+    width: Size
     layout: str = "NCHW8c"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
 

@@ -6,6 +6,7 @@ type of a result: that of a call, a branch or a loop may name symbols that stand
 
 import functools
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
@@ -28,7 +29,7 @@ def _of_type(value: ir.Value) -> Iterator[str]:
 
 
 @functools.cache
-def _symbolic_attributes(operator: type[Op]) -> tuple[str, ...]:
+def _symbolic_attributes(operator: Any) -> tuple[str, ...]:
     """Names of the attributes of an operator that may hold expressions."""
     return tuple(spec.name for spec in operator.attr_specs.values() if spec.kind.check(_ANY) or spec.kind.check((_ANY,)))
 

@@ -1,7 +1,9 @@
 """Which symbols operations of a program name, and which are known where: what may move, and what is a number at compile time.
 
-A symbol is defined by the types of a function's arguments or of a region's, by an operation that says so (`defines_symbols`), or by the
-type of a result: that of a call, a branch or a loop may name symbols that stand nowhere before it.
+A symbol is defined by the types of a function's arguments or of a region's, by an operation that says so (`relay.define_sizes`,
+`relay.match_shape`), or by the type of a result: that of a branch or a loop may name symbols that stand nowhere before it.
+
+The types of what a call takes and gives are in the words of its callee; `relay.cast_shape` stands between these and the caller's.
 """
 
 import functools
@@ -61,6 +63,15 @@ def defined_names(op: ir.OpView) -> tuple[str, ...]:
     return tuple(op.names) if isinstance(op, Op) and op.operation.name == "relay.define_sizes" else ()
 
 
+def is_foreign(value: ir.Value) -> bool:
+    """Whether the type of a value is in the words of a function that is called: an argument that was cast for it, or a result to be cast."""
+    if not isinstance(value, ir.OpResult):
+        return False
+    name = value.owner.operation.name
+    users = {"relay.cast_shape": "func.call", "func.call": "relay.cast_shape"}.get(name)
+    return users is not None and all(use.owner.operation.name == users for use in value.uses)
+
+
 def symbols_before(operation: ir.Operation) -> set[str]:
     """The symbols that are known where an operation stands: those that the arguments and operations before it name."""
     found: set[str] = set()
@@ -70,7 +81,7 @@ def symbols_before(operation: ir.Operation) -> set[str]:
         for op in block.operations:
             if op.operation == operation:
                 break
-            found |= symbols_of_values(op.operation.results) | set(defined_names(op))
+            found |= symbols_of_values(r for r in op.operation.results if not is_foreign(r)) | set(defined_names(op))
         operation = block.owner.operation
         block = operation.block if operation.name != "func.func" else None
     return found

@@ -390,7 +390,7 @@ def _strided_slice(op: Op, x: Array) -> Array:
 
 @evaluator("nn_pad")
 def _pad(op: Op, x: Array, value: Array) -> Array:
-    pairs = pad_pairs(op.pad_width, x.ndim)
+    pairs = np.array(pad_pairs(op.pad_width, x.ndim), np.int64).reshape(x.ndim, 2)
     return np.pad(x, pairs, constant_values=value) if op.pad_mode == "constant" else np.pad(x, pairs, mode=op.pad_mode)
 
 

@@ -6,9 +6,7 @@ A symbol is defined by the types of a function's arguments or of a region's, by 
 The types of what a call takes and gives are in the words of its callee; `relay.cast_shape` stands between these and the caller's.
 """
 
-import functools
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
@@ -30,10 +28,15 @@ def _of_type(value: ir.Value) -> Iterator[str]:
         yield from type_.symbols
 
 
-@functools.cache
-def _symbolic_attributes(operator: Any) -> tuple[str, ...]:
+def _symbolic_attributes(operator: type[Op]) -> tuple[str, ...]:
     """Names of the attributes of an operator that may hold expressions."""
-    return tuple(spec.name for spec in operator.attr_specs.values() if spec.kind.check(_ANY) or spec.kind.check((_ANY,)))
+    if operator not in _ATTRIBUTES:
+        found = (spec.name for spec in operator.attr_specs.values() if spec.kind.check(_ANY) or spec.kind.check((_ANY,)))
+        _ATTRIBUTES[operator] = tuple(found)
+    return _ATTRIBUTES[operator]
+
+
+_ATTRIBUTES: dict[type[Op], tuple[str, ...]] = {}
 
 
 def symbols_of_attributes(op: ir.OpView) -> set[str]:
@@ -64,7 +67,7 @@ def defined_names(op: ir.OpView) -> tuple[str, ...]:
 
 
 def is_foreign(value: ir.Value) -> bool:
-    """Whether the type of a value is in the words of a function that is called: an argument that was cast for it, or a result to be cast."""
+    """Whether the type of a value is in the words of a function that is called: an argument cast for it, or a result to be cast."""
     if not isinstance(value, ir.OpResult):
         return False
     name = value.owner.operation.name

@@ -44,7 +44,7 @@ def _tiles(op: Conv2d) -> int:
         return 0
     channels = [guess(t.sizes[1] * t.sizes[-1]) for t in (data, out)]
     height, width = out.with_shape(out.shape[2:4]).static_shape
-    count = tiles(height) * tiles(width)
+    count = guess(tiles(height) * tiles(width))
     gain = height * width * 9 / (count * POINTS)
     count *= guess(out.sizes[0])
     return count if min(channels) >= LEAST_CHANNELS and count >= LEAST_TILES and gain >= LEAST_GAIN else 0

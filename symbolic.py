@@ -14,7 +14,7 @@ import contextvars
 import keyword
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 __all__ = [
     "FAR",
@@ -24,7 +24,7 @@ __all__ = [
     "Size",
     "Undecided",
     "bounds",
-    "ceildiv",
+    "ceil_div",
     "evaluate",
     "evaluator",
     "exact",
@@ -491,7 +491,11 @@ def _by_number(num: Dim, den: int) -> Size:
     return whole + Dim({(Floor(rest, den),): 1})
 
 
-def ceildiv(num: Size, den: Size) -> Size:
+@overload
+def ceil_div(num: int, den: int) -> int: ...
+@overload
+def ceil_div(num: Size, den: Size) -> Size: ...
+def ceil_div(num: Size, den: Size) -> Size:
     """The quotient rounded up; den > 0."""
     return -(-num // den)
 

@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.symbolic import Dim, Size, parse
 
-__all__ = ["REQUIRED", "AttrSpec", "Floats", "Ints", "Number", "Size", "Sizes", "attr_spec"]
+__all__ = ["REQUIRED", "AttrSpec", "Floats", "Ints", "Names", "Number", "Size", "Sizes", "attr_spec"]
 
 Ints = tuple[int, ...]
 Sizes = tuple[Size, ...]
@@ -22,6 +22,7 @@ Sizes = tuple[Size, ...]
 Number = float | Size
 """A number, or an integer that may be an expression over symbols: in the IR a 64-bit float, or a text."""
 Floats = tuple[float, ...]
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,16 @@ _KINDS: dict[Any, _Kind] = {
         lambda v: _i64(v) if _is_int(v) else _sizes_attribute(v),
         lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else _sizes(a),
     ),
+    Names: _Kind(
+        "a sequence of strings",
+        _all(lambda v: isinstance(v, str)),
+        lambda v: ir.ArrayAttr.get([ir.StringAttr.get(e) for e in v]),
+        lambda a: tuple(ir.StringAttr(e).value for e in ir.ArrayAttr(a)),
+    ),
     ir.Attribute: _Kind("an MLIR attribute", lambda v: isinstance(v, ir.Attribute), lambda v: v, lambda a: a),
 }
+
+_OF_SIZES = [_KINDS[kind] for kind in (Size, Sizes, Number, int | Sizes)]
 
 REQUIRED = object()
 """The default of an attribute that must be given."""
@@ -129,6 +138,11 @@ class AttrSpec:
     optional: bool
     key: str
     """Its name in the IR, where upstream MLIR gives the operation that stands for the operator another one."""
+
+    @property
+    def says_sizes(self) -> bool:
+        """Whether its value may be or have expressions over symbols."""
+        return self.kind in _OF_SIZES
 
     def encode(self, value: Any) -> ir.Attribute | None:
         if value is None and self.optional:

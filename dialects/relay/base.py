@@ -28,7 +28,7 @@ import numpy as np
 
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ext, ir
-from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Sizes, attr_spec
+from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Number, Size, Sizes, attr_spec
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
@@ -39,12 +39,14 @@ __all__ = [
     "Floats",
     "Ints",
     "LayoutRole",
+    "Number",
     "Op",
     "Operand",
     "Pattern",
     "Precision",
     "RelayDialect",
     "RelayError",
+    "Size",
     "Sizes",
     "TensorType",
     "Variadic",

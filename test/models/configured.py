@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import transformers
 from sample import Sample, Select, Size, image, padding_mask, scaled, tokens
+from torch import Tensor, nn
 from transformers.models.efficientnet.modeling_efficientnet import EfficientNetFinalBlockLayer
 from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
@@ -205,3 +206,78 @@ def whisper_encoder(size: Size) -> Sample:
     inputs = {"input_features": torch.randn(1, config.num_mel_bins, frames)}
     fields = ("last_hidden_state",)
     return Sample(Select(model, tuple(inputs), fields), inputs, fields)
+
+
+def minilm(size: Size) -> Sample:
+    """A BERT without segments in the dimensions of MiniLM: 6 layers of width 384."""
+    options: dict[str, Any] = {
+        "hidden_size": 384,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 12,
+        "intermediate_size": 1536,
+    }
+    batch, length = 2, 12
+    if size == "tiny":
+        options = {
+            "vocab_size": 100,
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 64,
+        }
+    config = transformers.BertConfig(**options)
+    inputs = {
+        "input_ids": tokens(batch, length, config.vocab_size),
+        "attention_mask": padding_mask(batch, length),
+    }
+    fields = ("last_hidden_state", "pooler_output")
+    model = transformers.BertModel(config)
+    return Sample(Select(model, tuple(inputs), fields), inputs, fields)
+
+
+class CachedDecoder(nn.Module):
+    """A language model whose keys and values of the past are inputs, and outputs with those of the new tokens behind them.
+
+    Its inputs are the new tokens, then key and value of each layer. Positions go on where the past ends, and a token sees the past and
+    what is not behind it.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
+        cache = transformers.DynamicCache(list(zip(past[::2], past[1::2], strict=True)))
+        result = self.model(input_ids=input_ids, past_key_values=cache, use_cache=True)
+        return (result.logits, *(tensor for layer in result.past_key_values.layers for tensor in (layer.keys, layer.values)))
+
+
+def cached_llama(size: Size) -> Sample:
+    """Llama with a growing cache; the full one has 8 layers of width 1024 and about 106M parameters."""
+    options: dict[str, Any] = {
+        "vocab_size": 8192,
+        "hidden_size": 1024,
+        "intermediate_size": 2816,
+        "num_hidden_layers": 8,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 4096,
+    }
+    if size == "tiny":
+        options = {
+            "vocab_size": 100,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 4096,
+        }
+    batch, length, past = 2, 3, 7
+    config = transformers.LlamaConfig(**options)
+    names = [f"{layer}.{part}" for layer in range(config.num_hidden_layers) for part in ("key", "value")]
+    inputs = {"input_ids": tokens(batch, length, config.vocab_size)}
+    for name in names:
+        inputs[f"past.{name}"] = torch.randn(batch, config.num_key_value_heads, past, config.head_dim)
+    outputs = ("logits", *(f"present.{name}" for name in names))
+    return Sample(CachedDecoder(transformers.LlamaForCausalLM(config)), inputs, outputs)

@@ -265,3 +265,40 @@ def unet(size: Size) -> Sample:
         return Sample(model, {"image": image(3, 32, 48)}, ("mask",))
     model = UNet((64, 128, 256, 512, 1024), groups=32, classes=4)
     return Sample(model, {"image": image(3, 256, 256)}, ("mask",))
+
+
+class Segmenter(nn.Module):
+    """Labels every pixel of an image of any size with the shares of the classes.
+
+    Each level down halves the size, rounded up, and each level up brings back the size of the level before.
+    """
+
+    def __init__(self, widths: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        pairs = list(itertools.pairwise(widths))
+        self.enter = nn.Sequential(nn.Conv2d(3, widths[0], 3, 2, padding=1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU())
+        self.down = nn.ModuleList(nn.Sequential(BasicBlock(a, b, 2), BasicBlock(b, b, 1)) for a, b in pairs)
+        self.side = nn.ModuleList(nn.Conv2d(width, widths[0], 1) for width in widths)
+        self.leave = nn.Sequential(
+            nn.Conv2d(widths[0], widths[0], 3, padding=1, bias=False),
+            nn.BatchNorm2d(widths[0]),
+            nn.ReLU(),
+            nn.Conv2d(widths[0], classes, 1),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        extent = x.shape[2:]
+        levels = [self.enter(x)]
+        for level in self.down:
+            levels.append(level(levels[-1]))
+        y = self.side[-1](levels[-1])
+        for level, side in zip(reversed(levels[:-1]), list(self.side)[-2::-1], strict=True):
+            y = side(level) + F.interpolate(y, level.shape[2:], mode="bilinear", align_corners=False)
+        return F.interpolate(torch.softmax(self.leave(y), dim=1), extent, mode="bilinear", align_corners=False)
+
+
+def segmenter(size: Size) -> Sample:
+    """A fully convolutional network, whose tiny one has fewer levels and channels."""
+    if size == "tiny":
+        return Sample(Segmenter((4, 6, 8), classes=3), {"image": image(3, 32, 48)}, ("shares",))
+    return Sample(Segmenter((32, 64, 128, 256), classes=21), {"image": image(3, 256, 320)}, ("shares",))

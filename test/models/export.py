@@ -3,10 +3,11 @@
 Every model is built from a configuration with seeded random weights; nothing is
 downloaded.  Each architecture exists in two sizes: ``tiny`` keeps the real
 structure (every kind of layer, residual, mask and resize) but is small enough to
-be stored next to this script, ``full`` has the published dimensions.
+be stored next to this script, ``full`` has the published dimensions.  Models whose
+names begin with ``dynamic/`` have symbolic dimensions in both sizes.
 
     python test/models/export.py --size tiny --out test/models
-    python test/models/export.py --size full --out DIR resnet50 bert
+    python test/models/export.py --size full --out DIR resnet50 bert dynamic/bert
 
 Each written file has been through the ONNX checker and has been run by
 onnxruntime, whose outputs are compared with those of the PyTorch module.
@@ -35,13 +36,14 @@ import onnx
 import onnxruntime
 import onnxscript.optimizer
 import torch
-from configured import bert, convnext, efficientnet, gpt2, llama, segformer, vit, whisper_encoder
-from convolutional import mobilenet_v2, resnet18, resnet50, unet
+from configured import CachedDecoder, bert, cached_llama, convnext, efficientnet, gpt2, llama, minilm, segformer, vit, whisper_encoder
+from convolutional import mobilenet_v2, resnet18, resnet50, segmenter, unet
 from mixer import mlp_mixer
+from recurrent import recurrent_decoder
 from sample import Sample, Select, Size, randomise
 from torch import Tensor
 
-Exporter = Literal["dynamo", "torchscript"]
+Exporter = Literal["dynamo", "torchscript", "written"]
 
 SEED = 2024
 
@@ -54,10 +56,12 @@ class Architecture:
         build: makes the module and its example inputs.
         exporter: ``dynamo`` traces with torch.export, ``torchscript`` with
             torch.jit.  They spell the same operation differently, which is why
-            both are used.
+            both are used.  ``written`` asks the module for what neither can say.
         opset: version of the default ONNX operator set.
-        dynamic: input name -> axis -> symbol, for the tiny size only; the full
-            size always has fixed shapes.
+        dynamic: input name -> axis -> symbol, or a function that gives that for
+            the inputs; for the tiny size only where ``sizes`` is empty: there the
+            full size has fixed shapes.
+        sizes: values of the symbols that the written file is checked with.
         fold_batch_norm: let the exporter merge batch norms into convolutions.
             Left off wherever that work should be the compiler's.
     """
@@ -65,12 +69,15 @@ class Architecture:
     build: Callable[[Size], Sample]
     exporter: Exporter
     opset: int
-    dynamic: dict[str, dict[int, str]] = field(default_factory=dict)
+    dynamic: dict[str, dict[int, str]] | Callable[[Sample], dict[str, dict[int, str]]] = field(default_factory=dict)
     fold_batch_norm: bool = True
+    sizes: tuple[dict[str, int], ...] = ()
 
 
 BATCH = {0: "batch"}
 BATCH_LENGTH = {0: "batch", 1: "length"}
+BATCH_SEQ = {0: "batch", 1: "seq"}
+PAST = {0: "batch", 2: "past"}
 
 ARCHITECTURES: dict[str, Architecture] = {
     "bert": Architecture(
@@ -106,6 +113,46 @@ ARCHITECTURES: dict[str, Architecture] = {
     "unet": Architecture(unet, "dynamo", opset=18),
     "vit": Architecture(vit, "torchscript", opset=20),
     "whisper_encoder": Architecture(whisper_encoder, "dynamo", opset=23),
+    "dynamic/bert": Architecture(
+        minilm,
+        "dynamo",
+        opset=18,
+        dynamic={"input_ids": BATCH_SEQ, "attention_mask": BATCH_SEQ},
+        sizes=({"batch": 1, "seq": 1}, {"batch": 3, "seq": 61}, {"batch": 8, "seq": 32}, {"batch": 1, "seq": 512}),
+    ),
+    "dynamic/decoder": Architecture(
+        cached_llama,
+        "dynamo",
+        opset=18,
+        dynamic=lambda sample: {name: PAST if name.startswith("past") else BATCH_SEQ for name in sample.inputs},
+        sizes=(
+            {"batch": 1, "seq": 1, "past": 0},
+            {"batch": 1, "seq": 37, "past": 0},
+            {"batch": 2, "seq": 1, "past": 127},
+            {"batch": 3, "seq": 5, "past": 31},
+        ),
+    ),
+    "dynamic/recurrent": Architecture(
+        recurrent_decoder,
+        "written",
+        opset=18,
+        dynamic={"memory": BATCH_SEQ, "lengths": BATCH},
+        sizes=({"batch": 1, "seq": 1}, {"batch": 3, "seq": 13}, {"batch": 8, "seq": 2}),
+    ),
+    "dynamic/resnet18": Architecture(
+        resnet18,
+        "torchscript",
+        opset=18,
+        dynamic={"image": BATCH},
+        sizes=({"batch": 2}, {"batch": 7}),
+    ),
+    "dynamic/segmenter": Architecture(
+        segmenter,
+        "dynamo",
+        opset=18,
+        dynamic={"image": {2: "height", 3: "width"}},
+        sizes=({"height": 16, "width": 16}, {"height": 61, "width": 37}, {"height": 33, "width": 128}),
+    ),
 }
 
 
@@ -146,6 +193,8 @@ def export_dynamo(
     shapes: Any = tuple(dynamic.get(name) for name in sample.inputs)
     if isinstance(sample.module, Select):
         shapes = (shapes,)
+    elif isinstance(sample.module, CachedDecoder):
+        shapes = (shapes[0], shapes[1:])
     program = torch.onnx.export(
         sample.module,
         tuple(sample.inputs.values()),
@@ -194,6 +243,16 @@ def export_torchscript(
         return onnx.load(path)
 
 
+def export_written(
+    sample: Sample,
+    opset: int,
+    dynamic: dict[str, dict[int, str]],
+    fold_batch_norm: bool,
+) -> onnx.ModelProto:
+    """What the module says of itself."""
+    return sample.module.written(opset)
+
+
 def strip(model: onnx.ModelProto) -> None:
     """Drop what the exporters note about the source: stack traces and the like."""
     del model.metadata_props[:]
@@ -212,6 +271,16 @@ def strip(model: onnx.ModelProto) -> None:
                     clean(attribute.g)
 
     clean(model.graph)
+
+
+def resized(sample: Sample, dynamic: dict[str, dict[int, str]], sizes: dict[str, int]) -> dict[str, Tensor]:
+    """The example inputs, repeated or cut to given sizes of the symbols."""
+    inputs = dict(sample.inputs)
+    for name, axes in dynamic.items():
+        for axis, symbol in axes.items():
+            index = torch.arange(sizes[symbol]) % inputs[name].shape[axis]
+            inputs[name] = inputs[name].index_select(axis, index)
+    return inputs
 
 
 def grown(sample: Sample, dynamic: dict[str, dict[int, str]]) -> dict[str, Tensor]:
@@ -241,7 +310,12 @@ def compare(session: onnxruntime.InferenceSession, sample: Sample, inputs: dict[
     return difference
 
 
-def check(path: Path, sample: Sample, dynamic: dict[str, dict[int, str]]) -> float:
+def check(
+    path: Path,
+    sample: Sample,
+    dynamic: dict[str, dict[int, str]],
+    sizes: tuple[dict[str, int], ...],
+) -> float:
     """Check the file and what it computes; return the largest difference seen."""
     onnx.checker.check_model(str(path), full_check=True)
     options = onnxruntime.SessionOptions()
@@ -252,6 +326,30 @@ def check(path: Path, sample: Sample, dynamic: dict[str, dict[int, str]]) -> flo
     if dynamic:
         other = compare(session, sample, grown(sample, dynamic))
         difference = max(difference, other)
+    for values in sizes:
+        other = compare(session, sample, resized(sample, dynamic, values))
+        difference = max(difference, other)
+    if isinstance(sample.module, CachedDecoder):
+        difference = max(difference, compare_steps(session, sample))
+    return difference
+
+
+def compare_steps(session: onnxruntime.InferenceSession, sample: Sample, steps: int = 40) -> float:
+    """Give a decoder its tokens all at once, and one by one; return the largest difference of what it makes of them."""
+    tokens, *past = (value.numpy() for value in sample.inputs.values())
+    ids, *names = sample.inputs
+    ahead = np.resize(tokens, (tokens.shape[0], steps))
+    nothing = [value[:, :, :0] for value in past]
+    outputs = list(sample.outputs)
+    expected = session.run(outputs, {ids: ahead, **dict(zip(names, nothing, strict=True))})
+    cache, logits = nothing, []
+    for step in range(steps):
+        found, *cache = session.run(outputs, {ids: ahead[:, step : step + 1], **dict(zip(names, cache, strict=True))})
+        logits.append(found)
+    difference = 0.0
+    for name, ours, theirs in zip(outputs, (np.concatenate(logits, axis=1), *cache), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4, err_msg=name)
+        difference = max(difference, float(np.abs(ours - theirs).max()))
     return difference
 
 
@@ -269,17 +367,20 @@ def operators(graph: onnx.GraphProto) -> collections.Counter[str]:
 def make(name: str, size: Size, out: Path) -> str:
     """Export and check one model and return a line that describes the file."""
     architecture = ARCHITECTURES[name]
-    dynamic = architecture.dynamic if size == "tiny" else {}
-    exporters = {"dynamo": export_dynamo, "torchscript": export_torchscript}
+    exporters = {"dynamo": export_dynamo, "torchscript": export_torchscript, "written": export_written}
     export = exporters[architecture.exporter]
     sample = build(name, size)
+    dynamic: dict[str, dict[int, str]] = {}
+    if size == "tiny" or architecture.sizes:
+        dynamic = architecture.dynamic(sample) if callable(architecture.dynamic) else architecture.dynamic
     path = out / f"{name}.onnx"
+    path.parent.mkdir(parents=True, exist_ok=True)
     with torch.no_grad():
         with quiet():
             model = export(sample, architecture.opset, dynamic, architecture.fold_batch_norm)
         strip(model)
         path.write_bytes(model.SerializeToString(deterministic=True))
-        difference = check(path, sample, dynamic)
+        difference = check(path, sample, dynamic, architecture.sizes)
     return f"{name}: {path.stat().st_size / 1000:.0f} kB, {len(model.graph.node)} nodes, within {difference:.1e} of PyTorch"
 
 
@@ -294,7 +395,6 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = sorted(set(options.names) - set(ARCHITECTURES))
     if unknown:
         parser.error(f"no such model: {', '.join(unknown)}")
-    options.out.mkdir(parents=True, exist_ok=True)
     for name in options.names or ARCHITECTURES:
         print(make(name, options.size, options.out), flush=True)
         if options.ops:

@@ -26,9 +26,11 @@ FIRST_CALLS = 3
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to run a model: an engine, and whether it keeps symbolic dimensions or loads the model for each size."""
+    """A way to run a model: an engine, and whether it keeps symbolic dimensions or loads the model for each size; `short` is its name in
+    the heading of a column."""
 
     title: str
+    short: str
     engine: str
     is_symbolic: bool
 
@@ -42,10 +44,10 @@ class Variant:
 
 
 VARIANTS: dict[str, Variant] = {
-    "relayc": Variant("relayc", "relayc", True),
-    "relayc-static": Variant("relayc static", "relayc", False),
-    "ort": Variant("ONNX Runtime", "ort", True),
-    "ort-static": Variant("ONNX Runtime static", "ort", False),
+    "relayc": Variant("relayc", "relayc", "relayc", True),
+    "relayc-static": Variant("relayc static", "static", "relayc", False),
+    "ort": Variant("ONNX Runtime", "ORT", "ort", True),
+    "ort-static": Variant("ONNX Runtime static", "ORT static", "ort", False),
 }
 REFERENCES = ("ort", "ort-static", "relayc-static")
 """Variants that the outputs of others are compared with, the first of them that runs."""
@@ -262,10 +264,10 @@ def sweep_table(sweep: Sweep, engines: Sequence[str], peak: Peak, precision: str
     """One line per size."""
     mine = first_of(engines)
     others = [name for name in engines if name != mine]
-    columns = {f"{VARIANTS[name].title} ms": NUMBER for name in engines} | {f"/ {VARIANTS[name].title}": NUMBER for name in others}
+    columns = {f"{VARIANTS[name].short} ms": NUMBER for name in engines} | {f"/ {VARIANTS[name].short}": NUMBER for name in others}
     columns |= {name: NUMBER for name in ("of read", "first +ms", "arena MiB", "/ static arena", "difference")}
     title = f"{sweep.model.name}, {threads_text(peak.threads)}, {precision} asked for; ratios and what follows: {VARIANTS[mine].title}"
-    table = make_table(title, sizes={}, **columns)
+    table = make_table(title, sizes={"no_wrap": True}, **columns)
     for point in sweep.points:
         own = _of(point, mine)
         times = ["failed" if r.seconds is None else f"{r.seconds * 1e3:.3f}" for r in point]
@@ -297,8 +299,8 @@ def sweeps_table(summary: Sequence[Mapping[str, Any]]) -> Table:
 def costs_table(costs: Sequence[Mapping[str, Any]], engines: Sequence[str]) -> Table:
     """What symbolic dimensions cost besides, as a table."""
     symbolic = [name for name in engines if VARIANTS[name].is_symbolic]
-    columns = {f"{VARIANTS[name].title} load s": NUMBER for name in engines} | {"relayc / static": NUMBER}
-    columns |= {f"{VARIANTS[name].title} first +ms": NUMBER for name in symbolic} | {"arena / static": NUMBER}
+    columns = {f"{VARIANTS[name].short} load s": NUMBER for name in engines} | {"relayc / static": NUMBER}
+    columns |= {f"{VARIANTS[name].short} first +ms": NUMBER for name in symbolic} | {"arena / static": NUMBER}
     table = make_table("besides: loading, the worst first call at a new size, the worst arena", model={}, **columns)
     for row in costs:
         seconds, excess = row["compile_seconds"], row["first_call_excess_seconds"]

@@ -148,6 +148,15 @@ def test_what_fails_is_named_once(tmp_path, capsys, calm):
 
 
 @needs_ort
+def test_ratios_are_drawn(path, tmp_path, capsys, calm):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "new" / "out.png"
+    arguments = ["--models", path, "--engines", "ort,ort-static", "--sizes", "batch=1;seq=1,2", "--compile-rounds", "1"]
+    assert run(capsys, *arguments, *QUICK, "--plot", file)[0] == 0
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+@needs_ort
 def test_random_sizes_are_compared_with_the_same_repeated(path, tmp_path, capsys, calm):
     file = tmp_path / "out.json"
     arguments = ["--models", path, "--engines", "ort,ort-static", "--sizes", "batch=1,4;seq=1,61", "--random", "40"]

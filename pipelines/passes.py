@@ -196,7 +196,8 @@ class Pass(ABC):
 
     @abstractmethod
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        """The work: gives the module, changed in place or new. The MLIR context of `mod` is the ambient one."""
+        """The work: gives the module, changed in place or new. The MLIR context of `mod` is the ambient one,
+        and what it knows of symbols holds."""
 
     def __call__(self, mod: IRModule, ctx: PassContext | None = None) -> IRModule:
         return _run_around(self, mod, ctx or PassContext.current(), run=True)
@@ -223,7 +224,7 @@ def _run_instrumented(pass_: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
         return mod
     for instrument in ctx.instruments:
         instrument.run_before_pass(mod, info)
-    with mod.context, ir.Location.unknown():
+    with mod.context, mod.ranges, ir.Location.unknown():
         found = pass_.transform(mod, ctx)
     if not isinstance(found, IRModule):
         raise TypeError(f"pass {info.name}: expected it to return an IRModule, found {found!r}")

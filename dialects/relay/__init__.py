@@ -13,6 +13,7 @@ from relayc.dialects.relay import pool as pool
 from relayc.dialects.relay import reduce as reduce
 from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sort as sort
+from relayc.dialects.relay import threads as threads
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import unary as unary
 from relayc.dialects.relay import winograd as winograd

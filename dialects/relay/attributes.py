@@ -12,10 +12,13 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
+from relayc.symbolic import Dim, Size, parse
 
-__all__ = ["REQUIRED", "AttrSpec", "Floats", "Ints", "attr_spec"]
+__all__ = ["REQUIRED", "AttrSpec", "Floats", "Ints", "Sizes", "attr_spec"]
 
 Ints = tuple[int, ...]
+Sizes = tuple[Size, ...]
+"""Integers that may be expressions over symbols: in the IR an array of 64-bit integers, or one of integers and of texts (`["n", 768]`)."""
 Floats = tuple[float, ...]
 
 
@@ -48,6 +51,30 @@ def _i64(v: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _in_64_bits(v))
 
 
+def _is_size(v: Any) -> bool:
+    return isinstance(v, Dim) or _is_int(v)
+
+
+def _size_attribute(v: Size) -> ir.Attribute:
+    return ir.StringAttr.get(str(v)) if isinstance(v, Dim) else _i64(v)
+
+
+def _size(a: ir.Attribute) -> Size:
+    """Raises TypeError or ValueError."""
+    return parse(a.value) if isinstance(a, ir.StringAttr) else ir.IntegerAttr(a).value
+
+
+def _sizes_attribute(v: typing.Sequence[Size]) -> ir.Attribute:
+    if any(isinstance(e, Dim) for e in v):
+        return ir.ArrayAttr.get([_size_attribute(e) for e in v])
+    return ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v if isinstance(e, int)])
+
+
+def _sizes(a: ir.Attribute) -> Sizes:
+    """Raises TypeError or ValueError."""
+    return tuple(map(_size, a)) if isinstance(a, ir.ArrayAttr) else tuple(ir.DenseI64ArrayAttr(a))
+
+
 def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda v: isinstance(v, (tuple, list, np.ndarray)) and all(check(e) for e in v)
 
@@ -62,6 +89,10 @@ _KINDS: dict[Any, _Kind] = {
         _all(_is_int),
         lambda v: ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v]),
         lambda a: tuple(ir.DenseI64ArrayAttr(a)),
+    ),
+    Size: _Kind("an integer or a symbolic size", _is_size, _size_attribute, _size),
+    Sizes: _Kind(
+        "a sequence of sizes", _all(_is_size), lambda v: _sizes_attribute([e if isinstance(e, Dim) else int(e) for e in v]), _sizes
     ),
     Floats: _Kind(
         "a sequence of numbers",

@@ -28,7 +28,7 @@ import numpy as np
 
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ext, ir
-from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, attr_spec
+from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Sizes, attr_spec
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
@@ -45,6 +45,7 @@ __all__ = [
     "Precision",
     "RelayDialect",
     "RelayError",
+    "Sizes",
     "TensorType",
     "Variadic",
     "View",

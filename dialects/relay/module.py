@@ -8,22 +8,42 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay.elements import dense_array, dense_attr
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.structure import Constant
+from relayc.symbolic import Range, Ranges
 
 INLINE_BYTES = 1024
 """Constants up to this size stand in the IR; larger ones in the parameter table, and the IR holds their key."""
+
+_SYMBOLS = "relay.symbols"
+_NO_RANGES = Ranges()
+
+
+def read_ranges(attribute: ir.Attribute) -> Ranges:
+    """What the attribute `relay.symbols` says. Raises RelayError for another form."""
+    found = {}
+    for entry in attribute if isinstance(attribute, ir.DictAttr) else []:
+        numbers = list(entry.attr) if isinstance(entry.attr, ir.DenseI64ArrayAttr) else []
+        if len(numbers) != 3 or not 0 <= numbers[0] <= numbers[1]:
+            raise RelayError(f"{_SYMBOLS}: {entry.name}: expected least, largest and typical size as array<i64: ...>, found {entry.attr}")
+        found[entry.name] = Range(*numbers)
+    if not isinstance(attribute, ir.DictAttr):
+        raise RelayError(f"{_SYMBOLS}: expected a dictionary of symbols, found {attribute}")
+    return Ranges(found)
 
 
 class IRModule:
     """An MLIR module in the `relay` stage, its context and its parameter table.
 
     Attributes:
-      module: the MLIR module; its entry is the function `main`, whose arguments carry their names in the attribute `relay.name`.
+      module: the MLIR module; its entry is the function `main`, whose arguments carry their names in the attribute `relay.name`. What is
+        known of the symbols in its types stands in its attribute `relay.symbols`: `{seq = array<i64: 1, 512, 128>}` says that seq is at
+        least 1, at most 512, and typically 128.
       params: arrays by key; never changed in place, as keys may share an array.
     """
 
     def __init__(self, module: ir.Module, params: Mapping[str, np.ndarray] | None = None) -> None:
         self.module = module
         self.params = dict(params or {})
+        self._ranges: tuple[ir.Attribute, Ranges] | None = None
 
     @staticmethod
     def parse(text: str, params: Mapping[str, np.ndarray] | None = None, context: ir.Context | None = None) -> "IRModule":
@@ -35,7 +55,23 @@ class IRModule:
 
     def verify(self) -> None:
         """Checks the program. Raises MLIRError where its structure is broken, RelayError where an operator's rules are."""
-        self.module.operation.verify()
+        with self.ranges:
+            self.module.operation.verify()
+
+    @property
+    def ranges(self) -> Ranges:
+        """What is known of the symbols in the types of the program. Raises RelayError where the module says that in a wrong form."""
+        found = self.module.operation.attributes
+        if _SYMBOLS not in found:
+            return _NO_RANGES
+        if self._ranges is None or self._ranges[0] != found[_SYMBOLS]:
+            self._ranges = found[_SYMBOLS], read_ranges(found[_SYMBOLS])
+        return self._ranges[1]
+
+    def set_ranges(self, ranges: Mapping[str, Range]) -> None:
+        """Says what is known of symbols, instead of what was said before."""
+        attributes = {name: ir.DenseI64ArrayAttr.get([r.low, r.high, r.hint], self.context) for name, r in ranges.items()}
+        self.module.operation.attributes[_SYMBOLS] = ir.DictAttr.get(attributes, self.context)
 
     @property
     def context(self) -> ir.Context:

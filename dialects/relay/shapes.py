@@ -1,6 +1,7 @@
 """Rules of shapes that operators share: axes counted from the back, and broadcasting."""
 
 from relayc.dialects.relay.errors import RelayError, check
+from relayc.symbolic import Size
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
@@ -9,10 +10,13 @@ def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
     return axis % rank if rank else 0
 
 
-def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
-    """numpy broadcasting of shapes with unknown dimensions. Raises RelayError where they do not broadcast."""
+def broadcast_shapes(*shapes: tuple[Size | None, ...]) -> tuple[Size | None, ...]:
+    """numpy broadcasting of shapes, in which dimensions may be expressions or not known. Raises RelayError where they do not broadcast.
+
+    Expressions broadcast where they are equal, or where the other dimension is 1: nothing is assumed of their values.
+    """
     rank = max(map(len, shapes), default=0)
-    out: list[int | None] = []
+    out: list[Size | None] = []
     for position in range(rank):
         dims = {s[position - rank + len(s)] for s in shapes if position - rank + len(s) >= 0}
         known = {d for d in dims if d is not None and d != 1}

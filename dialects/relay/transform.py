@@ -10,8 +10,9 @@ from relayc.dialects.relay.kinds import INTEGER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
 from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.types import RelayType, TupleType
+from relayc.symbolic import Size
 
-Dim = int | None
+Dim = Size | None
 
 
 def product(dims: Sequence[Dim]) -> Dim:

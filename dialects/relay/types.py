@@ -2,10 +2,14 @@
 
 Element types are named as in numpy and Relay ("float32", "int64", "uint8", "bool", "bfloat16"). Signedness is part of the type in the
 `relay` stage (`ui8` against `i8`); the `te` stage and below are signless, and the operation says how to read the bits.
+
+A dimension is a number, an expression over symbols (see relayc.symbolic) or not known. In MLIR's types the last two are `?`, and the
+encoding says the expressions, one text for each `?` in order: `tensor<?x768xf32, ["batch*seq"]>`. Where nothing is known of one the text is
+`?`; a type without an encoding says nothing of any.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -13,6 +17,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
+from relayc.symbolic import Dim, Ranges, Size, bounds, parse, symbols_of
 
 _FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 _INTS = {
@@ -37,7 +42,7 @@ _FROM_MLIR = {mlir: name for name, mlir in MLIR_NAMES.items()}
 class TensorType:
     """Shape (None where a dimension is not known, Relay's Any) and element type name of a tensor."""
 
-    shape: tuple[int | None, ...]
+    shape: tuple[Size | None, ...]
     dtype: str
 
     def __post_init__(self) -> None:
@@ -50,7 +55,17 @@ class TensorType:
 
     @property
     def is_static(self) -> bool:
+        return all(isinstance(d, int) for d in self.shape)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every dimension is a number or an expression."""
         return None not in self.shape
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Names of the symbols in its shape."""
+        return frozenset().union(*(symbols_of(d) for d in self.shape if isinstance(d, Dim)))
 
     @property
     def is_float(self) -> bool:
@@ -61,7 +76,7 @@ class TensorType:
         return self.dtype == "bool" or self.dtype.startswith("uint")
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> tuple[Size, ...]:
         """The shape, of which every dimension is known; raises ValueError where one is not."""
         found = tuple(d for d in self.shape if d is not None)
         if len(found) < len(self.shape):
@@ -69,15 +84,23 @@ class TensorType:
         return found
 
     @property
-    def num_elements(self) -> int:
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape, of which every dimension is a number; raises ValueError where one is not."""
+        found = tuple(d for d in self.shape if isinstance(d, int))
+        if len(found) < len(self.shape):
+            raise ValueError(f"{self} has a dimension that is no number")
+        return found
+
+    @property
+    def num_elements(self) -> Size:
         """Number of elements; raises ValueError where a dimension is not known."""
         return math.prod(self.sizes)
 
     @property
-    def num_bytes(self) -> int:
+    def num_bytes(self) -> Size:
         return self.num_elements * DTYPES[self.dtype].itemsize
 
-    def with_shape(self, shape: Iterable[int | None]) -> "TensorType":
+    def with_shape(self, shape: Iterable[Size | None]) -> "TensorType":
         return TensorType(tuple(shape), self.dtype)
 
     def with_dtype(self, dtype: str) -> "TensorType":
@@ -99,20 +122,20 @@ class TensorType:
           RelayError: a negative dimension, or more than MAX_BYTES.
         """
         self.check_size()
-        dynamic = ir.ShapedType.get_dynamic_size()
-        return ir.RankedTensorType.get([dynamic if d is None else d for d in self.shape], element_type(self.dtype))
+        return ranked_type(self.shape, element_type(self.dtype))
 
     def check_size(self) -> None:
         """Raises RelayError for a type that no memory can hold: a negative dimension, or more than MAX_BYTES.
 
-        Dimensions of 0 count as 1, so that strides can be computed with too.
+        Dimensions of 0 count as 1, so that strides can be computed with too. Expressions are checked where they have values, but for
+        those that have none of 0 or more.
         """
         num_bytes = DTYPES[self.dtype].itemsize
         for d in self.shape:
             if d is not None:
-                if d < 0:
+                if bounds(d)[1] < 0:
                     raise RelayError(f"shape: expected dimensions of 0 or more, found {list(self.shape)}")
-                num_bytes *= d or 1
+                num_bytes *= d or 1 if isinstance(d, int) else 1
         if num_bytes > MAX_BYTES:
             raise RelayError(f"shape: expected at most {MAX_BYTES} bytes, found {num_bytes} for {self}")
 
@@ -122,7 +145,12 @@ class TensorType:
         text = str(type_)
         found = _PARSED.get(text)
         if found is None:
-            found = _PARSED[text] = _parse(type_)
+            memo = Ranges.current().memo
+            found = memo.get(text)  # type: ignore[assignment] # what was put there
+            if found is None:
+                found = _parse(type_)
+                # What an expression is may depend on what is known of its symbols.
+                (_PARSED if found.is_static else memo)[text] = found
         return found
 
     @staticmethod
@@ -134,8 +162,8 @@ class TensorType:
         return TensorType(tuple(array.shape), array.dtype.name)
 
     def __str__(self) -> str:
-        dims = "".join(f"{'?' if d is None else d}x" for d in self.shape)
-        return f"tensor<{dims}{MLIR_NAMES[self.dtype]}>"
+        dims = "".join(f"{d if isinstance(d, int) else '?'}x" for d in self.shape)
+        return f"tensor<{dims}{MLIR_NAMES[self.dtype]}{_encoding_text(self.shape)}>"
 
 
 # A program has many values and few types: reading one from MLIR costs ten times what looking its text up does.
@@ -148,10 +176,54 @@ def _parse(type_: ir.Type) -> TensorType:
     name = _FROM_MLIR.get(str(type_.element_type))
     if name is None:
         raise TypeError(f"element type of {type_} is not one of {', '.join(_FROM_MLIR)}")
-    dynamic = ir.ShapedType.get_dynamic_size()
-    found = TensorType(tuple(None if d == dynamic else d for d in type_.shape), name)
+    found = TensorType(shape_of(type_), name)
     found.check_size()
     return found
+
+
+# ---- symbolic dimensions in MLIR's types ---------------------------------------------------------------------------------------------
+
+
+def _encoding(shape: Sequence[Size | None]) -> list[str]:
+    """What the encoding of a shape says; nothing where it has none."""
+    texts = ["?" if d is None else str(d) for d in shape if not isinstance(d, int)]
+    return texts if any(text != "?" for text in texts) else []
+
+
+def _encoding_text(shape: Sequence[Size | None]) -> str:
+    texts = ", ".join(f'"{text}"' for text in _encoding(shape))
+    return f", [{texts}]" if texts else ""
+
+
+def ranked_type(shape: Sequence[Size | None], element: ir.Type) -> ir.RankedTensorType:
+    """The MLIR type of a tensor of a shape."""
+    if all(isinstance(d, int) for d in shape):
+        return ir.RankedTensorType.get(list(shape), element)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    texts = _encoding(shape)
+    encoding = ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts]) if texts else None
+    return ir.RankedTensorType.get([d if isinstance(d, int) else dynamic for d in shape], element, encoding)
+
+
+def shape_of(type_: ir.RankedTensorType) -> tuple[Size | None, ...]:
+    """The shape that an MLIR type says. Raises TypeError where its encoding is not one text for each `?`, or a text is no size."""
+    shape = tuple(type_.shape)
+    if type_.has_static_shape:
+        return shape
+    dynamic = ir.ShapedType.get_dynamic_size()
+    unknown = sum(d == dynamic for d in shape)
+    if type_.encoding is None:
+        texts = ["?"] * unknown
+    else:
+        found = list(type_.encoding) if isinstance(type_.encoding, ir.ArrayAttr) else []
+        if len(found) != unknown or not all(isinstance(a, ir.StringAttr) for a in found):
+            raise TypeError(f"{type_}: expected an encoding of {unknown} texts, one for each ?, found {type_.encoding}")
+        texts = [a.value for a in found]
+    try:
+        sizes = iter([None if text == "?" else parse(text) for text in texts])
+    except ValueError as error:
+        raise TypeError(f"{type_}: {error}") from None
+    return tuple(next(sizes) if d == dynamic else d for d in shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from math import prod
 
 from relayc.dialects.mlir import ir, memref
+from relayc.dialects.relay.threads import ParallelIf
+from relayc.pipelines.codegen.bare_pointers import give_bare_pointers
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
 from relayc.pipelines.codegen.calls import add_call_bodies
 from relayc.pipelines.codegen.expand_math import expand_math
@@ -16,6 +18,9 @@ from relayc.pipelines.upstream import run_upstream
 
 MAX_VECTOR_BYTES = 4096
 """A vector type larger than this (twice the register file of AVX-512) makes LLVM run for minutes, so it is refused."""
+
+_IF_CLAUSE = 2
+"""Which operand segment of omp.parallel its clause `if` is; regions that are made of scf.parallel have no other operands."""
 
 _TO_OPENMP = (
     "arith-expand{include-bf16=true}",
@@ -50,6 +55,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
     for a vector type too large to generate code for, MLIRError for what has no lowering.
     """
     with module.context, module.operation.location:
+        give_bare_pointers(module)
         types = _result_types(module)
         if any(map(_is_too_large, types)):
             _refuse_vectors(module)
@@ -67,6 +73,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         x86 = bool(emulated) and machine.has_bf16 and uses_x86(module)
         copies_to_linalg(module.operation)
         _run(module, *_TO_OPENMP)
+        _parallel_if(module)
         _stack_per_thread(module)
         if x86:
             lower_x86(module)
@@ -83,6 +90,26 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
 def _run(module: ir.Module, *passes: str) -> None:
     """Runs passes; verifying after each of them would double the time, so that is done once at the end."""
     run_upstream(module.operation, ",".join(passes))
+
+
+def _parallel_if(module: ir.Module) -> None:
+    """Makes the clause `if` of the parallel region that follows a relay.parallel_if: where it does not hold, one thread runs the region."""
+    for op in walk(module.operation, ParallelIf):
+        marker = op.operation
+        following = iter(marker.block.operations)
+        next(o for o in following if o.operation == marker)
+        region = next((o.operation for o in following if o.operation.name == "omp.parallel"), None)
+        if region is not None:
+            segments = list(ir.DenseI32ArrayAttr(region.attributes["operandSegmentSizes"]))
+            segments[_IF_CLAUSE] = 1
+            attributes = {name.name: name.attr for name in map(region.attributes.__getitem__, range(len(region.attributes)))}
+            attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
+            with ir.InsertionPoint(region), region.location:
+                made = ir.Operation.create("omp.parallel", operands=[marker.operands[0]], attributes=attributes, regions=1)
+            while len(region.regions[0].blocks):
+                region.regions[0].blocks[0].append_to(made.regions[0])
+            region.erase()
+        marker.erase()
 
 
 def _stack_per_thread(module: ir.Module) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
+from relayc.symbolic import Size
 
 
 @dataclass
@@ -24,11 +25,11 @@ class Accesses:
 
     offsets: list[tuple[Node, Index]] = field(default_factory=list)
     irregular: set[Var] = field(default_factory=set)
-    bounds: list[tuple[Index, int]] = field(default_factory=list)
+    bounds: list[tuple[Index, Size]] = field(default_factory=list)
     reductions: list[tuple[Node, list[Index]]] = field(default_factory=list)
     operations: int = 0
 
-    def strides(self, var: Var) -> list[int]:
+    def strides(self, var: Var) -> list[Size]:
         """Coefficient of `var` in each read."""
         return [offset.coefficient(var) for _, offset in self.offsets]
 
@@ -56,9 +57,8 @@ class Analysis:
             self.visit(node.inputs[0], [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)])
         elif node.kind == "pad":
             point = [i - low for i, low in zip(indices, node.low, strict=True)]
-            for index, extent in zip(point, node.inputs[0].shape, strict=True):
-                low, high = index.bounds()
-                if low < 0 or high >= extent:
+            for index, extent, padded in zip(point, node.inputs[0].shape, node.shape, strict=True):
+                if extent != padded and not index.is_within(0, extent - 1):
                     self.found.bounds.append((index, extent))
             self.visit(node.inputs[0], point)
         elif node.kind == "concat":
@@ -78,7 +78,7 @@ class Analysis:
             return
         self.visit(source, reshape(indices, node.shape, source.shape, self._split))
 
-    def _split(self, index: Index, divisor: int) -> tuple[Index, Index]:
+    def _split(self, index: Index, divisor: Size) -> tuple[Index, Index]:
         split = index.split(divisor)
         if split is None:
             self._irregular(index)
@@ -112,7 +112,7 @@ class MergedLoop(NamedTuple):
     """Loops one within the other that are walked as one, outermost first, and how many iterations they have together."""
 
     members: list[Var]
-    extent: int
+    extent: Size
 
     @property
     def var(self) -> Var:
@@ -140,7 +140,7 @@ def collapse(variables: Sequence[Var], accesses: Accesses, more: Sequence[Index]
     return merged
 
 
-def split_exactly(index: Index, divisor: int) -> tuple[Index, Index]:
+def split_exactly(index: Index, divisor: Size) -> tuple[Index, Index]:
     """Quotient and remainder. Raises NotStructured where they are not linear."""
     split = index.split(divisor)
     if split is None:

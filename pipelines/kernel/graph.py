@@ -1,12 +1,15 @@
 """What a te kernel computes, read once from its function: a graph of nodes that schedules evaluate at index points."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 from relayc.dialects.mlir import ir, linalg
+from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.sizes import read_size, symbol_names
+from relayc.symbolic import Size, symbol
 
 
 class NotStructured(Exception):
@@ -30,21 +33,30 @@ class Node:
     """
 
     kind: str
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
     element: ir.Type
     inputs: list["Node"] = field(default_factory=list)
     position: int = 0
     op: Any = None
     operation: "Structured | None" = None
-    offsets: tuple[int, ...] = ()
+    offsets: tuple[Size, ...] = ()
     strides: tuple[int, ...] = ()
-    low: tuple[int, ...] = ()
+    low: tuple[Size, ...] = ()
     pad_value: Any = None
     axis: int = 0
 
     @property
-    def size(self) -> int:
+    def size(self) -> Size:
+        """Number of elements."""
         return prod(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape, of which every dimension is a number. Raises NotStructured where one is an expression."""
+        found = tuple(d for d in self.shape if isinstance(d, int))
+        if len(found) < len(self.shape):
+            raise NotStructured(f"a shape with symbols, {list(self.shape)}")
+        return found
 
     @property
     def structured(self) -> "Structured":
@@ -56,7 +68,7 @@ class Node:
         """Elements of a table, row-major."""
         attribute = self.op.attributes["value"]
         if ir.DenseElementsAttr(attribute).is_splat:
-            return [ir.DenseElementsAttr(attribute).get_splat_value().value] * self.size
+            return [ir.DenseElementsAttr(attribute).get_splat_value().value] * prod(self.static_shape)
         return list(attribute)
 
     @property
@@ -66,7 +78,12 @@ class Node:
 
 @dataclass(eq=False)
 class Structured:
-    """Loops, maps and body of a linalg operation."""
+    """Loops, maps and body of a linalg operation.
+
+    Attributes:
+      captured: tensors that the body reads at computed indices.
+      sizes: sizes that the body may use.
+    """
 
     op: ir.Operation
     inputs: list[Node]
@@ -74,9 +91,10 @@ class Structured:
     maps: list[ir.AffineMap]
     output_maps: list[ir.AffineMap]
     iterators: tuple[str, ...]
-    extents: tuple[int, ...]
+    extents: tuple[Size, ...]
     block: ir.Block
     captured: dict[ir.Value, Node]
+    sizes: dict[ir.Value, Size] = field(default_factory=dict)
 
     def output_dims(self, position: int = 0) -> list[int | None]:
         """Loop of each dimension of an output (None for a constant)."""
@@ -101,12 +119,21 @@ class Structured:
 
 @dataclass
 class Kernel:
-    """A te kernel: its function, arguments and results."""
+    """A te kernel: its function, arguments and results.
+
+    Attributes:
+      symbols: names of the symbols whose values it takes as its last arguments.
+    """
 
     function: ir.OpView
     name: str
     args: list[Node]
     results: list[Node]
+    symbols: list[str] = field(default_factory=list)
+
+    @property
+    def is_symbolic(self) -> bool:
+        return bool(self.symbols)
 
     def nodes(self) -> list[Node]:
         """Every node a result depends on, inputs before users."""
@@ -138,30 +165,44 @@ def read_kernel(function: ir.OpView) -> Kernel:
     """Reads a te function. Raises NotStructured where it holds anything but the structured te operations."""
     block = function.regions[0].blocks[0]
     values: dict[ir.Value, Node] = {}
-    for i, argument in enumerate(block.arguments):
-        values[argument] = Node("arg", tuple(argument.type.shape), argument.type.element_type, position=i)
+    symbols = symbol_names(function)
+    arguments = list(block.arguments)
+    tensors, last = arguments[: len(arguments) - len(symbols)], arguments[len(arguments) - len(symbols) :]
+    sizes: dict[ir.Value, Size] = {value: symbol(name) for value, name in zip(last, symbols, strict=True)}
+    for i, argument in enumerate(tensors):
+        values[argument] = _node("arg", argument.type, position=i)
     args = list(values.values())
     results: list[Node] = []
     for op in block.operations:
         name = op.operation.name
         if name == "func.return":
             results = [values[v] for v in op.operation.operands]
+        elif (size := read_size(op.operation, sizes)) is not None:
+            sizes[op.operation.results[0]] = size
         elif name == "arith.constant":
             result = op.operation.results[0]
             if isinstance(result.type, ir.RankedTensorType):
                 values[result] = _node("table", result.type, op=op.operation)
         elif name.startswith("linalg."):
-            _read_linalg(op, values)
+            _read_linalg(op, values, sizes)
         elif name in _READERS:
             result = op.operation.results[0]
-            values[result] = _READERS[name](op, values, result.type)
+            values[result] = _READERS[name](op, values, sizes, result.type)
         else:
             raise NotStructured(f"{name} at {op.operation.location}")
-    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, results)
+    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, results, symbols)
 
 
 def _node(kind: str, type_: ir.Type, **fields: Any) -> Node:
-    return Node(kind, tuple(type_.shape), type_.element_type, **fields)
+    return Node(kind, _shape(type_), type_.element_type, **fields)
+
+
+def _shape(type_: ir.Type) -> tuple[Size, ...]:
+    """Raises NotStructured where a dimension is not known."""
+    shape = tuple(d for d in shape_of(type_) if d is not None)
+    if len(shape) < type_.rank:
+        raise NotStructured(f"a dimension that is not known in {type_}")
+    return shape
 
 
 def _constant(value: ir.Value) -> ir.Operation:
@@ -172,43 +213,61 @@ def _constant(value: ir.Value) -> ir.Operation:
     return operation
 
 
-def _static(values: Sequence[int]) -> tuple[int, ...]:
-    dynamic = ir.ShapedType.get_dynamic_size()
-    if dynamic in values:
-        raise NotStructured("dynamic offsets, sizes or strides")
-    return tuple(values)
+def _sizes(static: Sequence[int], dynamic: Sequence[ir.Value], sizes: Mapping[ir.Value, Size]) -> tuple[Size, ...]:
+    """Sizes of which some are numbers in an attribute and others operands. Raises NotStructured for one that is no expression."""
+    given = iter(dynamic)
+    found: list[Size] = []
+    for number in static:
+        if number != ir.ShapedType.get_dynamic_size():
+            found.append(number)
+            continue
+        value = next(given)
+        if value not in sizes:
+            raise NotStructured(f"an offset, size or stride that the data says, {value}")
+        found.append(sizes[value])
+    return tuple(found)
 
 
-def _read_slice(op: Any, values: dict, type_: ir.Type) -> Node:
+def _read_slice(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
     source = values[op.operation.operands[0]]
-    offsets, strides = _static(list(op.static_offsets)), _static(list(op.static_strides))
-    sizes = _static(list(op.static_sizes))
+    offsets = _sizes(list(op.static_offsets), list(op.offsets), sizes)
+    extents = _sizes(list(op.static_sizes), list(op.sizes), sizes)
+    strides = tuple(s for s in _sizes(list(op.static_strides), list(op.strides), sizes) if isinstance(s, int))
+    if len(strides) < len(offsets):
+        raise NotStructured("strides that are no numbers")
     full = _node("slice", type_, inputs=[source], offsets=offsets, strides=strides)
-    if len(sizes) == len(type_.shape):
+    if len(extents) == len(type_.shape):
         return full
-    return _node("view", type_, inputs=[Node("slice", sizes, type_.element_type, inputs=[source], offsets=offsets, strides=strides)])
+    return _node("view", type_, inputs=[Node("slice", extents, type_.element_type, inputs=[source], offsets=offsets, strides=strides)])
 
 
-def _read_pad(op: Any, values: dict, type_: ir.Type) -> Node:
+def _read_pad(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
     block = op.regions[0].blocks[0]
     yielded = block.operations[len(block.operations) - 1].operands[0]
-    low = _static(list(op.static_low))
+    low = _sizes(list(op.static_low), list(op.low), sizes)
     return _node("pad", type_, inputs=[values[op.operation.operands[0]]], low=low, pad_value=_constant(yielded))
 
 
+def _read_view(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
+    return _node("view", type_, inputs=[values[op.operation.operands[0]]])
+
+
+def _read_concat(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
+    return _node("concat", type_, inputs=[values[v] for v in op.operation.operands], axis=ir.IntegerAttr(op.attributes["dim"]).value)
+
+
 _READERS = {
-    "tensor.empty": lambda op, values, type_: _node("empty", type_),
-    "tensor.expand_shape": lambda op, values, type_: _node("view", type_, inputs=[values[op.operation.operands[0]]]),
-    "tensor.collapse_shape": lambda op, values, type_: _node("view", type_, inputs=[values[op.operation.operands[0]]]),
+    "tensor.empty": lambda op, values, sizes, type_: _node("empty", type_),
+    "tensor.expand_shape": _read_view,
+    "tensor.collapse_shape": _read_view,
+    "tensor.cast": _read_view,
     "tensor.extract_slice": _read_slice,
     "tensor.pad": _read_pad,
-    "tensor.concat": lambda op, values, type_: _node(
-        "concat", type_, inputs=[values[v] for v in op.operation.operands], axis=ir.IntegerAttr(op.attributes["dim"]).value
-    ),
+    "tensor.concat": _read_concat,
 }
 
 
-def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
+def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Value, Size]) -> None:
     operation = op.operation
     operands = list(operation.operands)
     outputs = len(operation.results)
@@ -226,7 +285,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
     ]
     inits = [values[v] for v in operands[len(operands) - outputs :]]
     loops = maps[0].n_dims
-    extents: list[int] = [0] * loops
+    extents: list[Size] = [0] * loops
     for node, amap in zip([*inputs, *inits], maps, strict=True):
         for extent, e in zip(node.shape, amap.results, strict=True):
             if isinstance(e, ir.AffineDimExpr):
@@ -246,7 +305,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node]) -> None:
         for v in inner.operation.operands:
             if isinstance(v.type, ir.RankedTensorType):
                 captured[v] = values[v]
-    structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, tuple(extents), block, captured)
+    structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, tuple(extents), block, captured, sizes)
     for position, result in enumerate(operation.results):
         values[result] = _node("generic", result.type, operation=structured, position=position)
 

@@ -1,7 +1,8 @@
 """Index expressions: integer linear combinations of loop variables, with ranges, and the lane of a vector as one of the variables.
 
-Schedules evaluate tensors at an `Index` per dimension. Its form says how memory is read: a lane coefficient of 0 is one element for all
-lanes, 1 a contiguous vector, anything else a strided one. Ranges let division, remainder and bounds checks fold away.
+Coefficients and bounds may be symbolic sizes (relayc.symbolic). Schedules evaluate tensors at an `Index` per dimension. Its form says how
+memory is read: a lane coefficient of 0 is one element for all lanes, 1 a contiguous vector, anything else a strided one. Ranges let
+division, remainder and bounds checks fold away.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,6 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.symbolic import Dim, Size, bounds, ceil_div, exact, proves
+
+FAR = 1 << 62
+"""Beyond all indices."""
 
 
 @dataclass(eq=False)
@@ -21,15 +26,15 @@ class Var:
       step: every value is a multiple of it.
     """
 
-    low: int
-    high: int
+    low: Size
+    high: Size
     value: Any = None
-    step: int = 1
+    step: Size = 1
     is_vector: bool = False
     name: str = "i"
 
     @property
-    def extent(self) -> int:
+    def extent(self) -> Size:
         """Iterations of a loop variable that starts at 0."""
         return self.high + 1
 
@@ -39,27 +44,27 @@ class Index:
 
     __slots__ = ("const", "terms")
 
-    def __init__(self, const: int = 0, terms: Mapping[Var, int] | None = None) -> None:
+    def __init__(self, const: Size = 0, terms: Mapping[Var, Size] | None = None) -> None:
         self.const = const
-        self.terms = {v: c for v, c in (terms or {}).items() if c}
+        self.terms = {v: c for v, c in (terms or {}).items() if isinstance(c, Dim) or c}
 
     @staticmethod
-    def of(x: "Index | Var | int") -> "Index":
+    def of(x: "Index | Var | Size") -> "Index":
         if isinstance(x, Index):
             return x
         return Index(0, {x: 1}) if isinstance(x, Var) else Index(x)
 
-    def __add__(self, other: "Index | Var | int") -> "Index":
+    def __add__(self, other: "Index | Var | Size") -> "Index":
         other = Index.of(other)
         terms = dict(self.terms)
         for v, c in other.terms.items():
             terms[v] = terms.get(v, 0) + c
         return Index(self.const + other.const, terms)
 
-    def __sub__(self, other: "Index | Var | int") -> "Index":
+    def __sub__(self, other: "Index | Var | Size") -> "Index":
         return self + Index.of(other) * -1
 
-    def __mul__(self, factor: int) -> "Index":
+    def __mul__(self, factor: Size) -> "Index":
         return Index(self.const * factor, {v: c * factor for v, c in self.terms.items()})
 
     @property
@@ -71,21 +76,30 @@ class Index:
     def is_constant(self) -> bool:
         return not self.terms
 
-    def coefficient(self, var: Var) -> int:
+    def coefficient(self, var: Var) -> Size:
         return self.terms.get(var, 0)
 
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self) -> tuple[Size, Size]:
         """Inclusive bounds of its value."""
         low = high = self.const
         for v, c in self.terms.items():
             ends = (c * v.low, c * v.high)
-            low, high = low + min(ends), high + max(ends)
+            if bounds(c)[0] < 0:
+                if bounds(c)[1] > 0:  # of unknown sign
+                    return -FAR, FAR
+                ends = ends[::-1]
+            low, high = low + ends[0], high + ends[1]
         return low, high
+
+    def is_within(self, low: Size, high: Size) -> bool:
+        """Whether it is proved that low <= its value <= high."""
+        least, most = self.bounds()
+        return proves(lambda: low <= least and most <= high)
 
     def at(self, point: "Mapping[Var, Index]") -> "Index":
         """Its value where its variables are what `point` says; those without an index there are 0."""
         const = self.const
-        terms: dict[Var, int] = {}
+        terms: dict[Var, Size] = {}
         for v, c in self.terms.items():
             if v in point:
                 found = point[v]
@@ -94,18 +108,22 @@ class Index:
                     terms[w] = terms.get(w, 0) + k * c
         return Index(const, terms)
 
-    def split(self, divisor: int) -> "tuple[Index, Index] | None":
+    def split(self, divisor: Size) -> "tuple[Index, Index] | None":
         """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
         quotient, rest = Index(), Index(self.const)
         for v, c in self.terms.items():
-            if c % divisor == 0:
-                quotient += Index(0, {v: c // divisor})
+            whole = exact(c, divisor)
+            if whole is not None:
+                quotient += Index(0, {v: whole})
             else:
                 rest += Index(0, {v: c})
         low, high = rest.bounds()
-        if low // divisor == high // divisor:
-            shift = low // divisor
-            return quotient + shift, rest - shift * divisor
+        if isinstance(divisor, int) and isinstance(low, int) and isinstance(high, int):
+            if low // divisor == high // divisor:
+                shift = low // divisor
+                return quotient + shift, rest - shift * divisor
+        elif proves(lambda: low >= 0 and high < divisor):
+            return quotient, rest
         return None
 
     def has_vector(self) -> bool:
@@ -114,11 +132,6 @@ class Index:
 
     def __repr__(self) -> str:
         return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
-
-
-def ceil_div(a: int, b: int) -> int:
-    """The quotient of two integers, rounded up."""
-    return -(-a // b)
 
 
 def even_parts(extent: int, most: int) -> list[int]:
@@ -133,7 +146,7 @@ def even_runs(extent: int, most: int) -> list[tuple[int, int]]:
     return [(size, n) for size, n in ((base + 1, larger), (base, count - larger)) if n]
 
 
-def linearize(indices: Iterable[Index], shape: Iterable[int]) -> Index:
+def linearize(indices: Iterable[Index], shape: Iterable[Size]) -> Index:
     """Row-major offset of an element."""
     offset = Index()
     for index, extent in zip(indices, shape, strict=True):
@@ -141,9 +154,10 @@ def linearize(indices: Iterable[Index], shape: Iterable[int]) -> Index:
     return offset
 
 
-def strides_of(shape: tuple[int, ...]) -> list[int]:
+def strides_of(shape: Sequence[Size]) -> list[Size]:
     """Row-major strides, in elements."""
-    strides, step = [], 1
+    strides: list[Size] = []
+    step: Size = 1
     for extent in reversed(shape):
         strides.append(step)
         step *= extent
@@ -151,7 +165,7 @@ def strides_of(shape: tuple[int, ...]) -> list[int]:
 
 
 def reshape(
-    indices: Sequence[Index], shape: Sequence[int], target: Sequence[int], split: Callable[[Index, int], tuple[Index, Index]]
+    indices: Sequence[Index], shape: Sequence[Size], target: Sequence[Size], split: Callable[[Index, Size], tuple[Index, Index]]
 ) -> list[Index]:
     """Indices of an element of a tensor of `shape` after a row-major reshape to `target`.
 
@@ -167,13 +181,13 @@ def reshape(
     offset = linearize(indices[front:end], shape[front:end])
     middle = []
     extents = target[front:target_end]
-    for extent, stride in zip(extents, strides_of(tuple(extents)), strict=True):
-        quotient, offset = split(offset, stride) if stride > 1 else (offset, Index())
+    for extent, stride in zip(extents, strides_of(extents), strict=True):
+        quotient, offset = split(offset, stride) if stride != 1 else (offset, Index())
         middle.append(Index() if extent == 1 else quotient)
     return [*indices[:front], *middle, *indices[end:]]
 
 
-def affine_index(e: ir.AffineExpr, point: Sequence[Index], split: Callable[[Index, int], tuple[Index, Index]]) -> Index:
+def affine_index(e: ir.AffineExpr, point: Sequence[Index], split: Callable[[Index, Size], tuple[Index, Index]]) -> Index:
     """The value of an affine expression without symbols at a point; `split` gives quotient and remainder of what is divided."""
     if isinstance(e, ir.AffineDimExpr):
         return point[e.position]

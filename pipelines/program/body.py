@@ -9,10 +9,12 @@ from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.structure import Constant
+from relayc.pipelines.sizes import read_size, symbol_names
+from relayc.symbolic import Size, symbol
 
 Value: TypeAlias = ir.Value
 
-RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape", "tensor.cast"})
 """Operations that give a tensor in the memory of another one."""
 CONDITIONS = frozenset({"tensor.extract", "arith.trunci"})
 """Operations that read a condition, a tensor of one i8, as an i1. The branch or loop reads its memory."""
@@ -26,6 +28,11 @@ class Call:
     @property
     def callee(self) -> str:
         return self.op.callee.value
+
+    @property
+    def tensors(self) -> list[Value]:
+        """The tensors that it reads: its operands before the sizes."""
+        return [v for v in self.op.operation.operands if isinstance(v.type, ir.RankedTensorType)]
 
 
 @dataclass(eq=False)
@@ -77,6 +84,7 @@ class Program:
     Attributes:
       sources: what reshapes, and readers of conditions, are of.
       constants: the parameters.
+      sizes: values of type index, as expressions of the program's symbols.
     """
 
     function: ir.OpView
@@ -84,6 +92,12 @@ class Program:
     body: Body
     sources: dict[Value, Value]
     constants: dict[Value, Constant]
+    sizes: dict[Value, Size]
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The tensors that it takes: its arguments before the symbols."""
+        return [a for a in self.body.arguments if isinstance(a.type, ir.RankedTensorType)]
 
     def root(self, value: Value) -> Value:
         """The value in whose memory `value` is."""
@@ -130,13 +144,16 @@ class _Reader:
         self.function, self.name = function, symbol_name(function)
         self.sources: dict[Value, Value] = {}
         self.constants: dict[Value, Constant] = {}
+        self.sizes: dict[Value, Size] = {}
         self.readers: dict[type, Callable[[ir.OpView], Item]] = {func.CallOp: self.call, scf.IfOp: self.branch, scf.WhileOp: self.loop}
 
     def run(self) -> Program:
         if len(self.function.regions[0].blocks) != 1:
             raise RelayError(f"@{self.name}: expected a program of one block, with scf.if and scf.while")
-        body = self.body(self.function.regions[0].blocks[0])
-        return Program(self.function, self.name, body, self.sources, self.constants)
+        block, symbols = self.function.regions[0].blocks[0], symbol_names(self.function)
+        for i, name in enumerate(symbols):
+            self.sizes[block.arguments[len(block.arguments) - len(symbols) + i]] = symbol(name)
+        return Program(self.function, self.name, self.body(block), self.sources, self.constants, self.sizes)
 
     def body(self, block: ir.Block) -> Body:
         found = Body(block)
@@ -146,6 +163,8 @@ class _Reader:
                 if op.key is None:
                     raise RelayError(f"{self.where(op)}: expected the key of a parameter, found elements")
                 self.constants[op.operation.results[0]] = op
+            elif (size := read_size(op.operation, self.sizes)) is not None:
+                self.sizes[op.operation.results[0]] = size
             elif name in RESHAPES or (name in CONDITIONS and len(op.operation.operands) == 1):
                 self.sources[op.operation.results[0]] = op.operation.operands[0]
             elif name == "tensor.concat":

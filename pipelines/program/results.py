@@ -218,7 +218,7 @@ class _Dtypes:
 
     def __init__(self, program: Program, functions: Functions) -> None:
         self.program, self.functions = program, functions
-        self.known = dict(zip(program.body.arguments, dtypes_of(program.function, "input"), strict=True))
+        self.known = dict(zip(program.inputs, dtypes_of(program.function, "input"), strict=True))
         self.like: dict[Value, Value] = {}
         self.results = dtypes_of(program.function, "output")
         for item in items_of(program.body):

@@ -8,7 +8,8 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, strides_of
+from relayc.pipelines.kernel.index import Index, Var, strides_of
+from relayc.symbolic import ceil_div
 
 SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.tir.buffers import flat
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Dim, Size
 
 
 @dataclass
@@ -17,13 +19,13 @@ class Scheduled:
 
     Attributes:
       packings: of its arguments, by position.
-      workspace_bytes: scratch memory that it takes as its last argument.
+      workspace_bytes: scratch memory that it takes as its last argument before the symbols.
       uses_tiles: whether it has operations on matrix tiles.
     """
 
     function: func.FuncOp
     packings: dict[int, Packing] = field(default_factory=dict)
-    workspace_bytes: int = 0
+    workspace_bytes: Size = 0
     uses_tiles: bool = False
 
 
@@ -35,8 +37,11 @@ def is_param(kernel: Kernel, node: Node) -> bool:
     return "relay.param" in ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[node.position])
 
 
-def buffer_type(shape: Sequence[int], element: ir.Type) -> ir.MemRefType:
-    """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer)."""
+def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
+    """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer), and where its size
+    is an expression."""
+    if any(isinstance(d, Dim) for d in shape):
+        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
     return ir.MemRefType.get([0] if 0 in shape else list(shape), element)
 
 
@@ -60,20 +65,23 @@ class Body:
 
 
 @contextmanager
-def kernel_body(kernel: Kernel, packings: Mapping[int, Packing] | None = None, workspace_bytes: int = 0) -> Iterator[Body]:
+def kernel_body(kernel: Kernel, packings: Mapping[int, Packing] | None = None, workspace_bytes: Size = 0) -> Iterator[Body]:
     """The tir function of a kernel, in whose body the insertion point is; the return follows what is emitted.
 
-    Its arguments are those of the kernel (with packings: packed), one destination for each result, then the workspace.
+    Its arguments are those of the kernel (with packings: packed), one destination for each result, the workspace, and the symbols.
     """
     packings = packings or {}
     types = [buffer_type(packings[i].shape if i in packings else node.shape, node.element) for i, node in enumerate(kernel.args)]
     types += [buffer_type(node.shape, node.element) for node in kernel.results]
-    if workspace_bytes:
-        types.append(ir.MemRefType.get([workspace_bytes], ir.IntegerType.get_signless(8)))
-    function = func.FuncOp(kernel.name, (types, []), visibility="private")
-    arguments, count = tuple(function.add_entry_block().arguments), len(kernel.args)
-    with ir.InsertionPoint(function.entry_block):
+    has_workspace = workspace_bytes != 0
+    if has_workspace:
+        types.append(buffer_type([workspace_bytes], ir.IntegerType.get_signless(8)))
+    function = func.FuncOp(kernel.name, ([*types, *[ir.IndexType.get()] * len(kernel.symbols)], []), visibility="private")
+    if kernel.symbols:
+        function.arg_attrs = [*[ir.DictAttr.get({})] * len(types), *symbol_attributes(kernel.symbols)]
+    arguments, count = tuple(function.add_entry_block().arguments)[: len(types)], len(kernel.args)
+    with ir.InsertionPoint(function.entry_block), function_sizes(function):
         evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
         outputs = tuple(flat(b) for b in arguments[count : count + len(kernel.results)])
-        yield Body(function, arguments[:count], evaluator, outputs, arguments[-1] if workspace_bytes else None)
+        yield Body(function, arguments[:count], evaluator, outputs, arguments[-1] if has_workspace else None)
         func.ReturnOp([])

@@ -19,10 +19,12 @@ from relayc.pipelines.passes import config_option
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
+from relayc.symbolic import Undecided
 
 Strategy = Callable[[Kernel, Target, Tuning], Scheduled | None]
 """Emits a kernel in tir at the ambient insertion point, or gives None where it does not take the kernel. It asks the Tuning for its
-numbers, and may raise NotStructured: what it has emitted until then is taken back."""
+numbers, and may raise NotStructured, or Undecided where it does not know what to do for all sizes: what it has emitted until then is taken
+back."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def schedule_kernel(source: ir.OpView, target: Target, config: Mapping[str, Any]
         tuning.begin(entry.name)
         try:
             scheduled = entry.schedule(kernel, target, tuning)
-        except NotStructured:
+        except (NotStructured, Undecided):
             for op in list(block.operations)[before:]:  # what was emitted until the operation that is not read
                 op.operation.erase()
             continue

@@ -6,8 +6,12 @@ A rule is registered with `@compute("nn_relu")`, gets the operation and its oper
     def leaky_relu(op, data):
         return elementwise(op, [data], lambda x: ...)
 
-In the `te` stage tensors are static and signless; a bool is an i8 that holds 0 or 1. What the bits mean is the operation's: rules take the
-dtype name from `TensorType` and use `scalar`, which picks the arith operation for it.
+In the `te` stage tensors are signless; a bool is an i8 that holds 0 or 1. What the bits mean is the operation's: rules take the dtype name
+from `TensorType` and use `scalar`, which picks the arith operation for it.
+
+Sizes may be expressions over symbols: `shape(value)` gives those of a tensor, and `index_constant(size)` a size as a value that bodies may
+use. Affine maps have numbers only: what a symbolic size shifts or scales is an offset of tensor.extract_slice or tensor.pad, or a computed
+index.
 
 The schedules read these operations, and no others, so a rule is built from them:
   - linalg.generic: output maps are projected permutations of the loops, input maps any affine maps of them; the body has arith and math
@@ -19,12 +23,15 @@ The schedules read these operations, and no others, so a rule is built from them
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
-from relayc.dialects.mlir import arith, ir, linalg, tensor
+from relayc.dialects.mlir import ir, linalg, tensor
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, ranked_type, shape_of
+from relayc.pipelines.sizes import size_value
 from relayc.pipelines.te import scalar
+from relayc.symbolic import Dim, Size
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
@@ -55,9 +62,20 @@ def lower(op: Op, operands: Sequence[Value]) -> list[Value]:
 
 def te_type(type_: TensorType) -> ir.RankedTensorType:
     """The te tensor type of a relay type: signless, bool as i8. Raises RelayError where a dimension is not known."""
-    if not type_.is_static:
-        raise RelayError(f"expected a shape known at compile time, found {type_}")
-    return ir.RankedTensorType.get(list(type_.shape), scalar.te_element(type_.dtype))
+    if not type_.is_known:
+        raise RelayError(f"expected a shape of numbers and symbols, found {type_}")
+    return ranked_type(type_.shape, scalar.te_element(type_.dtype))
+
+
+def shape(value: Value) -> tuple[Size, ...]:
+    """The shape of a te tensor."""
+    found = shape_of(value.type)
+    return tuple(d for d in found if d is not None)
+
+
+def dynamic_sizes(sizes: Sequence[Size]) -> list[Value]:
+    """The values of those sizes that are expressions, in order: what MLIR wants beside a type with `?`."""
+    return [size_value(d) for d in sizes if isinstance(d, Dim)]
 
 
 def result_type(op: Op, index: int = 0) -> TensorType:
@@ -86,7 +104,7 @@ def identity(rank: int) -> ir.AffineMap:
     return ir.AffineMap.get_identity(rank)
 
 
-def broadcast_map(shape: Sequence[int], out_shape: Sequence[int]) -> ir.AffineMap:
+def broadcast_map(shape: Sequence[Size], out_shape: Sequence[Size]) -> ir.AffineMap:
     """Map of an operand of `shape` in loops over `out_shape` under numpy broadcasting."""
     shift = len(out_shape) - len(shape)
     return affine_map(len(out_shape), [0 if n == 1 and out_shape[i + shift] != 1 else dim(i + shift) for i, n in enumerate(shape)])
@@ -98,7 +116,8 @@ def broadcast_map(shape: Sequence[int], out_shape: Sequence[int]) -> ir.AffineMa
 def empty(type_: TensorType | ir.RankedTensorType) -> Value:
     """A tensor without contents: the destination of the operation that follows."""
     ranked = te_type(type_) if isinstance(type_, TensorType) else type_
-    return tensor.EmptyOp(list(ranked.shape), ranked.element_type).result
+    sizes = [d for d in shape_of(ranked) if d is not None]
+    return ir.Operation.create("tensor.empty", results=[ranked], operands=dynamic_sizes(sizes)).results[0]
 
 
 def fill(type_: TensorType, value: float | int) -> Value:
@@ -140,7 +159,7 @@ def elementwise(op: Op, inputs: Sequence[Value], body: Callable[..., Any]) -> Va
 def parallel(out: TensorType, inputs: Sequence[Value], body: Callable[..., Any], maps: Sequence[ir.AffineMap] | None = None) -> Value:
     """A parallel linalg.generic over `out`; `maps` default to numpy broadcasting. `body` gets the input scalars (not the output's)."""
     rank = out.rank
-    maps = maps or [broadcast_map(v.type.shape, out.sizes) for v in inputs]
+    maps = maps or [broadcast_map(shape(v), out.sizes) for v in inputs]
     return generic(inputs, maps, [empty(out)], [identity(rank)], ["parallel"] * rank, lambda *args: body(*args[: len(inputs)]))[0]
 
 
@@ -169,7 +188,7 @@ def reduce(
 
     `combine` must be one commutative arith operation on its two arguments, so that schedules may reorder it.
     """
-    rank = len(data.type.shape)
+    rank = data.type.rank
     kept = [i for i in range(rank) if i not in axes]
     kinds = ["reduction" if i in axes else "parallel" for i in range(rank)]
     output_map = affine_map(rank, [dim(i) for i in kept])
@@ -177,27 +196,24 @@ def reduce(
     return generic([data], [identity(rank)], [fill(out, init)], [output_map], kinds, body)[0]
 
 
-def reshape(data: Value, shape: Sequence[int]) -> Value:
-    """The elements of `data` in row-major order under a new static shape: collapse to one dimension, then expand."""
-    source = data.type
-    shape = list(shape)
-    if list(source.shape) == shape:
+def reshape(data: Value, newshape: Sequence[Size]) -> Value:
+    """The elements of `data` in row-major order under a new shape: collapse to one dimension, then expand."""
+    source, target = list(shape(data)), list(newshape)
+    if source == target:
         return data
-    element = source.element_type
-    total = 1
-    for n in source.shape:
-        total *= n
-    flat = ir.RankedTensorType.get([total], element)
-    if source.rank != 1:
-        groups = [list(range(source.rank))] if source.rank else []
-        data = tensor.collapse_shape(flat, data, groups) if source.rank else tensor.expand_shape(flat, data, [], [], [1])
-    if len(shape) == 1:
+    element = data.type.element_type
+    flat = ranked_type([prod(source)], element)
+    if len(source) != 1:
+        data = tensor.collapse_shape(flat, data, [list(range(len(source)))]) if source else tensor.expand_shape(flat, data, [], [], [1])
+    if len(target) == 1:
         return data
-    result = ir.RankedTensorType.get(shape, element)
-    if not shape:
+    result = ranked_type(target, element)
+    if not target:
         return tensor.collapse_shape(result, data, [])
-    return tensor.expand_shape(result, data, [list(range(len(shape)))], [], shape)
+    static = [d if isinstance(d, int) else ir.ShapedType.get_dynamic_size() for d in target]
+    return tensor.expand_shape(result, data, [list(range(len(target)))], dynamic_sizes(target), static)
 
 
-def index_constant(value: int) -> Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result
+def index_constant(value: Size) -> Value:
+    """A size as a value of type index."""
+    return size_value(value)

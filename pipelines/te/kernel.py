@@ -5,17 +5,18 @@ A kernel carries what it came from (see graph.outline_groups).
 
 import numpy as np
 
-from relayc.dialects.functions import symbol_name
+from relayc.dialects.functions import signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.elements import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
 from relayc.dialects.relay.winograd import OWN_FLOPS
+from relayc.pipelines.sizes import function_sizes
 from relayc.pipelines.te import core, scalar
 from relayc.pipelines.te.signature import te_function
 
-_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS, "arg_attrs")
+_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS)
 
 
 def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
@@ -30,12 +31,15 @@ def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
     for key in _KEPT:
         if key in source.attributes:
             function.attributes[key] = source.attributes[key]
+    if "arg_attrs" in source.attributes:
+        symbols = value_attributes(function)[len(signature_of(source).inputs) :]
+        function.arg_attrs = [*value_attributes(source), *symbols]
     body = function.add_entry_block()
     values: dict[ir.Value, list[ir.Value]] = {}
     arguments = iter(body.arguments)
     for argument in block.arguments:
         values[argument] = [next(arguments) for _ in flat_types(type_of(argument))]
-    with ir.InsertionPoint(body):
+    with ir.InsertionPoint(body), function_sizes(function):
         for op in block.operations:
             with op.operation.location:
                 if isinstance(op, func.ReturnOp):

@@ -25,6 +25,8 @@ def lower_module(mod: IRModule) -> IRModule:
     """
     params = {key: te_array(array) for key, array in mod.params.items()}
     out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)), params)
+    if mod.ranges:
+        out.set_ranges(mod.ranges)
     callees = {}
     with mod.context, ir.Location.unknown():
         for op in mod.module.body.operations:
@@ -32,11 +34,12 @@ def lower_module(mod: IRModule) -> IRModule:
                 callee = _take_over(op.operation, out)
                 if callee is not None:
                     callees[symbol_name(op)] = callee
-        for function in functions(mod):
+        with_body = {symbol_name(f): f for f in functions(mod)}
+        for function in with_body.values():
             if "relay.primitive" in function.attributes:
                 lower_kernel(function, out.module)
             else:
-                lower_program(function, out, callees)
+                lower_program(function, out, callees, with_body)
     return out
 
 

@@ -3,32 +3,38 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name
+from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
+from relayc.pipelines.sizes import function_sizes, size_value, tensor_count
 from relayc.pipelines.te import core
-from relayc.pipelines.te.signature import flat_tensors, te_array, te_dtype, te_function
+from relayc.pipelines.te.signature import flat_tensors, needed_symbols, te_array, te_dtype, te_function
+from relayc.symbolic import Size, is_name, symbol
 
 Values: TypeAlias = list[ir.Value]
 
 
-def lower_program(function: ir.Operation, out: IRModule, callees: Mapping[str, str]) -> None:
-    """Lowers a function to the end of a te module; `callees` are the names that some functions have there.
+def lower_program(function: ir.Operation, out: IRModule, callees: Mapping[str, str], functions: Mapping[str, ir.Operation]) -> None:
+    """Lowers a function to the end of a te module.
+
+    Args:
+      callees: the names that some functions have there.
+      functions: those of the relay stage that have bodies, by name.
 
     Raises RelayError for an operation that is none of those that an outlined program has, and for a shape that is not known.
     """
-    _Program(function, out, callees).lower()
+    _Program(function, out, callees, functions).lower()
 
 
 class _Program:
     """One function of the program on its way to the te stage."""
 
-    def __init__(self, function: ir.Operation, out: IRModule, callees: Mapping[str, str]) -> None:
-        self.source, self.out, self.callees = function, out, callees
+    def __init__(self, function: ir.Operation, out: IRModule, callees: Mapping[str, str], functions: Mapping[str, ir.Operation]) -> None:
+        self.source, self.out, self.callees, self.functions = function, out, callees, functions
         self.values: dict[ir.Value, Values] = {}
         """The tensors of a value of the relay stage: one, or those in a tuple."""
 
@@ -44,8 +50,9 @@ class _Program:
                 function.attributes[attribute] = self.source.attributes[attribute]
         self._name_tensors(function)
         body = function.add_entry_block()
-        self._enter(block.arguments, list(body.arguments))
-        self._operations(block, body)
+        self._enter(block.arguments, list(body.arguments)[: tensor_count(function)])
+        with function_sizes(function):
+            self._operations(block, body)
 
     def _name_tensors(self, function: func.FuncOp) -> None:
         """Carries the names of arguments and results over; the tensors of a tuple get a number each."""
@@ -57,7 +64,8 @@ class _Program:
             for attributes, value in zip(ir.ArrayAttr(self.source.attributes[key]), types, strict=True):
                 flat = flat_types(relay_type(value))
                 named += [attributes] if isinstance(relay_type(value), TensorType) else _numbered(ir.DictAttr(attributes), len(flat))
-            function.attributes[key] = ir.ArrayAttr.get(named)
+            symbols = value_attributes(function)[len(named) :] if key == "arg_attrs" else []
+            function.attributes[key] = ir.ArrayAttr.get([*named, *symbols])
 
     def _enter(self, values: Sequence[ir.Value], tensors: Values) -> None:
         """Notes which tensors stand for which values, in order."""
@@ -102,12 +110,12 @@ class _Program:
     def _constant(self, op: Constant) -> None:
         key = op.key if op.key is not None else self.out.add_param(te_array(dense_array(op.attributes["value"])))
         type_ = TensorType.of(op.result)
-        made = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=te_dtype(type_.dtype))
+        made = Constant(value=ir.StringAttr.get(key), shape=type_.static_shape, dtype=te_dtype(type_.dtype))
         self.values[op.result] = [made.result]
 
     def _view(self, operation: ir.Operation) -> None:
         data, result = operation.operands[0], operation.results[0]
-        self.values[result] = [core.reshape(self.values[data][0], core.te_type(TensorType.of(result)).shape)]
+        self.values[result] = [core.reshape(self.values[data][0], TensorType.of(result).sizes)]
 
     def _enter_field(self, op: TupleGetItem) -> None:
         type_ = relay_type(op.data.type)
@@ -120,8 +128,22 @@ class _Program:
         name = op.callee.value
         types = [core.te_type(t) for t in flat_tensors([r.type for r in op.operation.results])]
         target = ir.FlatSymbolRefAttr.get(self.callees.get(name, name))
-        made = func.CallOp(types, target, self._tensors(op.operation.operands))
+        sizes = [size_value(size) for size in self._sizes_for(op)]
+        made = func.CallOp(types, target, [*self._tensors(op.operation.operands), *sizes])
         self._enter(op.operation.results, list(made.results))
+
+    def _sizes_for(self, op: func.CallOp) -> list[Size]:
+        """What the symbols of a function that is called are here, in the order in which it takes them."""
+        callee = self.functions.get(op.callee.value)
+        if callee is None:
+            return []
+        bound: dict[str, Size] = {}
+        inputs = signature_of(callee).inputs
+        for pattern, value in zip(flat_tensors(inputs), flat_tensors([v.type for v in op.operation.operands]), strict=True):
+            for mine, theirs in zip(pattern.sizes, value.sizes, strict=True):
+                if is_name(str(mine)):
+                    bound.setdefault(str(mine), theirs)
+        return [bound.get(name, symbol(name)) for name in needed_symbols(callee)]
 
     # ---- control flow
 

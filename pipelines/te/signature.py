@@ -6,9 +6,12 @@ import numpy as np
 
 from relayc.dialects.functions import signature_of, strings_attribute
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import TensorType, flat_types, relay_type
+from relayc.pipelines.sizes import symbol_attributes
 from relayc.pipelines.te import core
+from relayc.symbolic import Dim, symbols_of
 
 
 def te_dtype(dtype: str) -> str:
@@ -30,7 +33,8 @@ def flat_tensors(types: Sequence[ir.Type]) -> list[TensorType]:
 def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibility: str | None) -> func.FuncOp:
     """Builds a function without a body at the ambient insertion point, of the tensors that a relay function takes and gives.
 
-    The element types that callers see stand in `relay.input_dtypes` and `relay.output_dtypes`.
+    The element types that callers see stand in `relay.input_dtypes` and `relay.output_dtypes`. The symbols that the function needs are its
+    last arguments (see pipelines.sizes).
 
     Args:
       what: what its arguments and its results are, for errors.
@@ -39,12 +43,42 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
     """
     type_ = signature_of(source)
     tensors = flat_tensors(type_.inputs), flat_tensors(type_.results)
-    types = tuple([_te_type(t, words) for t in part] for part, words in zip(tensors, what, strict=True))
+    inputs, results = ([_te_type(t, words) for t in part] for part, words in zip(tensors, what, strict=True))
+    symbols = needed_symbols(source)
     with source.location:
-        function = func.FuncOp(name, types, visibility=visibility)
+        function = func.FuncOp(name, ([*inputs, *[ir.IndexType.get()] * len(symbols)], results), visibility=visibility)
+    if symbols:
+        function.arg_attrs = [*[ir.DictAttr.get({})] * len(inputs), *symbol_attributes(symbols)]
     for which, part in zip(("input", "output"), tensors, strict=True):
         function.attributes[f"relay.{which}_dtypes"] = strings_attribute(t.dtype for t in part)
     return function
+
+
+def needed_symbols(function: ir.Operation) -> list[str]:
+    """Names of the symbols whose values a relay function must be given, in order.
+
+    A kernel (`relay.primitive`) is given all that it names; of another function these are the symbols in the types of its arguments, as it
+    defines the others itself.
+    """
+    if "relay.primitive" not in function.attributes:
+        return sorted({s for t in flat_tensors(signature_of(function).inputs) for s in t.symbols})
+    found: set[str] = set()
+    for type_ in flat_tensors([*signature_of(function).inputs, *signature_of(function).results]):
+        found |= type_.symbols
+    for op in function.regions[0].blocks[0].operations:
+        found |= symbols_in(op)
+    return sorted(found)
+
+
+def symbols_in(op: ir.OpView) -> set[str]:
+    """Names of the symbols in the types of the results of an operation and in its attributes."""
+    found = {s for t in flat_tensors([r.type for r in op.operation.results]) for s in t.symbols}
+    if isinstance(op, Op):
+        for value in op.attrs().values():
+            for size in value if isinstance(value, tuple) else (value,):
+                if isinstance(size, Dim):
+                    found |= symbols_of(size)
+    return found
 
 
 def _te_type(type_: TensorType, what: str) -> ir.RankedTensorType:

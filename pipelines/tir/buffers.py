@@ -6,8 +6,9 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import NotStructured
-from relayc.pipelines.kernel.index import Index, ceil_div
+from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
+from relayc.symbolic import Size, ceil_div
 
 LINE = 64
 """Bytes of a cache line, and of the widest vector: what memory that kernels make is aligned to."""
@@ -16,7 +17,7 @@ LINE = 64
 def flat(buffer: ir.Value) -> ir.Value:
     """A static identity-layout memref as one dimension."""
     type_ = buffer.type
-    if type_.rank == 1:
+    if type_.rank == 1:  # one of a symbolic size among them
         return buffer
     target = ir.MemRefType.get([prod(type_.shape)], type_.element_type)
     if type_.rank == 0:
@@ -27,9 +28,14 @@ def flat(buffer: ir.Value) -> ir.Value:
     return emit.create("memref.collapse_shape", [target], [buffer], {"reassociation": together})
 
 
-def view(memory: ir.Value, first_byte: int, count: int, element: ir.Type) -> ir.Value:
+def view(memory: ir.Value, first_byte: Size, count: Size, element: ir.Type) -> ir.Value:
     """`count` elements of a memref of bytes, as a flat buffer."""
-    return emit.create("memref.view", [ir.MemRefType.get([count], element)], [memory, emit.index_constant(first_byte)])
+    operands = [memory, emit.index_constant(first_byte)]
+    if isinstance(count, int):
+        return emit.create("memref.view", [ir.MemRefType.get([count], element)], operands)
+    return emit.create(
+        "memref.view", [ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)], [*operands, emit.index_constant(count)]
+    )
 
 
 MOST_LOCAL_BYTES = 1 << 20
@@ -58,4 +64,6 @@ def prefetch(buffer: ir.Value, index: Index, level: int = 2) -> None:
         "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4 - level),
         "isDataCache": ir.BoolAttr.get(True),
     }
-    emit.create("memref.prefetch", [], [buffer, emit.materialize(emit.at_most(index, buffer.type.shape[0] - 1))], attributes)
+    if buffer.type.has_static_shape:
+        index = emit.at_most(index, buffer.type.shape[0] - 1)
+    emit.create("memref.prefetch", [], [buffer, emit.materialize(index)], attributes)

@@ -6,7 +6,10 @@ from typing import Any
 
 from relayc.dialects import mlir
 from relayc.dialects.mlir import ir, scf
+from relayc.dialects.relay.threads import ParallelIf
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.sizes import size_value
+from relayc.symbolic import Dim, Size, proves
 
 # ---- types
 
@@ -91,8 +94,9 @@ def number(value: float | int, type_: ir.Type) -> ir.Value:
     return constant(ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar, type_)
 
 
-def index_constant(value: int) -> ir.Value:
-    return number(value, ir.IndexType.get())
+def index_constant(value: Size) -> ir.Value:
+    """A size as a value of type index: a constant, or what the function computes of its symbols."""
+    return number(value, ir.IndexType.get()) if isinstance(value, int) else size_value(value)
 
 
 def zero(type_: ir.Type) -> ir.Value:
@@ -107,6 +111,8 @@ def materialize(index: Index) -> ir.Value:
     """An index expression without lanes as a value of type index, through one affine.apply."""
     if index.is_constant:
         return index_constant(index.const)
+    if isinstance(index.const, Dim) or any(isinstance(c, Dim) for c in index.terms.values()):
+        index = _with_sizes_as_values(index)
     variables = list(index.terms)
     if index.const == 0 and len(variables) == 1 and index.terms[variables[0]] == 1:
         return variables[0].value
@@ -117,25 +123,44 @@ def materialize(index: Index) -> ir.Value:
     return create("affine.apply", [ir.IndexType.get()], [v.value for v in variables], {"map": amap})
 
 
-def smaller(value: ir.Value, limit: int) -> ir.Value:
+def _with_sizes_as_values(index: Index) -> Index:
+    """An index expression whose symbolic coefficients are multiplied out: affine maps have numbers only."""
+    terms: dict[Var, Size] = {}
+    for v, c in index.terms.items():
+        if isinstance(c, Dim):
+            terms[Var(0, 0, create("arith.muli", [v.value.type], [v.value, size_value(c)], no_overflow()))] = 1
+        else:
+            terms[v] = c
+    if isinstance(index.const, Dim):
+        return Index(0, {**terms, Var(0, 0, size_value(index.const)): 1})
+    return Index(index.const, terms)
+
+
+def no_overflow() -> dict[str, ir.Attribute]:
+    """The attribute of an operation on indices whose result is a signed number of 64 bits."""
+    return {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")}
+
+
+def smaller(value: ir.Value, limit: Size) -> ir.Value:
     """The smaller of a signed index and a number."""
     return arith("minsi", value, index_constant(limit))
 
 
-def larger(value: ir.Value, limit: int) -> ir.Value:
+def larger(value: ir.Value, limit: Size) -> ir.Value:
     """The larger of a signed index and a number."""
     return arith("maxsi", value, index_constant(limit))
 
 
-def at_most(index: Index, limit: int) -> Index:
-    """The smaller of an index and a number."""
+def at_most(index: Index, limit: Size) -> Index:
+    """The smaller of an index and a size."""
     low, high = index.bounds()
-    if high <= limit:
+    if proves(lambda: high <= limit):
         return index
-    return Index.of(Var(min(low, limit), limit, smaller(materialize(index), limit), name="bound"))
+    least = low if proves(lambda: low <= limit) else limit if proves(lambda: limit <= low) else 0
+    return Index.of(Var(least, limit, smaller(materialize(index), limit), name="bound"))
 
 
-def steps_inside(first: Index, end: Index, stride: int, count: int) -> tuple[ir.Value, ir.Value]:
+def steps_inside(first: Index, end: Index, stride: int, count: Size) -> tuple[ir.Value, ir.Value]:
     """First and one-past-last of the `count` steps n for which first <= n * stride < end."""
 
     def steps(limit: Index) -> ir.Value:  # ceil(limit / stride)
@@ -145,7 +170,7 @@ def steps_inside(first: Index, end: Index, stride: int, count: int) -> tuple[ir.
     return larger(steps(first), 0), smaller(steps(end), count)
 
 
-def below(index: Index, limit: int) -> ir.Value:
+def below(index: Index, limit: Size) -> ir.Value:
     """Whether 0 <= index < limit."""
     return compare("ult", materialize(index), index_constant(limit))
 
@@ -154,12 +179,12 @@ def below(index: Index, limit: int) -> ir.Value:
 
 
 @contextmanager
-def for_loop(low: ir.Value | int, high: ir.Value | int, step: int, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
+def for_loop(low: ir.Value | Size, high: ir.Value | Size, step: Size, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
     With `inits` the body must end in `yield_values`.
     """
-    bounds = [index_constant(b) if isinstance(b, int) else b for b in (low, high)]
+    bounds = [index_constant(b) if isinstance(b, (int, Dim)) else b for b in (low, high)]
     loop = scf.ForOp(bounds[0], bounds[1], index_constant(step), list(inits))
     var.value = loop.induction_variable
     with ir.InsertionPoint(loop.body):
@@ -172,8 +197,19 @@ def yield_values(values: Sequence[ir.Value]) -> None:
     scf.YieldOp(list(values))
 
 
-def parallel_loop(variables: Sequence[Var], body: Callable[[], None]) -> None:
-    """An scf.parallel in which each variable goes from 0 to its upper bound; sets their values and emits `body` inside."""
+def first_lanes(count: ir.Value, width: int) -> ir.Value:
+    """A mask of the first `count` of `width` lanes."""
+    return create("vector.create_mask", [vector_of(width, ir.IntegerType.get_signless(1))], [count])
+
+
+def parallel_loop(variables: Sequence[Var], body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
+    """An scf.parallel in which each variable goes from 0 to its upper bound; sets their values and emits `body` inside.
+
+    Args:
+      work, grain: where the work is a symbolic size, the loop runs on one thread unless it is at least `grain`.
+    """
+    if isinstance(work, Dim) and not proves(lambda: work >= grain):
+        create(ParallelIf.OPERATION_NAME, [], [compare("sge", size_value(work), index_constant(grain))])
     index, count = ir.IndexType.get(), len(variables)
     low, step = index_constant(0), index_constant(1)
     bounds = [low] * count + [index_constant(v.extent) for v in variables] + [step] * count

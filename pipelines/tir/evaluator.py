@@ -11,19 +11,21 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured, Structured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.tir import emit, vectors
+from relayc.symbolic import Dim, Size, proves
 
 
 class Evaluator:
     """Evaluates nodes at points. `lane` is the variable that runs over the lanes of a vector of `width` elements (1: scalars).
 
-    `buffers` maps argument nodes to flat memrefs. Values are remembered per scope, so a scope must span one basic block or the ones it
-    dominates; `scope()` opens an inner one.
+    With a `mask` only the lanes that it names are loaded and stored. `buffers` maps argument nodes to flat memrefs. Values are remembered
+    per scope, so a scope must span one basic block or the ones it dominates; `scope()` opens an inner one.
     """
 
     def __init__(self, buffers: dict[Node, ir.Value]) -> None:
         self.buffers = buffers
         self.lane = Var(0, 0, name="lane")
         self.width = 1
+        self.mask: ir.Value | None = None
         self.scopes: list[dict[Hashable, ir.Value]] = [{}]
 
     @contextmanager
@@ -33,13 +35,13 @@ class Evaluator:
         self.scopes.pop()
 
     @contextmanager
-    def lanes(self, width: int) -> Iterator[Var]:
-        """A scope in which `lane` runs over `width` lanes."""
-        saved = self.lane, self.width
-        self.lane, self.width = Var(0, width - 1, name="lane"), width
+    def lanes(self, width: int, mask: ir.Value | None = None) -> Iterator[Var]:
+        """A scope in which `lane` runs over `width` lanes; with a mask only those that it names are loaded and stored."""
+        saved = self.lane, self.width, self.mask
+        self.lane, self.width, self.mask = Var(0, width - 1, name="lane"), width, mask
         with self.scope():
             yield self.lane
-        self.lane, self.width = saved
+        self.lane, self.width, self.mask = saved
 
     @contextmanager
     def along(self, width: int) -> Iterator[Index]:
@@ -102,10 +104,17 @@ class Evaluator:
         """The element(s) of a flat buffer at an offset."""
         stride = offset.coefficient(self.lane)
         if offset.has_vector():
+            if self.mask is not None:
+                raise NotStructured("a masked load at computed indices")
             return self._gather(buffer, element, offset)
         base = offset - Index(0, {self.lane: stride})
         if stride == 0:
             return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
+        if self.mask is not None:
+            if stride != 1:
+                raise NotStructured("a masked load that is not contiguous")
+            type_ = emit.vector_of(self.width, element)
+            return emit.create("vector.maskedload", [type_], [buffer, emit.materialize(base), self.mask, emit.zero(type_)])
         if stride == 1:
             return vectors.load(buffer, base, self.width)
         if stride == -1:
@@ -121,11 +130,11 @@ class Evaluator:
         first, second = (vectors.load(buffer, at, width) for at in (base, base + (width - 1)))
         return vectors.shuffle(first, second, [2 * i if 2 * i < width else width + 2 * i - (width - 1) for i in range(width)])
 
-    def _load_strided(self, buffer: ir.Value, element: ir.Type, base: Index, stride: int) -> ir.Value:
+    def _load_strided(self, buffer: ir.Value, element: ir.Type, base: Index, stride: Size) -> ir.Value:
         start = emit.materialize(base)
         lanes = []
         for i in range(self.width):
-            at = start if i == 0 else emit.materialize(Index(i * stride, {Var(0, 0, start): 1}))
+            at = start if i == 0 else emit.materialize(Index(stride * i, {Var(0, 0, start): 1}))
             lanes.append(emit.create("memref.load", [element], [buffer, at]))
         return vectors.from_elements(lanes)
 
@@ -144,6 +153,11 @@ class Evaluator:
             emit.create("memref.store", [], [value, buffer, emit.materialize(base)])
             return
         value = emit.broadcast(value, self.width)
+        if self.mask is not None:
+            if stride != 1:
+                raise NotStructured("a masked store that is not contiguous")
+            emit.create("vector.maskedstore", [], [buffer, emit.materialize(base), self.mask, value])
+            return
         if stride == 1:
             vectors.store(value, buffer, base)
             return
@@ -156,12 +170,16 @@ class Evaluator:
         """An index expression as a value: index, or a vector of index where it depends on the lane."""
         lane = index.coefficient(self.lane)
         vectors = {v: c for v, c in index.terms.items() if v.is_vector}
-        if not lane and not vectors:
+        if lane == 0 and not vectors:
             return emit.materialize(index)
         base = Index(index.const, {v: c for v, c in index.terms.items() if v is not self.lane and not v.is_vector})
         type_ = emit.vector_of(self.width, ir.IndexType.get())
         value = emit.broadcast(emit.materialize(base), self.width)
-        if lane:
+        if isinstance(lane, Dim):
+            steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), i) for i in range(self.width)], type=type_)
+            scaled = emit.arith("muli", emit.constant(steps, type_), emit.broadcast(emit.index_constant(lane), self.width))
+            value = emit.arith("addi", value, scaled)
+        elif lane:
             steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), lane * i) for i in range(self.width)], type=type_)
             value = emit.arith("addi", value, emit.constant(steps, type_))
         for v, c in vectors.items():
@@ -172,12 +190,12 @@ class Evaluator:
             value = emit.arith("addi", value, scaled)
         return value
 
-    def opaque(self, value: ir.Value, low: int = 0, high: int = 1 << 40) -> Index:
+    def opaque(self, value: ir.Value, low: Size = 0, high: Size = 1 << 40) -> Index:
         """An index expression of a value computed at run time."""
         return Index.of(Var(low, high, value, is_vector=emit.is_vector(value), name="value"))
 
-    def divide(self, index: Index, divisor: int, want: str) -> Index:
-        """Floor division ("quotient") or its remainder ("remainder") by a positive constant, computed where it does not fold."""
+    def divide(self, index: Index, divisor: Size, want: str) -> Index:
+        """Floor division ("quotient") or its remainder ("remainder") by a positive size, computed where it does not fold."""
         split = index.split(divisor)
         if split is not None:
             return split[want == "remainder"]
@@ -187,7 +205,7 @@ class Evaluator:
             by = emit.broadcast(by, self.width)
         low, high = index.bounds()
         # Unsigned division is several times cheaper and right where the value cannot be negative.
-        quotient = emit.arith("divui" if low >= 0 else "floordivsi", value, by)
+        quotient = emit.arith("divui" if proves(lambda: low >= 0) else "floordivsi", value, by)
         if want == "quotient":
             return self.opaque(quotient, low // divisor, high // divisor)
         product = emit.arith("muli", quotient, by)
@@ -218,7 +236,7 @@ class Evaluator:
         point = reshape(indices, node.shape, source.shape, self._quotient_and_rest)
         return self.at(source, point)
 
-    def _quotient_and_rest(self, index: Index, divisor: int) -> tuple[Index, Index]:
+    def _quotient_and_rest(self, index: Index, divisor: Size) -> tuple[Index, Index]:
         return self.divide(index, divisor, "quotient"), self.divide(index, divisor, "remainder")
 
     def _slice(self, node: Node, indices: Sequence[Index]) -> ir.Value:
@@ -231,9 +249,8 @@ class Evaluator:
         flag: ir.Value | None = None
         safe = []
         for index, extent, padded in zip(point, source.shape, node.shape, strict=True):
-            low, high = index.bounds()
             # A dimension without padding needs no check; collapsed with the one before it, its index may well exceed its extent.
-            if extent == padded or (low >= 0 and high < extent):
+            if extent == padded or index.is_within(0, extent - 1):
                 safe.append(index)
                 continue
             inside, clamped = self._clamp(index, extent)
@@ -252,7 +269,7 @@ class Evaluator:
             a, b = emit.broadcast(a, self.width), emit.broadcast(b, self.width)
         return emit.arith("andi", a, b)
 
-    def _clamp(self, index: Index, extent: int) -> tuple[ir.Value, Index]:
+    def _clamp(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
         """(whether 0 <= index < extent, the index clamped to that range)."""
         value = self.index_value(index)
         last, first = emit.index_constant(extent - 1), emit.index_constant(0)
@@ -264,7 +281,7 @@ class Evaluator:
 
     def _concat(self, node: Node, indices: Sequence[Index]) -> ir.Value:
         """A concatenation read in the middle of a kernel: a select over its pieces, each read in bounds."""
-        start = 0
+        start: Size = 0
         axis, result = node.axis, None
         for piece in node.inputs:
             index = indices[axis] - start
@@ -308,22 +325,24 @@ class Evaluator:
             name = op.operation.name
             operands = list(op.operation.operands)
             if name == "linalg.yield":
-                return [self._operand(v, values) for v in operands]
+                return [self._operand(v, values, structured) for v in operands]
             result = op.operation.results[0]
             if name == "linalg.index":
                 values[result] = self.index_value(point[ir.IntegerAttr(op.attributes["dim"]).value])
                 values[("index", result)] = point[ir.IntegerAttr(op.attributes["dim"]).value]
             elif name == "tensor.extract":
-                at = [values.get(("index", v)) or self.opaque(self._operand(v, values)) for v in operands[1:]]
+                at = [values.get(("index", v)) or self.opaque(self._operand(v, values, structured)) for v in operands[1:]]
                 values[result] = self.at(structured.captured[operands[0]], at)
             elif name == "arith.constant":
                 values[result] = emit.constant(op.attributes["value"], result.type)
             else:
-                values[result] = self._widened(op.operation, [self._operand(v, values) for v in operands], contract)
+                values[result] = self._widened(op.operation, [self._operand(v, values, structured) for v in operands], contract)
         raise NotStructured("a body without linalg.yield")
 
-    def _operand(self, value: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
-        if value not in values:  # defined outside the body: a constant of the kernel
+    def _operand(self, value: ir.Value, values: dict[ir.Value, ir.Value], structured: Structured) -> ir.Value:
+        if value not in values and value in structured.sizes:
+            values[value] = emit.index_constant(structured.sizes[value])
+        elif value not in values:  # defined outside the body: a constant of the kernel
             owner = value.owner
             if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name != "arith.constant":
                 raise NotStructured(f"a body that uses {value}")

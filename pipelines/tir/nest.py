@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.kernel.graph import NotStructured
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_runs
+from relayc.pipelines.kernel.index import Index, Var, even_runs
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 
 @contextmanager

@@ -17,12 +17,13 @@ from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Str
 from relayc.pipelines.kernel.access import Analysis
 from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_runs
+from relayc.pipelines.kernel.index import Index, Var, even_runs
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import local_buffer
+from relayc.symbolic import ceil_div
 
 PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""

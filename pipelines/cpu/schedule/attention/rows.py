@@ -13,11 +13,12 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
 from relayc.pipelines.kernel.attention import QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
+from relayc.symbolic import ceil_div
 
 BLOCK_BYTES = 8 << 10
 """Memory for the scores of a query."""

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, even_parts
+from relayc.pipelines.kernel.index import Index, Var, even_parts
 from relayc.pipelines.tir import emit
+from relayc.symbolic import ceil_div
 
 Counts = tuple[ir.Value, ir.Value]
 """How many strips of the larger and of the smaller size."""

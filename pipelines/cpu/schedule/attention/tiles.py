@@ -16,11 +16,12 @@ from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.moves import transposed_pairs
 from relayc.pipelines.kernel.attention import QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
+from relayc.symbolic import ceil_div
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 

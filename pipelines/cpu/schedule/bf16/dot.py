@@ -11,11 +11,12 @@ from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
 from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, ceil_div
+from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, vectors
+from relayc.symbolic import ceil_div
 
 REGISTERS = 32
 MAX_VECTORS = 4

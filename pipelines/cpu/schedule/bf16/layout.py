@@ -13,7 +13,8 @@ from math import gcd, prod
 from relayc.pipelines.kernel.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.kernel.contraction import Contraction, Operand
 from relayc.pipelines.kernel.graph import memory_of
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, strides_of
+from relayc.pipelines.kernel.index import Index, Var, strides_of
+from relayc.symbolic import ceil_div
 
 COLUMNS = 16
 """Columns of a block of B: f32 sums in 64 bytes, a row of a tile."""

@@ -17,7 +17,7 @@ from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_sha
 from relayc.pipelines.cpu.schedule.bf16.plan import Plan
 from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
+from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import Scheduled, is_param, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
@@ -25,6 +25,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 Point = dict[Var, Index]
 Values = Sequence[ir.Value]

@@ -7,8 +7,8 @@ from math import prod
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, PairsLayout, layouts
 from relayc.pipelines.kernel.contraction import Contraction, is_bf16, match
 from relayc.pipelines.kernel.graph import Kernel, memory_of
-from relayc.pipelines.kernel.index import ceil_div
 from relayc.pipelines.schedule.strategy import is_param
+from relayc.symbolic import ceil_div
 
 COPIED = 16
 """Elements that a copy of an operand moves in a cycle where it moves vectors; transposed they are a quarter, one by one a sixteenth."""

@@ -7,9 +7,10 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.layout import PairsLayout
 from relayc.pipelines.cpu.schedule.bf16.moves import LANES, TASKS, set_zeros
 from relayc.pipelines.kernel.contraction import Contraction
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize, strides_of
+from relayc.pipelines.kernel.index import Index, Var, linearize, strides_of
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 BLOCK = 16
 """Rows and columns of a block that is transposed in registers."""

@@ -26,11 +26,12 @@ from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element
 from relayc.pipelines.cpu.schedule.contraction.rows import pack_rows
 from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
+from relayc.symbolic import ceil_div
 
 STREAM_BYTES = 2048
 """How far ahead a tile asks for what it reads once: what arrives while the memory answers."""

@@ -14,10 +14,11 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.tile import Tile
 from relayc.pipelines.kernel.contraction import Contraction, Operand
 from relayc.pipelines.kernel.graph import NotStructured
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
+from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
 Point = dict[Var, Index]

@@ -9,10 +9,11 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Micro
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.index import Index, Var, ceil_div, linearize
+from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import nest
 from relayc.pipelines.tir.buffers import prefetch
+from relayc.symbolic import ceil_div
 
 
 class PaddedNest(ContractionNest):

@@ -6,10 +6,10 @@ from enum import Enum
 from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Tile, panel_fits
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import ceil_div
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.pipelines.target import Target
+from relayc.symbolic import ceil_div
 
 NEAR = 1024
 """Bytes between steps of the reduction in B up to which panels are read in place however often: they share pages, and the cache's sets

@@ -24,10 +24,10 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
 )
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import ceil_div
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
+from relayc.symbolic import ceil_div
 
 MOST_TAPS = 64
 """Steps of checked reduction loops up to which the tiles that a padding touches are unrolled; beyond, a padded copy is made first."""

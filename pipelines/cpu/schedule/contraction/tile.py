@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.pipelines.kernel.contraction import Contraction
-from relayc.pipelines.kernel.index import ceil_div
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import LINE
+from relayc.symbolic import ceil_div
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""

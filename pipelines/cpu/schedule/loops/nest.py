@@ -9,9 +9,10 @@ from relayc.pipelines.cpu.schedule.loops.reduction import Reduction
 from relayc.pipelines.cpu.schedule.loops.transpose import Turned, emit_turned
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.graph import Node, sources
-from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 Loops = dict[Var, Index]
 """Indices of loops of the output; of others there is one iteration."""

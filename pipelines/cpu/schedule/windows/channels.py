@@ -16,7 +16,7 @@ from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
 from relayc.pipelines.cpu.schedule.windows.weights import find_weights
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.window_channels import ChannelWindow, match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
@@ -24,6 +24,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import LINE
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 Bounds = tuple["ir.Value | int", "ir.Value | int"]
 """First and one-past-last step of a loop."""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from relayc.pipelines.kernel.index import ceil_div
 from relayc.pipelines.kernel.window import Window
+from relayc.symbolic import ceil_div
 
 
 @dataclass(frozen=True)

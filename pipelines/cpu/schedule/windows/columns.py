@@ -14,7 +14,7 @@ from relayc.pipelines.cpu.schedule.windows.column_plan import ColumnParameters, 
 from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
 from relayc.pipelines.kernel.access import Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, ceil_div
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.window_columns import match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
@@ -22,6 +22,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 Places = Sequence[tuple[int, int]]
 """Vectors of sums: the output row of the tile, and the column of each."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import split_exactly
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
-from relayc.pipelines.kernel.index import Index, Var, affine_index, ceil_div, linearize, reshape
+from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.kernel.window_channels import ChannelWindow
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,173 @@
+"""Values of symbolic sizes in a function of the te or tir stage: its last arguments are the symbols, and expressions are computed once.
+
+A function takes the value of each symbol that its types name as an argument of type index with the attribute `relay.symbol`, in the order
+of their names, after its tensors. `with function_sizes(function):` makes these what `size_value` finds. What it computes of them stands at
+the start of the function, so that every place in it may use it. A symbol that is defined further on has a value from there on.
+"""
+
+import contextvars
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from relayc.dialects.functions import signature_of, value_attributes
+from relayc.dialects.mlir import ir
+from relayc.symbolic import Dim, Extreme, Floor, Size, bounds, ceil_div, maximum, minimum, symbols_of
+
+Value: TypeAlias = ir.Value
+
+SYMBOL = "relay.symbol"
+
+
+def symbol_names(function: ir.OpView) -> list[str]:
+    """Names of the symbols that a function takes as its last arguments, in order."""
+    if "arg_attrs" not in function.attributes:
+        return []
+    return [ir.StringAttr(a[SYMBOL]).value for a in value_attributes(function) if SYMBOL in a]
+
+
+def symbol_attributes(names: Iterable[str]) -> list[ir.DictAttr]:
+    """The attributes of the arguments that are symbols."""
+    return [ir.DictAttr.get({SYMBOL: ir.StringAttr.get(name)}) for name in names]
+
+
+def tensor_count(function: ir.OpView) -> int:
+    """How many arguments a function has before its symbols."""
+    return len(signature_of(function).inputs) - len(symbol_names(function))
+
+
+class SizeValues:
+    """Values of sizes in one function.
+
+    Attributes:
+      symbols: value of each symbol, by name.
+    """
+
+    def __init__(self, block: ir.Block, symbols: Mapping[str, Value]) -> None:
+        self.symbols = dict(symbols)
+        self._early = frozenset(symbols)
+        self._block = block
+        self._found: dict[Dim, Value] = {}
+        self._anchor: ir.Operation | None = None
+        """What is computed stands before it: an operation that is gone in the end."""
+
+    def value(self, size: Size) -> Value:
+        """A size as a value of type index; an expression at the start of the function. Raises KeyError for a symbol without a value."""
+        if isinstance(size, int):
+            return _constant(size)
+        (m, c), *more = size.terms.items()
+        if not more and c == 1 and len(m) == 1 and isinstance(m[0], str):
+            return self.symbols[m[0]]
+        if not symbols_of(size) <= self._early:
+            return self._sum(size)
+        if size not in self._found:
+            if self._anchor is None:
+                with ir.InsertionPoint.at_block_begin(self._block), ir.Location.unknown():
+                    self._anchor = _constant(0).owner.operation
+            with ir.InsertionPoint(self._anchor), ir.Location.unknown():
+                self._found[size] = self._sum(size)
+        return self._found[size]
+
+    def define(self, name: str, value: Value) -> None:
+        """Gives a symbol its value, from the ambient insertion point on."""
+        self.symbols[name] = value
+
+    def finish(self) -> None:
+        """Takes back what served the building only."""
+        if self._anchor is not None:
+            self._anchor.erase()
+            self._anchor = None
+
+    def _sum(self, size: Dim) -> Value:
+        total: Value | None = None
+        for m, c in size.terms.items():
+            value: Value | None = None
+            for atom in m:
+                factor = self._atom(atom)
+                value = factor if value is None else _arith("muli", value, factor)
+            if value is None:
+                value = _constant(c)
+            elif c != 1:
+                value = _arith("muli", value, _constant(c))
+            total = value if total is None else _arith("addi", total, value)
+        assert total is not None  # a Dim has terms
+        return total
+
+    def _atom(self, atom: str | Floor | Extreme) -> Value:
+        if isinstance(atom, str):
+            return self.symbols[atom]
+        if isinstance(atom, Extreme):
+            first, *rest = map(self.value, atom.args)
+            for value in rest:
+                first = _arith(f"{atom.kind}si", first, value)
+            return first
+        # Unsigned division is several times cheaper, and right where nothing is negative.
+        name = "divui" if bounds(atom.num)[0] >= 0 else "floordivsi"
+        return _arith(name, self.value(atom.num), self.value(atom.den))
+
+
+def _constant(value: int) -> Value:
+    type_ = ir.IndexType.get()
+    return ir.Operation.create("arith.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, value)}).results[0]
+
+
+def _arith(name: str, a: Value, b: Value) -> Value:
+    flags = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")} if name in ("muli", "addi") else {}
+    return ir.Operation.create(f"arith.{name}", results=[a.type], operands=[a, b], attributes=flags).results[0]
+
+
+_CURRENT: contextvars.ContextVar[SizeValues | None] = contextvars.ContextVar("relayc_size_values", default=None)
+
+
+@contextmanager
+def sizes_in(values: SizeValues) -> Iterator[SizeValues]:
+    """Makes these the values that `size_value` finds."""
+    token = _CURRENT.set(values)
+    try:
+        yield values
+    finally:
+        _CURRENT.reset(token)
+        values.finish()
+
+
+@contextmanager
+def function_sizes(function: ir.OpView) -> Iterator[SizeValues]:
+    """Makes the symbols that a function of one block takes what `size_value` finds."""
+    block = function.regions[0].blocks[0]
+    names = symbol_names(function)
+    first = len(block.arguments) - len(names)
+    with sizes_in(SizeValues(block, {name: block.arguments[first + i] for i, name in enumerate(names)})) as values:
+        yield values
+
+
+def size_value(size: Size) -> Value:
+    """A size as a value of type index in the function that is being built."""
+    if isinstance(size, int):
+        return _constant(size)
+    values = _CURRENT.get()
+    if values is None:
+        raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
+    return values.value(size)
+
+
+_OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divui": lambda a, b: a // b,
+    "arith.floordivsi": lambda a, b: a // b,
+    "arith.ceildivsi": ceil_div,
+    "arith.minsi": minimum,
+    "arith.maxsi": maximum,
+}
+
+
+def read_size(op: ir.Operation, known: Mapping[Value, Size]) -> Size | None:
+    """The size that an operation on sizes gives, where it is one of those that `size_value` builds; else None."""
+    if len(op.results) != 1 or not isinstance(op.results[0].type, ir.IndexType):
+        return None
+    if op.name == "arith.constant":
+        return ir.IntegerAttr(op.attributes["value"]).value
+    operands = [known[v] for v in op.operands if v in known]
+    rule = _OPERATIONS.get(op.name)
+    return rule(*operands) if rule is not None and len(operands) == 2 else None

@@ -100,13 +100,7 @@ def _relayc(job: Job) -> Loaded:
     if all(isinstance(extent, int) for spec in module.inputs for extent in spec.shape):
         facts |= {"flops": sum(k.operator_flops for k in steps), "done_flops": sum(k.flops for k in steps)}
     facts |= {"stages": dict(module.stats), "precision": module.precision}
-    return Loaded(bind, facts, lambda inputs: _arena_bytes(module, inputs))
-
-
-def _arena_bytes(module: Any, inputs: Inputs) -> int | None:
-    """Bytes of the arena of a call of a module of relayc on inputs; None where their sizes decide and the module does not tell."""
-    known = module._artifact.arena_bytes  # a module has no public name for it
-    return known if isinstance(known, int) else None
+    return Loaded(bind, facts, module.arena_bytes)
 
 
 def _onnxruntime(job: Job) -> Loaded:

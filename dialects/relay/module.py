@@ -117,4 +117,5 @@ class IRModule:
         return dense_array(op.attributes["value"])
 
     def __str__(self) -> str:
-        return str(self.module)
+        with self.ranges:  # MLIR verifies what it prints
+            return str(self.module)

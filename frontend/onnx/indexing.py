@@ -5,10 +5,12 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, axis_of, constant, emit, integer, known
+from relayc.frontend.converter import Tensor, axis_of, constant, emit, known
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.sizes import positions, size
 from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, transpose
+from relayc.symbolic import Size
 
 
 @converter()
@@ -60,9 +62,9 @@ def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) ->
     if values.shape != (2,):
         raise OnnxError(f"input values: expected two elements, off and on, found {list(values.shape)}")
     off, on = (reshape(strided_slice(values, [i], [i + 1], [1], [0]), ()) for i in (0, 1))
-    along, size = axis_of(axis, indices.rank + 1), integer(depth, "depth")
+    along, extent = axis_of(axis, indices.rank + 1), size(depth, "depth")
     whole = cast(indices, "int64") if indices.is_float else indices
-    return emit("one_hot", whole, on, off, depth=size, axis=along, dtype=values.dtype)
+    return emit("one_hot", whole, on, off, depth=extent, axis=along, dtype=values.dtype)
 
 
 @converter(since=9)
@@ -86,13 +88,13 @@ def NonZero(x: Tensor) -> Tensor:
 def ReverseSequence(x: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """Reverses the first `sequence_lens[b]` steps of each entry b of the batch: a gather at computed positions."""
     time, batch = axis_of(time_axis, x.rank), axis_of(batch_axis, x.rank)
-    check_constant([x.shape[time]], "int64")
-    steps = constant(np.arange(x.shape[time]).reshape(_along(x, time)), "int64")
+    check_constant([d for d in (x.shape[time],) if isinstance(d, int)], "int64")
+    steps = reshape(positions(x.shape[time]), _along(x, time))
     lengths = reshape(cast(sequence_lens, "int64"), _along(x, batch))
     mirrored = binary("subtract", emit("subtract", lengths, steps), 1)
     positions = emit("where", emit("less", steps, lengths), mirrored, steps)
     return emit("gather", x, emit("broadcast_to", positions, shape=x.shape), axis=time)
 
 
-def _along(x: Tensor, axis: int) -> Sequence[int]:
+def _along(x: Tensor, axis: int) -> Sequence[Size]:
     return [d if i == axis else 1 for i, d in enumerate(x.shape)]

@@ -5,7 +5,7 @@ from relayc.dialects.relay.conditions import require_at_least
 from relayc.dialects.relay.kinds import INTEGER, NUMBER
 from relayc.dialects.relay.shapes import shape_text
 from relayc.dialects.relay.types import MLIR_NAMES
-from relayc.symbolic import Dim, Size, ceildiv, maximum, proves
+from relayc.symbolic import Dim, Size, ceil_div, maximum, proves
 
 
 def _made(shape: Sizes, dtype: str) -> TensorType:
@@ -61,7 +61,7 @@ def arange_size(start: Number, stop: Number, step: Number) -> Size:
     sizes = [v if isinstance(v, Dim) else int(v) for v in (start, stop, step) if isinstance(v, Dim) or float(v).is_integer()]
     if len(sizes) == 3:
         first, last, by = sizes
-        return maximum(ceildiv(last - first, by) if by > 0 else ceildiv(first - last, -by), 0)
+        return maximum(ceil_div(last - first, by) if by > 0 else ceil_div(first - last, -by), 0)
     assert not isinstance(start, Dim) and not isinstance(stop, Dim) and not isinstance(step, Dim)  # by the type relation
     quotient = (stop - start) / step
     return max(int(quotient) + (quotient > int(quotient)), 0)

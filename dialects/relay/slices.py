@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from relayc.dialects.relay.base import RelayError, Sizes, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_divides
 from relayc.dialects.relay.shapes import normalize_axis
-from relayc.symbolic import FAR, Range, Ranges, Size, bounds, ceildiv, maximum, minimum, proves, symbols_of
+from relayc.symbolic import FAR, Range, Ranges, Size, bounds, ceil_div, maximum, minimum, proves, symbols_of
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.transform import StridedSlice
@@ -32,7 +32,7 @@ def slice_bounds(size: Size, begin: Size, end: Size | None, stride: int) -> tupl
         # The same as size - min(begin, size), in a simpler form.
         counted = _counted(begin, size, lowest)
         distance = size - counted if counted is not None else distance
-    return start, maximum(0, ceildiv(distance, abs(stride)))
+    return start, maximum(0, ceil_div(distance, abs(stride)))
 
 
 def _counted(index: Size, size: Size, lowest: int) -> Size | None:

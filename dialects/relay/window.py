@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from relayc.dialects.relay.base import Ints, Size, Sizes, check
 from relayc.dialects.relay.conditions import require_at_least
-from relayc.symbolic import ceildiv, maximum, minimum, proves
+from relayc.symbolic import ceil_div, maximum, minimum, proves
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 """Letters of the spatial axes by their number."""
@@ -63,8 +63,8 @@ def windows(
         return None
     padded, span = size + sum(pads), extent(kernel, dilation)
     if ceil_mode:
-        count = ceildiv(padded - span, stride) + 1
-        starting = ceildiv(size + pads[0], stride)
+        count = ceil_div(padded - span, stride) + 1
+        starting = ceil_div(size + pads[0], stride)
         if proves(lambda: span <= pads[1]):
             # It may be that more than one window starts in the padding after the data: the last one goes.
             count = count - maximum(0, minimum(1, count - starting))

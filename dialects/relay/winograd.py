@@ -10,7 +10,7 @@ from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, Size, TensorT
 from relayc.dialects.relay.conditions import require_divides
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.window import padding_pairs
-from relayc.symbolic import ceildiv
+from relayc.symbolic import ceil_div
 
 TILE = 4
 """Outputs of a tile along each axis; it reads TILE + 2 data elements."""
@@ -45,7 +45,7 @@ def transform_weights(weight: np.ndarray) -> np.ndarray:
 
 def tiles(extent: Size) -> Size:
     """Tiles that cover `extent` outputs."""
-    return ceildiv(extent, TILE)
+    return ceil_div(extent, TILE)
 
 
 class WinogradInputTransform(Op, name="nn_winograd_input_transform", relay_name="nn.winograd_input_transform"):

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
+
+from relayc.symbolic import Size
 
 ALIGNMENT = 64
 """Alignment of every tensor in the arena and in the parameter blob: a cache line, and the widest vector."""
 
 
-def align(size: int) -> int:
+@overload
+def align(size: int) -> int: ...
+@overload
+def align(size: Size) -> Size: ...
+def align(size: Size) -> Size:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 

@@ -9,7 +9,7 @@ from relayc.pipelines.kernel.graph import NotStructured
 from relayc.pipelines.kernel.index import Index, Var, even_runs
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, guess
 
 
 @contextmanager
@@ -22,14 +22,14 @@ def serial(variables: Sequence[Var], evaluator: Evaluator) -> Iterator[None]:
         yield
 
 
-def parallel(variables: Sequence[Var], evaluator: Evaluator, body: Callable[[], None]) -> None:
-    """One parallel loop over the box of variables."""
+def parallel(variables: Sequence[Var], evaluator: Evaluator, body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
+    """One parallel loop over the box of variables (see `emit.parallel_loop`)."""
 
     def inside() -> None:
         with evaluator.scope():
             body()
 
-    emit.parallel_loop(variables, inside)
+    emit.parallel_loop(variables, inside, work, grain)
 
 
 def tasks(
@@ -38,11 +38,14 @@ def tasks(
     is_parallel: bool,
     body: Callable[[], None],
     begin: Callable[[], None] = lambda: None,
+    work: Size = 0,
+    grain: int = 0,
 ) -> None:
     """Independent iterations over a box, in one parallel loop (of at least one variable) where that is asked for.
 
     Args:
       begin: is emitted first in the code of each thread: makes buffers.
+      work, grain: what decides at run time (see `emit.parallel_loop`).
     """
     if is_parallel and variables:
 
@@ -50,7 +53,7 @@ def tasks(
             begin()
             body()
 
-        parallel(variables, evaluator, inside)
+        parallel(variables, evaluator, inside, work, grain)
         return
     begin()
     with serial(variables, evaluator):
@@ -58,27 +61,30 @@ def tasks(
 
 
 def box(
-    extents: Sequence[int],
+    extents: Sequence[Size],
     evaluator: Evaluator,
     body: Callable[[list[Index]], None],
     parallel_loops: int = 0,
     begin: Callable[[], None] = lambda: None,
+    work: Size = 0,
+    grain: int = 0,
 ) -> None:
     """`body(indices)` for every point of a box; the first `parallel_loops` loops are one parallel loop, and loops of one iteration none.
 
     Args:
       begin: is emitted first in the code of each thread: makes buffers.
+      work, grain: what decides at run time (see `emit.parallel_loop`).
     """
     variables = [Var(0, extent - 1, name=f"d{d}") for d, extent in enumerate(extents)]
-    together, rest = ([v for v in some if v.high > 0] for some in (variables[:parallel_loops], variables[parallel_loops:]))
+    together, rest = ([v for v in some if v.high != 0] for some in (variables[:parallel_loops], variables[parallel_loops:]))
 
     def inside() -> None:
         begin()
         with serial(rest, evaluator):
-            body([Index.of(v) if v.high > 0 else Index() for v in variables])
+            body([Index.of(v) if v.high != 0 else Index() for v in variables])
 
     if together:
-        parallel(together, evaluator, inside)
+        parallel(together, evaluator, inside, work, grain)
     else:
         with evaluator.scope():
             inside()
@@ -94,10 +100,11 @@ def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], ot
                 emit.yield_values([])
 
 
-def leading(extents: Sequence[int], wanted: int) -> int:
+def leading(extents: Sequence[Size], wanted: int) -> int:
     """How many leading loops have at least `wanted` iterations together, at most all of them."""
-    count, iterations = 0, 1
-    while count < len(extents) and iterations < wanted:
+    count = 0
+    iterations: Size = 1
+    while count < len(extents) and guess(iterations) < wanted:
         iterations *= extents[count]
         count += 1
     return count

@@ -28,7 +28,7 @@ import numpy as np
 
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ext, ir
-from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Sizes, attr_spec
+from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Number, Size, Sizes, attr_spec
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
@@ -39,12 +39,14 @@ __all__ = [
     "Floats",
     "Ints",
     "LayoutRole",
+    "Number",
     "Op",
     "Operand",
     "Pattern",
     "Precision",
     "RelayDialect",
     "RelayError",
+    "Size",
     "Sizes",
     "TensorType",
     "Variadic",
@@ -214,7 +216,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
                 if not spec.optional:
                     raise RelayError(f"attribute {name}: expected {spec.kind.expected}, found none")
                 value = None
-            values[name] = tuple(value) if isinstance(value, (list, np.ndarray)) else value
+            values[name] = tuple(map(_python, value)) if isinstance(value, (tuple, list, np.ndarray)) else _python(value)
         return values
 
     def attrs(self) -> dict[str, Any]:
@@ -253,6 +255,11 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         except (RelayError, TypeError) as e:
             raise RelayError(f"relay.{self._op_name} at {self.source()}: {e}") from None
         return True
+
+
+def _python(value: Any) -> Any:
+    """A number of numpy as Python's: sizes are told apart from expressions by being an int."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_types(inferred: list[RelayType], found: list[RelayType]) -> None:

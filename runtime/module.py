@@ -392,6 +392,20 @@ class Module:
         names = [spec.name for spec in program.outputs]
         return dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
 
+    def arena_bytes(self, inputs: Mapping[str, Any] | Sequence[Any], function: str | None = None) -> int:
+        """Memory for intermediate tensors that a call of a program takes.
+
+        Args:
+          inputs: of the program, by name or in order.
+          function: a public program; by default `main`.
+
+        Raises:
+          KeyError: there is no such program.
+          TypeError, ValueError: as a call of the program does.
+        """
+        program = self._functions[self._program(function).name]
+        return program.call_shapes(program.check(_in_order(inputs, program.inputs)))[2]
+
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], repeat: int = 10, function: str | None = None) -> Profile:
         """Times every call of a kernel or packed function that a program makes one by one, and whole calls; medians over `repeat` rounds.
 

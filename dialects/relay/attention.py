@@ -2,22 +2,19 @@
 
 import math
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, RelayError, Size, TensorType, Variadic, View, check
+from relayc.dialects.relay.conditions import require_divides, require_equal
 from relayc.dialects.relay.shapes import broadcast_shapes
 
 AXES = "BHSD"
 """Letters of a layout: batch, head, position in the sequence, element of a head."""
 
 
-def in_order(type_: TensorType, layout: str, name: str) -> tuple[int | None, ...]:
+def in_order(type_: TensorType, layout: str, name: str) -> tuple[Size | None, ...]:
     """The sizes (B, H, S, D) of a tensor in `layout`. Raises RelayError where the two do not agree."""
     check(sorted(layout) == sorted(AXES), f"{name}_layout", f"the letters {AXES} in some order", repr(layout))
     check(type_.rank == len(AXES), f"rank of {name}", len(AXES), type_.rank)
     return tuple(type_.shape[layout.index(axis)] for axis in AXES)
-
-
-def _agree(what: str, expected: int | None, found: int | None) -> None:
-    check(None in (expected, found) or expected == found, what, expected, found)
 
 
 class Attention(Op, name="nn_attention", relay_name="nn.attention"):
@@ -44,7 +41,7 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
     softcap: float = 0.0
     mask_value: float = -math.inf
     is_causal: bool = False
-    causal_offset: int = 0
+    causal_offset: Size = 0
     nan_to_zero: bool = False
     empty_to_zero: bool = False
     query_layout: str = AXES
@@ -70,9 +67,9 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
             ("heads of value", groups, value_groups),
             ("sequence of value", keys, value_keys),
         ):
-            _agree(name, expected, found)
-        divides = heads is None or groups is None or (groups > 0 and heads % groups == 0)
-        check(divides, "heads of query", f"a multiple of the {groups} of key", heads)
+            require_equal(expected, found, name, expected, found)
+        if groups is not None:
+            require_divides(groups, heads, "heads of query", f"a multiple of the {groups} of key", heads)
         check(sorted(op.out_layout) == sorted(AXES), "out_layout", f"the letters {AXES} in some order", repr(op.out_layout))
         check(len(op.mask) <= 1, "mask", "at most one", len(op.mask))
         for mask in op.mask:
@@ -83,7 +80,7 @@ class Attention(Op, name="nn_attention", relay_name="nn.attention"):
         return TensorType(tuple(sizes[axis] for axis in op.out_layout), op.query.dtype)
 
 
-def _check_mask(mask: TensorType, scores: tuple[int | None, ...]) -> None:
+def _check_mask(mask: TensorType, scores: tuple[Size | None, ...]) -> None:
     try:
         fits = None in scores or broadcast_shapes(mask.shape, scores) == scores
     except RelayError:

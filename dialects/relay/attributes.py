@@ -14,12 +14,27 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.symbolic import Dim, Size, parse
 
-__all__ = ["REQUIRED", "AttrSpec", "Floats", "Ints", "Sizes", "attr_spec", "read_size_attribute", "size_attribute"]
+__all__ = [
+    "REQUIRED",
+    "AttrSpec",
+    "Floats",
+    "Ints",
+    "Names",
+    "Number",
+    "Size",
+    "Sizes",
+    "attr_spec",
+    "read_size_attribute",
+    "size_attribute",
+]
 
 Ints = tuple[int, ...]
 Sizes = tuple[Size, ...]
 """Integers that may be expressions over symbols: in the IR an array of 64-bit integers, or one of integers and of texts (`["n", 768]`)."""
+Number = float | Size
+"""A number, or an integer that may be an expression over symbols: in the IR a 64-bit float, or a text."""
 Floats = tuple[float, ...]
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -68,7 +83,7 @@ def read_size_attribute(a: ir.Attribute) -> Size:
 def _sizes_attribute(v: typing.Sequence[Size]) -> ir.Attribute:
     if any(isinstance(e, Dim) for e in v):
         return ir.ArrayAttr.get([size_attribute(e) for e in v])
-    return ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v if isinstance(e, int)])
+    return ir.DenseI64ArrayAttr.get([_in_64_bits(int(e)) for e in v])
 
 
 def _sizes(a: ir.Attribute) -> Sizes:
@@ -92,23 +107,35 @@ _KINDS: dict[Any, _Kind] = {
         lambda a: tuple(ir.DenseI64ArrayAttr(a)),
     ),
     Size: _Kind("an integer or a symbolic size", _is_size, size_attribute, read_size_attribute),
-    Sizes: _Kind(
-        "a sequence of sizes", _all(_is_size), lambda v: _sizes_attribute([e if isinstance(e, Dim) else int(e) for e in v]), _sizes
-    ),
+    Sizes: _Kind("a sequence of sizes", _all(_is_size), _sizes_attribute, _sizes),
     Floats: _Kind(
         "a sequence of numbers",
         _all(_is_float),
         lambda v: ir.DenseF64ArrayAttr.get([float(e) for e in v]),
         lambda a: tuple(ir.DenseF64ArrayAttr(a)),
     ),
-    int | Ints: _Kind(
-        "an integer or a sequence of integers",
-        lambda v: _is_int(v) or _all(_is_int)(v),
-        lambda v: _i64(v) if _is_int(v) else ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v]),
-        lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else tuple(ir.DenseI64ArrayAttr(a)),
+    Number: _Kind(
+        "a number or a symbolic size",
+        lambda v: isinstance(v, Dim) or _is_float(v),
+        lambda v: ir.StringAttr.get(str(v)) if isinstance(v, Dim) else ir.FloatAttr.get_f64(float(v)),
+        lambda a: parse(a.value) if isinstance(a, ir.StringAttr) else ir.FloatAttr(a).value,
+    ),
+    int | Sizes: _Kind(
+        "an integer or a sequence of sizes",
+        lambda v: _is_int(v) or _all(_is_size)(v),
+        lambda v: _i64(v) if _is_int(v) else _sizes_attribute(v),
+        lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else _sizes(a),
+    ),
+    Names: _Kind(
+        "a sequence of strings",
+        _all(lambda v: isinstance(v, str)),
+        lambda v: ir.ArrayAttr.get([ir.StringAttr.get(e) for e in v]),
+        lambda a: tuple(ir.StringAttr(e).value for e in ir.ArrayAttr(a)),
     ),
     ir.Attribute: _Kind("an MLIR attribute", lambda v: isinstance(v, ir.Attribute), lambda v: v, lambda a: a),
 }
+
+_OF_SIZES = [_KINDS[kind] for kind in (Size, Sizes, Number, int | Sizes)]
 
 REQUIRED = object()
 """The default of an attribute that must be given."""
@@ -124,6 +151,11 @@ class AttrSpec:
     optional: bool
     key: str
     """Its name in the IR, where upstream MLIR gives the operation that stands for the operator another one."""
+
+    @property
+    def says_sizes(self) -> bool:
+        """Whether its value may be or have expressions over symbols."""
+        return self.kind in _OF_SIZES
 
     def encode(self, value: Any) -> ir.Attribute | None:
         if value is None and self.optional:

@@ -28,7 +28,7 @@ import numpy as np
 
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ext, ir
-from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Sizes, attr_spec
+from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Number, Size, Sizes, attr_spec
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
@@ -39,12 +39,14 @@ __all__ = [
     "Floats",
     "Ints",
     "LayoutRole",
+    "Number",
     "Op",
     "Operand",
     "Pattern",
     "Precision",
     "RelayDialect",
     "RelayError",
+    "Size",
     "Sizes",
     "TensorType",
     "Variadic",
@@ -81,6 +83,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
       pattern: fusion pattern (OPAQUE).
       pure: whether the operation may be removed when unused, merged with an equal one and folded (True).
       result_names: names of the results (one, `result`); those from `required_results` on may be absent.
+      may_define_symbols: whether the type of the result may give symbols a value (False): then it is pure only where it does not.
       region_names: names of the regions, in order (none).
       terminator: whether it ends a block (False).
       upstream: the operation of upstream MLIR that stands for the operator, where the dialect has none of its own; MLIR verifies it.
@@ -112,6 +115,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
     pure = True
     result_names = cast("tuple[str, ...]", ("result",))
     required_results = 1
+    may_define_symbols = False
     region_names = cast("tuple[str, ...]", ())
     terminator = False
     upstream = cast("str | None", None)
@@ -161,7 +165,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
             return
         cls.relay_name = relay_name or name
         cls.__annotations__ = annotations(cls.operand_names, cls.variadic, cls.result_names, cls.required_results, cls.region_names)
-        traits = [RecursiveEffects] if cls.region_names else [ext.Pure] if cls.pure else []
+        traits = [RecursiveEffects] if cls.region_names or cls.may_define_symbols else [ext.Pure] if cls.pure else []
         super().__init_subclass__(name=name, traits=[*traits, *([ir.IsTerminatorTrait] if cls.terminator else [])])
         if cls.upstream is not None:
             cls.OPERATION_NAME = cls.upstream
@@ -214,7 +218,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
                 if not spec.optional:
                     raise RelayError(f"attribute {name}: expected {spec.kind.expected}, found none")
                 value = None
-            values[name] = tuple(value) if isinstance(value, (list, np.ndarray)) else value
+            values[name] = tuple(map(_python, value)) if isinstance(value, (tuple, list, np.ndarray)) else _python(value)
         return values
 
     def attrs(self) -> dict[str, Any]:
@@ -253,6 +257,11 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         except (RelayError, TypeError) as e:
             raise RelayError(f"relay.{self._op_name} at {self.source()}: {e}") from None
         return True
+
+
+def _python(value: Any) -> Any:
+    """A number of numpy as Python's: sizes are told apart from expressions by being an int."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_types(inferred: list[RelayType], found: list[RelayType]) -> None:

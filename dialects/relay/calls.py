@@ -17,7 +17,11 @@ from typing import TypeAlias
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import check
+from relayc.dialects.relay.scopes import SymbolNames
+from relayc.dialects.relay.sizes import CastShape
+from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
+from relayc.dialects.relay.unify import Bindings, match, substitute_type, symbols_of_type
 
 Results: TypeAlias = ir.Value | tuple[ir.Value, ...]
 
@@ -41,14 +45,72 @@ def _emit(name: str, results: Sequence[ir.Type], args: Sequence[ir.Value]) -> Re
 def call(callee: str, *args: ir.Value) -> Results:
     """Calls a function of the module at the ambient insertion point; gives its result, or a tuple of them where there is not just one.
 
+    The symbols of the function's arguments stand for the sizes of `args`, in the types of its results too; symbols that only its results
+    have are new ones of the caller. Where sizes are written otherwise on either side, `relay.cast_shape` stands between.
+
     Raises RelayError where there is no such function, or the arguments are not what it takes.
     """
-    function = symbols_of(_module()).get(callee)
+    module = _module()
+    function = symbols_of(module).get(callee)
     check(function is not None, "call", "the name of a function of the module", f"{callee!r}")
     signature = signature_of(function)
-    found = [v.type for v in args]
-    check(list(signature.inputs) == found, f"arguments of @{callee}", _listed(signature.inputs), _listed(found))
-    return _emit(callee, signature.results, args)
+    inputs, found = list(signature.inputs), [v.type for v in args]
+    if inputs == found and not any("[" in str(t) for t in signature.results):
+        return _emit(callee, signature.results, args)
+    what = f"arguments of @{callee}"
+    check(len(inputs) == len(found), what, _listed(inputs), _listed(found))
+    patterns = [relay_type(t) for t in inputs]
+    bindings = match(patterns, [relay_type(t) for t in found], what)
+    given = [cast_value(v, t) for v, t in zip(args, patterns, strict=True)]
+    check(inputs == [v.type for v in given], what, _listed(inputs), _listed(found))
+    results = _emit(callee, signature.results, given)
+    if isinstance(results, ir.Value):
+        return cast_result(results, bindings, module)
+    return tuple(cast_result(result, bindings, module) for result in results)
+
+
+def cast_value(value: ir.Value, type_: RelayType) -> ir.Value:
+    """A value as one of another type that differs in how sizes are written only; itself where the types are the same."""
+    found = type_of(value)
+    if found == type_:
+        return value
+    if isinstance(found, TensorType):
+        assert isinstance(type_, TensorType)
+        return CastShape(value, shape=type_.sizes).result if type_.is_known else value
+    assert isinstance(type_, TupleType)
+    return make_tuple([cast_value(field, t) for field, t in zip(fields_of(value), type_.fields, strict=True)])
+
+
+def cast_result(value: ir.Value, bindings: Bindings, inside: ir.Operation) -> ir.Value:
+    """A result of a call in terms of the caller's symbols: `bindings` for those of the callee's arguments, new ones for others.
+
+    `bindings` gains the new ones. `inside` is an operation of the module.
+    """
+    type_ = type_of(value)
+    for name in sorted(symbols_of_type(type_) - bindings.keys()):
+        bindings[name] = SymbolNames(inside).free(name)
+    return cast_value(value, substitute_type(type_, bindings))
+
+
+def bindings_of(call: func.CallOp, callee: ir.Operation | ir.OpView) -> Bindings:
+    """What the symbols of a callee's arguments stand for at a call, in the caller's symbols. Raises RelayError where they contradict."""
+    patterns = [relay_type(t) for t in signature_of(callee).inputs]
+    actuals = [type_of(uncast(v)) for v in call.operation.operands]
+    return match(patterns, actuals, f"arguments of @{call.callee.value}")
+
+
+def uncast(value: ir.Value) -> ir.Value:
+    """What an argument of a call was before its sizes were written in the callee's symbols."""
+    fields = tuple_fields(value)
+    if fields is not None:
+        sources = [uncast(field) for field in fields]
+        # A tuple that was taken apart to cast its fields.
+        taken = [None if isinstance(s.owner, ir.Block) or s.owner.name != "relay.tuple_get_item" else s.owner.operands[0] for s in sources]
+        if sources != list(fields) and taken[0] is not None and all(t == taken[0] for t in taken):
+            return taken[0]
+        return value
+    owner = value.owner
+    return value if isinstance(owner, ir.Block) or owner.name != "relay.cast_shape" else owner.operands[0]
 
 
 def _tensor_types(types: RelayType | Sequence[TensorType]) -> list[TensorType]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Size, TensorType, View, check
+from relayc.dialects.relay.conditions import require_at_least, require_divides, require_equal
 from relayc.dialects.relay.layout import NCHW, Layout, layout
 from relayc.dialects.relay.linear import Linear, WeightChannels
 from relayc.dialects.relay.structure import Constant
@@ -45,7 +46,7 @@ class ConvGeometry:
         )
 
 
-def _check_weight(op: View, geometry: ConvGeometry) -> dict[str, int | None]:
+def _check_weight(op: View, geometry: ConvGeometry) -> dict[str, Size | None]:
     """Lengths of the weight's axes, agreed with the attributes channels and kernel_size where these are given."""
     check(not geometry.kernel_layout.blocks, "kernel_layout", "an unblocked layout (schedules pack weights)", op.kernel_layout)
     check(op.data.dtype == op.weight.dtype, "weight", f"the dtype of data, {op.data.dtype}", op.weight.dtype)
@@ -53,18 +54,18 @@ def _check_weight(op: View, geometry: ConvGeometry) -> dict[str, int | None]:
     weight = geometry.kernel_layout.logical(op.weight.shape, "weight")
     if op.kernel_size is not None:
         for axis, size in zip(geometry.spatial, per_axis(op.kernel_size, len(geometry.spatial), "kernel_size"), strict=True):
-            check(weight[axis] in (None, size), f"weight {op.weight}, axis {axis}", f"{size} (kernel_size)", weight[axis])
+            require_equal(weight[axis], size, f"weight {op.weight}, axis {axis}", f"{size} (kernel_size)", weight[axis])
             weight[axis] = size
     return weight
 
 
-def _times(a: int | None, b: int) -> int | None:
+def _times(a: Size | None, b: int) -> Size | None:
     return None if a is None else a * b
 
 
-def _agree(found: int | None, given: int | None, what: str, where: str) -> int | None:
+def _agree(found: Size | None, given: Size | None, what: str, where: str) -> Size | None:
     """One length known from two sides."""
-    check(found is None or given is None or found == given, what, f"{given} ({where})", found)
+    require_equal(found, given, what, f"{given} ({where})", found)
     return given if found is None else found
 
 
@@ -112,14 +113,15 @@ class Conv(ConvBase):
         g = ConvGeometry.of(op, cls.spatial_rank)
         data, weight = g.data_layout.logical(op.data.shape), _check_weight(op, g)
         expected = _times(weight["I"], g.groups)
-        check(
-            None in (data["C"], expected) or data["C"] == expected,
+        require_equal(
+            data["C"],
+            expected,
             f"channels of data {op.data}",
             f"{expected} (weight {op.weight} in {g.kernel_layout.text}, groups {g.groups})",
             data["C"],
         )
         channels = _agree(weight["O"], op.channels, f"weight {op.weight}, axis O", "channels")
-        check(channels is None or channels % g.groups == 0, "output channels", f"a multiple of groups {g.groups}", channels)
+        require_divides(g.groups, channels, "output channels", f"a multiple of groups {g.groups}", channels)
         _check_blocks(g, data["C"], channels)
         dims = {"N": data["N"], "C": channels}
         for i, axis in enumerate(g.spatial):
@@ -127,7 +129,7 @@ class Conv(ConvBase):
         return TensorType(g.out_layout.shape(dims), op.out_dtype or op.data.dtype)
 
 
-def _check_blocks(g: ConvGeometry, channels_in: int | None, channels_out: int | None) -> None:
+def _check_blocks(g: ConvGeometry, channels_in: Size | None, channels_out: Size | None) -> None:
     """Blocked channels must be of one group: one group in all, depthwise with equal blocks, or groups of whole blocks."""
     check(g.data_layout.blocks.keys() | g.out_layout.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", g.data_layout.text)
     c_block, o_block = g.data_layout.block("C"), g.out_layout.block("C")
@@ -207,7 +209,7 @@ class _ConvTranspose(ConvBase):
             check(not each.blocks, "layout", "an unblocked layout", each.text)
         extra = per_axis(op.output_padding, len(g.spatial), "output_padding", least=0)
         channels_in = _agree(data["C"], weight["I"], f"channels of data {op.data}", f"weight {op.weight} in {g.kernel_layout.text}")
-        check(channels_in is None or channels_in % g.groups == 0, "channels of data", f"a multiple of groups {g.groups}", channels_in)
+        require_divides(g.groups, channels_in, "channels of data", f"a multiple of groups {g.groups}", channels_in)
         channels = _agree(_times(weight["O"], g.groups), op.channels, f"output channels of weight {op.weight}", "channels")
         dims = {"N": data["N"], "C": channels}
         for i, axis in enumerate(g.spatial):
@@ -216,13 +218,13 @@ class _ConvTranspose(ConvBase):
 
 
 def _transposed_size(
-    size: int | None, kernel: int | None, stride: int, dilation: int, pads: tuple[int, int], extra: int, axis: str
-) -> int | None:
+    size: Size | None, kernel: Size | None, stride: int, dilation: int, pads: tuple[int, int], extra: int, axis: str
+) -> Size | None:
     check(extra < max(stride, dilation), f"output_padding along axis {axis}", f"less than stride {stride} or dilation {dilation}", extra)
     if size is None or kernel is None:
         return None
     out = (size - 1) * stride + extent(kernel, dilation) - sum(pads) + extra
-    check(out >= 1, f"padding along axis {axis}", "less than the result", pads)
+    require_at_least(1, out, f"padding along axis {axis}", "less than the result", pads)
     return out
 
 

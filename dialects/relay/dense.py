@@ -1,6 +1,7 @@
 """Matrix products and the bias that follows them: nn.dense, nn.matmul, nn.batch_matmul, nn.bias_add."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Size, TensorType, View, check
+from relayc.dialects.relay.conditions import require_equal, require_type
 from relayc.dialects.relay.linear import Linear, WeightChannels
 from relayc.dialects.relay.shapes import normalize_axis
 
@@ -13,7 +14,7 @@ def _check_operands(a: TensorType, b: TensorType, names: tuple[str, str]) -> Non
 def _contract(a: TensorType, a_axis: int, b: TensorType, b_axis: int, names: tuple[str, str]) -> None:
     """The dimensions summed over must agree."""
     found, expected = b.shape[b_axis], a.shape[a_axis]
-    check(None in (found, expected) or found == expected, f"dimension {b_axis} of {names[1]} {b}", f"{expected} (of {names[0]} {a})", found)
+    require_equal(found, expected, f"dimension {b_axis} of {names[1]} {b}", f"{expected} (of {names[0]} {a})", found)
 
 
 class Dense(Linear, name="nn_dense", relay_name="nn.dense"):
@@ -24,7 +25,7 @@ class Dense(Linear, name="nn_dense", relay_name="nn.dense"):
 
     data: Operand
     weight: Operand
-    units: int | None = None
+    units: Size | None = None
     out_dtype: str = ""
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     precision = Precision.ALWAYS
@@ -37,7 +38,7 @@ class Dense(Linear, name="nn_dense", relay_name="nn.dense"):
         check(op.weight.rank == 2, "rank of weight", 2, op.weight.rank)
         _contract(op.data, op.data.rank - 1, op.weight, 1, names)
         units = op.weight.shape[0]
-        check(None in (units, op.units) or units == op.units, "units", f"{units} (weight {op.weight})", op.units)
+        require_equal(units, op.units, "units", f"{units} (weight {op.weight})", op.units)
         return TensorType((*op.data.shape[:-1], op.units if units is None else units), op.out_dtype or op.data.dtype)
 
     def channel_axis(self, of_result: bool) -> int | None:
@@ -55,7 +56,7 @@ class Matmul(Linear, name="nn_matmul", relay_name="nn.matmul"):
 
     tensor_a: Operand
     tensor_b: Operand
-    units: int | None = None
+    units: Size | None = None
     out_dtype: str = ""
     transpose_a: bool = False
     transpose_b: bool = False
@@ -70,7 +71,7 @@ class Matmul(Linear, name="nn_matmul", relay_name="nn.matmul"):
         check(b.rank == 2, "rank of tensor_b", 2, b.rank)
         _contract(a, 0 if op.transpose_a else a.rank - 1, b, 1 if op.transpose_b else 0, names)
         units = b.shape[0 if op.transpose_b else 1]
-        check(None in (units, op.units) or units == op.units, "units", f"{units} (tensor_b {b})", op.units)
+        require_equal(units, op.units, "units", f"{units} (tensor_b {b})", op.units)
         rows = a.shape[1:] if op.transpose_a else a.shape[:-1]
         return TensorType((*rows, op.units if units is None else units), op.out_dtype or a.dtype)
 
@@ -104,7 +105,8 @@ class BatchMatmul(Op, name="nn_batch_matmul", relay_name="nn.batch_matmul"):
         check(b.rank == 3, "rank of tensor_b", 3, b.rank)
         _contract(a, 1 if op.transpose_a else 2, b, 2 if op.transpose_b else 1, names)
         batches = {n for n in (a.shape[0], b.shape[0]) if n not in (None, 1)}
-        check(len(batches) < 2, f"batch of tensor_b {b}", f"{a.shape[0]} or 1 (of tensor_a {a})", b.shape[0])
+        if len(batches) > 1:
+            require_equal(a.shape[0], b.shape[0], f"batch of tensor_b {b}", f"{a.shape[0]} or 1 (of tensor_a {a})", b.shape[0])
         batch = batches.pop() if batches else (None if None in (a.shape[0], b.shape[0]) else 1)
         rows, columns = a.shape[2 if op.transpose_a else 1], b.shape[1 if op.transpose_b else 2]
         return TensorType((batch, rows, columns), op.out_dtype or a.dtype)
@@ -125,5 +127,5 @@ class BiasAdd(Op, name="nn_bias_add", relay_name="nn.bias_add"):
         axis = normalize_axis(op.axis, op.data.rank)
         check(op.bias.dtype == op.data.dtype, "bias", f"the dtype of data, {op.data.dtype}", op.bias.dtype)
         expected = TensorType((op.data.shape[axis],), op.data.dtype)
-        check(expected.accepts(op.bias), f"bias for axis {axis} of data {op.data}", expected, op.bias)
+        require_type(expected, op.bias, f"bias for axis {axis} of data {op.data}")
         return op.data

@@ -1,9 +1,12 @@
 """Resampling of images: image.resize1d/2d/3d, nn.upsampling and nn.upsampling3d."""
 
-from relayc.dialects.relay.base import Floats, Ints, LayoutRole, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import Floats, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
+from relayc.dialects.relay.conditions import require_at_most
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.shapes import shape_text
 from relayc.dialects.relay.window import SPATIAL, per_axis
+from relayc.symbolic import Size, minimum
 
 METHODS = ("nearest_neighbor", "linear", "cubic")
 COORDINATE_MODES = (
@@ -37,7 +40,7 @@ class _Resize(ImageOp):
     """
 
     data: Operand
-    size: Ints
+    size: Sizes
     roi: Floats = ()
     method: str = "linear"
     coordinate_transformation_mode: str = "half_pixel"
@@ -68,7 +71,8 @@ class _Resize(ImageOp):
             check(len(op.roi) == 2 * len(letters), "roi", f"{2 * len(letters)} values", op.roi)
         dims = parsed.logical(op.data.shape)
         dims.update(zip(letters, per_axis(op.size, len(letters), "size"), strict=True))
-        check(max(op.size, default=0) <= LONGEST, "size", f"at most {LONGEST} elements", op.size)
+        for size in op.size:
+            require_at_most(LONGEST, size, "size", f"at most {LONGEST} elements", shape_text(op.size))
         return TensorType(parsed.shape(dims), op.out_dtype or op.data.dtype)
 
 
@@ -95,6 +99,22 @@ class Resize3d(_Resize, name="image_resize3d", relay_name="image.resize3d"):
     spatial_rank = 3
 
 
+_FINEST = 1 << 16
+"""Largest denominator of a factor of a symbolic length, so that the product stays within 64 bits."""
+
+
+def _rounded(length: Size, scale: float) -> Size:
+    """length * scale, rounded as Python does: halves to even. Raises RelayError for an expression and a scale of no small denominator."""
+    if isinstance(length, int):
+        return round(length * scale)
+    num, den = scale.as_integer_ratio()
+    check(den <= _FINEST, "scale", f"a fraction of a denominator of at most {_FINEST} for a length of {length}", scale)
+    rounded, rest = divmod(length * num * 2 + den, 2 * den)
+    # Of a half, which is rounded up first, an odd result is one too many.
+    is_half = 1 - minimum(rest, 1) if den % 2 == 0 else 0
+    return rounded - is_half * (rounded % 2)
+
+
 def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType:
     letters = SPATIAL[len(scales)]
     parsed = layout(op.layout, "NC" + letters)
@@ -105,8 +125,8 @@ def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType
     dims = parsed.logical(op.data.shape)
     for axis, scale in zip(letters, scales, strict=True):
         length = dims[axis]
-        dims[axis] = None if length is None else round(length * scale)
-        check((dims[axis] or 0) <= LONGEST, "size", f"at most {LONGEST} elements", dims[axis])
+        dims[axis] = None if length is None else _rounded(length, scale)
+        require_at_most(LONGEST, dims[axis], "size", f"at most {LONGEST} elements", dims[axis])
     return op.data.with_shape(parsed.shape(dims))
 
 

@@ -3,10 +3,12 @@
 An index may be negative, counting from the end; one outside the axis is clamped to it, so that no program reads or writes elsewhere.
 """
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, RelayError, Size, TensorType, View, check
+from relayc.dialects.relay.conditions import require_at_least, require_at_most, require_equal, require_type
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
-from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.shapes import normalize_axis, product
 from relayc.dialects.relay.types import MLIR_NAMES
+from relayc.symbolic import minimum
 
 _TAKE_MODES = ("clip", "wrap", "fast")
 
@@ -41,18 +43,22 @@ class Take(Op, name="take"):
 
 
 def _check_readable(data: TensorType, axis: int, indices: TensorType) -> None:
-    check(data.shape[axis] != 0 or 0 in indices.shape, "data", f"at least one element along axis {axis} to read", data)
+    if 0 not in indices.shape:
+        count = product(indices.shape)
+        least = 1 if count is None or isinstance(count, int) else minimum(count, 1)
+        require_at_least(least, data.shape[axis], "data", f"at least one element along axis {axis} to read", data)
 
 
 def _check_covered(indices: TensorType, data: TensorType, axis: int) -> None:
     for i, (a, b) in enumerate(zip(indices.shape, data.shape, strict=True)):
-        check(i == axis or a is None or b is None or a <= b, f"indices, dimension {i}", f"at most {b}", a)
+        if i != axis:
+            require_at_most(b, a, f"indices, dimension {i}", f"at most {b}", a)
 
 
 def _check_dims(operand: TensorType, data: TensorType, axes: range) -> None:
     for i in axes:
         a, b = operand.shape[i], data.shape[i]
-        check(a is None or b is None or a == b, f"indices, dimension {i}", b, a)
+        require_equal(a, b, f"indices, dimension {i}", b, a)
 
 
 class Gather(Op, name="gather"):
@@ -78,8 +84,8 @@ def _index_depth(indices: TensorType) -> int:
     INTEGER.require("indices", indices)
     check(indices.rank >= 1, "indices", "rank 1 or more", indices)
     depth = indices.shape[0]
-    check(depth is not None, "indices", "a known first dimension (the length of an index)", indices)
-    assert depth is not None
+    if not isinstance(depth, int):
+        raise RelayError(f"indices: expected a known first dimension (the length of an index), found {indices}")
     return depth
 
 
@@ -129,7 +135,7 @@ class ScatterElements(Op, name="scatter_elements"):
         axis = normalize_axis(op.axis, op.data.rank)
         _check_covered(op.indices, op.data, axis)
         expected = op.updates.with_shape(op.indices.shape)
-        check(expected.accepts(op.updates), "updates", expected, op.updates)
+        require_type(expected, op.updates, "updates")
         return op.data
 
 
@@ -151,7 +157,7 @@ class ScatterNd(Op, name="scatter_nd"):
         check(op.mode in _SCATTER_ND, "mode", f"one of {', '.join(_SCATTER_ND)}", op.mode)
         check(depth <= op.data.rank, "indices", f"at most {op.data.rank} in the first dimension", op.indices)
         expected = op.updates.with_shape((*op.indices.shape[1:], *op.data.shape[depth:]))
-        check(expected.accepts(op.updates), "updates", expected, op.updates)
+        require_type(expected, op.updates, "updates")
         return op.data
 
 
@@ -164,7 +170,7 @@ class OneHot(Op, name="one_hot"):
     indices: Operand
     on_value: Operand
     off_value: Operand
-    depth: int
+    depth: Size
     axis: int = -1
     dtype: str = "float32"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
@@ -173,7 +179,7 @@ class OneHot(Op, name="one_hot"):
     def infer(op: View) -> TensorType:
         INTEGER.require("indices", op.indices)
         check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
-        check(op.depth >= 0, "depth", "no negative number", op.depth)
+        require_at_least(0, op.depth, "depth", "no negative number", op.depth)
         for name, value in (("on_value", op.on_value), ("off_value", op.off_value)):
             check(value == TensorType((), op.dtype), name, TensorType((), op.dtype), value)
         shape = list(op.indices.shape)

@@ -5,13 +5,15 @@ block size: "NCHW16c" is a tensor [N, C / 16, H, W, 16].
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, overload
 
-from relayc.dialects.relay.base import RelayError, check
+from relayc.dialects.relay.base import RelayError, Size, check
+from relayc.dialects.relay.conditions import require_divides, require_equal
 
-Shape = tuple[int | None, ...]
+Shape = tuple[Size | None, ...]
 
 NCHW = "NCHW"
 """The layout in which ONNX and Relay write images."""
@@ -52,7 +54,9 @@ class Layout:
     @overload
     def logical(self, shape: tuple[int, ...], what: str = ...) -> dict[str, int]: ...
     @overload
-    def logical(self, shape: Shape, what: str = ...) -> dict[str, int | None]: ...
+    def logical(self, shape: tuple[Size, ...], what: str = ...) -> dict[str, Size]: ...
+    @overload
+    def logical(self, shape: Shape, what: str = ...) -> dict[str, Size | None]: ...
 
     def logical(self, shape: Shape, what: str = "data") -> Any:
         """Length of each logical axis of a tensor of `shape`. Raises RelayError where the shape does not fit the layout."""
@@ -60,20 +64,19 @@ class Layout:
         found = dict(zip(self.axes, shape, strict=True))
         for letter, size in self.blocks.items():
             inner, outer = found.pop(letter.lower()), found[letter]
-            check(inner in (None, size), f"{what}, dimension {letter.lower()} of layout {self.text}", size, inner)
+            require_equal(inner, size, f"{what}, dimension {letter.lower()} of layout {self.text}", size, inner)
             found[letter] = None if outer is None else outer * size
         return found
 
-    def shape(self, dims: dict[str, int | None], what: str = "result") -> Shape:
+    def shape(self, dims: Mapping[str, Size | None], what: str = "result") -> Shape:
         """Shape of a tensor whose logical axes have the lengths `dims`. Raises RelayError where a block does not divide its axis."""
-        out: list[int | None] = []
+        out: list[Size | None] = []
         for axis in self.axes:
             if axis.islower():
                 out.append(self.blocks[axis.upper()])
                 continue
             length, block = dims[axis], self.block(axis)
-            check(length is None or length % block == 0, f"{what}, axis {axis} of layout {self.text}", f"a multiple of {block}", length)
-            out.append(None if length is None else length // block)
+            out.append(require_divides(block, length, f"{what}, axis {axis} of layout {self.text}", f"a multiple of {block}", length))
         return tuple(out)
 
 

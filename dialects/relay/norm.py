@@ -4,6 +4,7 @@ A variance is the mean of the squared deviations. `center` and `scale` say wheth
 """
 
 from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.conditions import require_divides, require_type
 from relayc.dialects.relay.shapes import normalize_axis
 
 
@@ -13,7 +14,7 @@ def _check_vectors(op: View, axis: int, *names: str) -> None:
     expected = TensorType((op.data.shape[axis],), op.data.dtype)
     for name in names:
         found = getattr(op, name)
-        check(expected.accepts(found), f"{name} for axis {axis} of data {op.data}", expected, found)
+        require_type(expected, found, f"{name} for axis {axis} of data {op.data}")
 
 
 class BatchNorm(Op, name="nn_batch_norm", relay_name="nn.batch_norm"):
@@ -130,7 +131,7 @@ class GroupNorm(Op, name="nn_group_norm", relay_name="nn.group_norm"):
         check(axis != 0, "axis", "another axis than that of the batch", axis)
         channels = op.data.shape[axis]
         check(op.num_groups >= 1, "num_groups", "at least 1", op.num_groups)
-        check(channels is None or channels % op.num_groups == 0, "num_groups", f"a divisor of the {channels} channels", op.num_groups)
+        require_divides(op.num_groups, channels, "num_groups", f"a divisor of the {channels} channels", op.num_groups)
         _check_vectors(op, axis, "gamma", "beta")
         return op.data
 

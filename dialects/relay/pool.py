@@ -5,7 +5,7 @@ All keep the layout of their data, which may be blocked in its channels ("NCHW16
 
 from dataclasses import dataclass
 
-from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import Layout, layout
 from relayc.dialects.relay.window import SPATIAL, Pairs, padding_pairs, per_axis, windows
@@ -191,7 +191,7 @@ class AdaptivePool(ImageOp):
     """
 
     data: Operand
-    output_size: Ints = ()
+    output_size: Sizes = ()
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     spatial_rank = 0
     floats_only = False

@@ -7,7 +7,8 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, Size, TensorType, View, check
+from relayc.dialects.relay.conditions import require_at_least, require_type
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
 from relayc.dialects.relay.shapes import normalize_axis
@@ -23,7 +24,7 @@ def reduced_axes(rank: int, axis: Sequence[int] | None, exclude: bool = False) -
     return tuple(i for i in range(rank) if (i in chosen) != exclude)
 
 
-def reduced_shape(shape: Sequence[int | None], axes: Sequence[int], keepdims: bool) -> tuple[int | None, ...]:
+def reduced_shape(shape: Sequence[Size | None], axes: Sequence[int], keepdims: bool) -> tuple[Size | None, ...]:
     """`shape` after reducing `axes`."""
     return tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
 
@@ -103,7 +104,7 @@ class _ArgReduce(_Reduce):
         found = super().result_types(operands, attributes)
         op = cls.view(operands, attributes)
         for axis in reduced_axes(op.data.rank, op.axis, op.exclude):
-            check(op.data.shape[axis] != 0, "data", f"at least one element along axis {axis}", op.data)
+            require_at_least(1, op.data.shape[axis], "data", f"at least one element along axis {axis}", op.data)
         return found
 
 
@@ -132,5 +133,5 @@ class Variance(Op, name="variance"):
         same_dtype(data=op.data, mean=op.mean)
         axes = reduced_axes(op.data.rank, op.axis, op.exclude)
         kept = op.data.with_shape(reduced_shape(op.data.shape, axes, keepdims=True))
-        check(kept.accepts(op.mean), "mean", kept, op.mean)
+        require_type(kept, op.mean, "mean")
         return op.data.with_shape(reduced_shape(op.data.shape, axes, op.keepdims))

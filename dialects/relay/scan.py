@@ -2,7 +2,7 @@
 
 from relayc.dialects.relay.base import Op, Operand, TensorType, View, check
 from relayc.dialects.relay.kinds import NUMBER
-from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.shapes import normalize_axis, product
 from relayc.dialects.relay.types import MLIR_NAMES
 
 
@@ -20,7 +20,7 @@ class _Scan(Op):
         check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
         check(NUMBER.contains(TensorType((), dtype)), "dtype", NUMBER.expected, dtype)
         if op.axis is None:
-            return TensorType((op.data.num_elements if op.data.is_static else None,), dtype)
+            return TensorType((product(op.data.shape),), dtype)
         normalize_axis(op.axis, op.data.rank)
         return op.data.with_dtype(dtype)
 

@@ -1,6 +1,9 @@
-"""Rules of shapes that operators share: axes counted from the back, and broadcasting."""
+"""Rules of shapes that operators share: axes counted from the back, products, and broadcasting."""
 
-from relayc.dialects.relay.errors import RelayError, check
+import math
+from collections.abc import Sequence
+
+from relayc.dialects.relay.errors import Unequal, check
 from relayc.symbolic import Size
 
 
@@ -8,6 +11,17 @@ def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
     """`axis` counted from the front. Raises RelayError where it is outside [-rank, rank)."""
     check(-rank <= axis < rank, name, f"a value in [{-rank}, {rank})", axis)
     return axis % rank if rank else 0
+
+
+def product(dims: Sequence[Size | None]) -> Size | None:
+    """Product of dimensions; None where one is not known."""
+    known = [d for d in dims if d is not None]
+    return math.prod(known) if len(known) == len(dims) else None
+
+
+def shape_text(shape: Sequence[Size | None]) -> str:
+    """A shape as messages say it: `(n, 768)`."""
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def broadcast_shapes(*shapes: tuple[Size | None, ...]) -> tuple[Size | None, ...]:
@@ -21,6 +35,8 @@ def broadcast_shapes(*shapes: tuple[Size | None, ...]) -> tuple[Size | None, ...
         dims = {s[position - rank + len(s)] for s in shapes if position - rank + len(s) >= 0}
         known = {d for d in dims if d is not None and d != 1}
         if len(known) > 1:
-            raise RelayError(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {', '.join(map(str, shapes))}")
+            a, b, *_ = sorted(known, key=str)
+            found = ", ".join(map(str, shapes))
+            raise Unequal(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {found}", a, b)
         out.append(known.pop() if known else (None if None in dims else 1))
     return tuple(out)

@@ -1,9 +1,11 @@
 """Sorting along an axis. Equal elements keep their order; NaN counts as the largest value."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Size, TensorType, View, check
+from relayc.dialects.relay.conditions import require_at_least, require_at_most
 from relayc.dialects.relay.kinds import INTEGER, NUMBER
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
+from relayc.symbolic import Dim
 
 _RET_TYPES = ("both", "values", "indices")
 
@@ -48,11 +50,12 @@ class ArgSort(Op, name="argsort"):
 class TopK(Op, name="topk"):
     """The k largest (smallest where `is_ascend`) elements of each line along `axis`, in order, and their indices (ONNX TopK).
 
-    `ret_type` says which: "both" (two results), "values" or "indices". k below 1 means all; among equals the lower index comes first.
+    `ret_type` says which: "both" (two results), "values" or "indices". A number k below 1 means all, an expression k is 1 or more. Among
+    equals the lower index comes first.
     """
 
     data: Operand
-    k: int = 1
+    k: Size = 1
     axis: int = -1
     ret_type: str = "both"
     is_ascend: bool = False
@@ -67,9 +70,11 @@ class TopK(Op, name="topk"):
         _check_index_dtype(op.dtype)
         axis = normalize_axis(op.axis, op.data.rank)
         size = op.data.shape[axis]
-        check(size is None or op.k <= size, "k", f"at most the size of axis {axis}, {size}", op.k)
+        require_at_most(size, op.k, "k", f"at most the size of axis {axis}, {size}", op.k)
+        if isinstance(op.k, Dim):
+            require_at_least(1, op.k, "k", "1 or more", op.k)
         shape = list(op.data.shape)
-        shape[axis] = op.k if op.k >= 1 else size
+        shape[axis] = op.k if isinstance(op.k, Dim) or op.k >= 1 else size
         values = op.data.with_shape(shape)
         indices = values.with_dtype(op.dtype)
         return {"both": [values, indices], "values": [values], "indices": [indices]}[op.ret_type]

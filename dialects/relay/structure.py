@@ -7,8 +7,11 @@ loops and groups use the values around them, and give one value, a tensor or a t
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, TensorType, View, check
-from relayc.dialects.relay.types import RelayType, TupleType, type_of
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, View, check
+from relayc.dialects.relay.scopes import SymbolNames, scope_before
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
+from relayc.dialects.relay.unify import joined, match, symbols_of_type
+from relayc.symbolic import Dim
 
 
 class Constant(Op, name="constant"):
@@ -75,10 +78,25 @@ class _RegionOp(Op):
         check(last.name == "relay.yield", name, "a block that ends in relay.yield", last.name)
         return last.operands[0]
 
+    def check_instances(self, pattern: RelayType, actuals: Sequence[tuple[str, RelayType]]) -> None:
+        """Raises RelayError unless each type is an instance of `pattern`, whose symbols that have no value here stand for any sizes."""
+        symbols = symbols_of_type(pattern)
+        # What has a value here is not looked for where every type is the pattern itself.
+        scope = scope_before(self) if symbols and any(actual != pattern for _, actual in actuals) else symbols
+        for what, actual in actuals:
+            match([pattern], [actual], what, symbols - scope)
+
+    def stated_type(self, inferred: RelayType) -> RelayType:
+        """The type that the result has, and of sizes of which it says nothing what is inferred."""
+        if not self.operation.results:
+            return inferred
+        found = type_of(self.operation.results[0])
+        return _completed(found, inferred) if found != inferred else found
+
     def check_arguments(self, region: int, expected: Sequence[RelayType]) -> None:
         """Raises RelayError unless the block of a region has arguments of these types."""
         found = [type_of(a) for a in self.body(region).arguments]
-        same = len(found) == len(expected) and all(a == b for a, b in zip(found, expected, strict=True))
+        same = len(found) == len(expected) and all(a.accepts(b) for a, b in zip(expected, found, strict=True))
         check(same, f"arguments of {self.region_names[region]}", _listed(expected), _listed(found))
 
 
@@ -86,11 +104,22 @@ def _listed(types: Sequence[RelayType]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
-def _build_regions(name: str, operand: ir.Value, bodies: Sequence[tuple[list[ir.Type], Callable[..., ir.Value]]]) -> ir.Value:
+def _completed(found: RelayType, inferred: RelayType) -> RelayType:
+    """`found` with sizes that it does not say from `inferred`, of the same structure; `found` itself where it is of another."""
+    if isinstance(found, TensorType) and isinstance(inferred, TensorType) and found.rank == inferred.rank:
+        return found.with_shape(b if a is None else a for a, b in zip(found.shape, inferred.shape, strict=True))
+    if isinstance(found, TupleType) and isinstance(inferred, TupleType) and len(found.fields) == len(inferred.fields):
+        return TupleType(tuple(map(_completed, found.fields, inferred.fields)))
+    return found
+
+
+def _build_regions(
+    name: str, operand: ir.Value, bodies: Sequence[tuple[list[ir.Type], Callable[..., ir.Value]]], result: RelayType | None = None
+) -> ir.Value:
     """Builds an operation with regions at the ambient insertion point, and gives its result.
 
-    `bodies` are the types of a region's arguments, and what builds its operations and gives the value that it yields. Raises RelayError
-    where the operation breaks its rules; then it is not there.
+    `bodies` are the types of a region's arguments, and what builds its operations and gives the value that it yields; `result` is the type
+    of the result where it is stated. Raises RelayError where the operation breaks its rules; then it is not there.
     """
     # What the regions give says the type of the result, so they are built first, in an operation that has none.
     draft = ir.Operation.create(name, [], [operand], regions=len(bodies))
@@ -99,7 +128,7 @@ def _build_regions(name: str, operand: ir.Value, bodies: Sequence[tuple[list[ir.
             block = region.blocks.append(*types)
             with ir.InsertionPoint(block):
                 Yield(body(*block.arguments))
-        made = ir.Operation.create(name, [draft.opview.result_type().to_mlir()], [operand], regions=len(bodies))
+        made = ir.Operation.create(name, [(result or draft.opview.result_type()).to_mlir()], [operand], regions=len(bodies))
         for old, new in zip(draft.regions, made.regions, strict=True):
             old.blocks[0].append_to(new)
     finally:
@@ -146,27 +175,48 @@ class Fused(_RegionOp, name="fused"):
 
 
 class If(_RegionOp, name="if"):
-    """Evaluates one of two regions by a scalar bool (Relay's If)."""
+    """Evaluates one of two regions by a scalar bool (Relay's If).
+
+    What each region yields is an instance of the type of the result, in which symbols that have no value before the operation stand for
+    any sizes: they have a value from it on.
+    """
 
     cond: Operand
+    may_define_symbols = True
     region_names = ("then_body", "else_body")
     is_structure = True
 
     @staticmethod
-    def create(cond: ir.Value, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]) -> ir.Value:
-        """Builds one at the ambient insertion point of functions that build its branches; gives its result. Raises RelayError."""
-        return _build_regions("relay.if", cond, [([], then), ([], otherwise)])
+    def create(
+        cond: ir.Value, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value], result: RelayType | None = None
+    ) -> ir.Value:
+        """Builds one at the ambient insertion point of functions that build its branches; gives its result. Raises RelayError.
+
+        Args:
+          result: type of the result; where None it has a new symbol for each size that differs between the branches.
+        """
+        return _build_regions("relay.if", cond, [([], then), ([], otherwise)], result)
 
     def result_type(self) -> RelayType:
-        return type_of(self.yielded(0))
+        """The type of which both branches are instances; sizes that differ are new symbols."""
+        names: list[SymbolNames] = []
+
+        def fresh() -> Dim:
+            if not names:
+                names.append(SymbolNames(self))
+            return names[0].free("branch")
+
+        return joined(type_of(self.yielded(0)), type_of(self.yielded(1)), fresh, "types yielded by the regions")
 
     def inferred_types(self) -> list[RelayType]:
         _check_condition("cond", type_of(self.operation.operands[0]))
         then, otherwise = (type_of(self.yielded(i)) for i in range(2))
         for i in range(2):
             self.check_arguments(i, [])
-        check(then.accepts(otherwise), "types yielded by the regions", then, otherwise)
-        return [then]
+        what = "types yielded by the regions"
+        result = self.stated_type(joined(then, otherwise, _unknown, what))
+        self.check_instances(result, [(what, then), (what, otherwise)])
+        return [result]
 
 
 class While(_RegionOp, name="while"):
@@ -174,28 +224,56 @@ class While(_RegionOp, name="while"):
 
     Both regions have one argument, the carried value, which begins as `init`: a tensor, or a tuple where several values are carried. `cond`
     yields a scalar bool, `step` a value of the carried type. (Relay writes loops as recursive functions; the form is that of scf.while.)
+
+    Symbols in the carried type that have no value before the loop stand for sizes that may change: `init`, and what `step` yields, are
+    instances of it, and the result is of that type, or one of which it is an instance.
     """
 
     init: Operand
+    may_define_symbols = True
     region_names = ("cond", "step")
     is_structure = True
 
     @staticmethod
-    def create(init: ir.Value, cond: Callable[[ir.Value], ir.Value], step: Callable[[ir.Value], ir.Value]) -> ir.Value:
-        """Builds one at the ambient insertion point of functions that build its regions; gives its result. Raises RelayError."""
-        return _build_regions("relay.while", init, [([init.type], cond), ([init.type], step)])
+    def create(
+        init: ir.Value,
+        cond: Callable[[ir.Value], ir.Value],
+        step: Callable[[ir.Value], ir.Value],
+        carried: RelayType | None = None,
+    ) -> ir.Value:
+        """Builds one at the ambient insertion point of functions that build its regions; gives its result. Raises RelayError.
+
+        Args:
+          carried: type of what is carried, with new symbols for sizes that change; the type of `init` where None.
+        """
+        argument = init.type if carried is None else carried.to_mlir()
+        return _build_regions("relay.while", init, [([argument], cond), ([argument], step)])
+
+    def carried_type(self) -> RelayType:
+        """The type of the argument of the regions."""
+        arguments = list(self.body(1).arguments)
+        check(len(arguments) == 1, "arguments of step", "one, the carried value", len(arguments))
+        return type_of(arguments[0])
 
     def result_type(self) -> RelayType:
-        return type_of(self.operation.operands[0])
+        return self.carried_type()
 
     def inferred_types(self) -> list[RelayType]:
-        carried = type_of(self.operation.operands[0])
+        init = type_of(self.operation.operands[0])
         condition, following = (type_of(self.yielded(i)) for i in range(2))
-        for i in range(2):
-            self.check_arguments(i, [carried])
+        carried = self.carried_type()
+        if not symbols_of_type(carried):
+            self.check_arguments(1, [init])
+        self.check_arguments(0, [carried])
         _check_condition("value yielded by cond", condition)
-        check(carried.accepts(following), "type yielded by step", carried, following)
-        return [carried]
+        self.check_instances(carried, [("type carried", init), ("type yielded by step", following)])
+        result = self.stated_type(carried)
+        self.check_instances(result, [("type carried, for the result", carried)])
+        return [result]
+
+
+def _unknown() -> None:
+    """A size that is not said."""
 
 
 def _check_condition(what: str, type_: RelayType) -> None:

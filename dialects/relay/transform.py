@@ -1,90 +1,44 @@
 """Shape and data movement: every element of the result is an element of an operand (or padding)."""
 
-import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, RelayError, TensorType, Variadic, View, check
+from relayc.dialects.relay.base import (
+    Ints,
+    LayoutRole,
+    Op,
+    Operand,
+    Pattern,
+    Precision,
+    Size,
+    Sizes,
+    TensorType,
+    Variadic,
+    View,
+    check,
+)
+from relayc.dialects.relay.conditions import require_at_least, require_at_most, require_divides, require_equal
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
-from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
+from relayc.dialects.relay.reshape import reshaped, same_elements
+from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis, product, shape_text
+from relayc.dialects.relay.slices import slice_bounds, slices, split_bounds
 from relayc.dialects.relay.types import RelayType, TupleType
-from relayc.symbolic import Size
+from relayc.symbolic import bounds, maximum
 
-Dim = Size | None
+__all__ = [
+    "pad_pairs",
+    "permutation",
+    "product",
+    "slice_bounds",
+    "slices",
+    "split_bounds",
+]
 
-
-def product(dims: Sequence[Dim]) -> Dim:
-    """Product of dimensions; None where one is not known."""
-    known = [d for d in dims if d is not None]
-    return math.prod(known) if len(known) == len(dims) else None
+Known = Size | None
 
 
 # ---- the same elements in the same order ------------------------------------------------------------------------------------------
-
-
-def reshaped(shape: Sequence[Dim], newshape: Sequence[int], allowzero: bool) -> tuple[Dim, ...]:
-    """Shape after Relay's reshape codes (see `Reshape`). Raises RelayError where the codes do not fit `shape`."""
-    out: list[Dim] = []
-    position = 0  # of the next dimension of `shape` to be read by a code
-    infer_at = None
-    codes = iter(enumerate(newshape))
-    for i, code in codes:
-        left = len(shape) - position
-        if code > 0 or (code == 0 and allowzero):
-            out.append(code)
-            position += 1
-        elif code == 0:
-            check(left >= 1, f"newshape[{i}]", f"a dimension {position} of the operand to copy", tuple(shape))
-            out.append(shape[position])
-            position += 1
-        elif code == -1:
-            check(infer_at is None, "newshape", "at most one -1", tuple(newshape))
-            infer_at = len(out)
-            out.append(None)
-            position += 1
-        elif code == -2:
-            out.extend(shape[position:])
-            position = len(shape)
-        elif code == -3:
-            check(left >= 2, f"newshape[{i}]", f"dimensions {position} and {position + 1} of the operand to merge", tuple(shape))
-            out.append(product(shape[position : position + 2]))
-            position += 2
-        elif code == -4:
-            check(left >= 1, f"newshape[{i}]", f"a dimension {position} of the operand to split", tuple(shape))
-            pair = [d for _, d in zip(range(2), (d for _, d in codes), strict=False)]
-            out.extend(_split_dim(shape[position], pair))
-            position += 1
-        else:
-            raise RelayError(f"newshape[{i}]: expected a size or one of 0, -1, -2, -3, -4, found {code}")
-    if infer_at is not None:
-        out[infer_at] = _inferred(shape, out[:infer_at] + out[infer_at + 1 :])
-    return tuple(out)
-
-
-def _split_dim(dim: Dim, pair: list[int]) -> list[Dim]:
-    check(
-        len(pair) == 2 and pair.count(-1) < 2 and all(d > 0 or d == -1 for d in pair),
-        "newshape",
-        "two sizes (one may be -1) after -4",
-        pair,
-    )
-    if -1 in pair:
-        known = max(pair)
-        check(dim is None or dim % known == 0, "newshape", f"a divisor of {dim} after -4", known)
-        return [(None if dim is None else dim // known) if d == -1 else d for d in pair]
-    check(dim is None or dim == pair[0] * pair[1], "newshape", f"factors of {dim} after -4", pair)
-    return list(pair)
-
-
-def _inferred(shape: Sequence[Dim], others: Sequence[Dim]) -> Dim:
-    """What -1 stands for. Unknown dimensions cancel where as many were copied as there are."""
-    if list(shape).count(None) != list(others).count(None):
-        return None
-    total, known = (math.prod(d for d in dims if d is not None) for dims in (shape, others))
-    check(known != 0 and total % known == 0, "newshape", f"sizes that divide the {total} elements of the operand", tuple(others))
-    return total // known
 
 
 class Reshape(Op, name="reshape"):
@@ -95,7 +49,7 @@ class Reshape(Op, name="reshape"):
     """
 
     data: Operand
-    newshape: Ints
+    newshape: Sizes
     allowzero: bool = False
     pattern = Pattern.INJECTIVE
     precision = Precision.EXACT
@@ -104,8 +58,7 @@ class Reshape(Op, name="reshape"):
     @staticmethod
     def infer(op: View) -> TensorType:
         out = op.data.with_shape(reshaped(op.data.shape, op.newshape, op.allowzero))
-        same = not (op.data.is_static and out.is_static) or op.data.num_elements == out.num_elements
-        check(same, "newshape", f"a shape of as many elements as {op.data}", out)
+        check(same_elements(op.data.shape, out.shape), "newshape", f"a shape of as many elements as {op.data}", out)
         return out
 
 
@@ -138,11 +91,12 @@ class Squeeze(Op, name="squeeze"):
     @staticmethod
     def infer(op: View) -> TensorType:
         if op.axis is None:
-            check(op.data.is_static, "axis", "the axes to drop, as a dimension is not known", op.data)
+            known = all(d is not None and (isinstance(d, int) or bounds(d)[0] > 1) for d in op.data.shape)
+            check(known, "axis", "the axes to drop, as a dimension is not known", op.data)
             return op.data.with_shape(d for d in op.data.shape if d != 1)
         axes = [normalize_axis(a, op.data.rank) for a in op.axis]
         for axis in axes:
-            check(op.data.shape[axis] in (1, None), f"dimension {axis}", 1, op.data.shape[axis])
+            require_equal(op.data.shape[axis], 1, f"dimension {axis}", 1, op.data.shape[axis])
         return op.data.with_shape(d for i, d in enumerate(op.data.shape) if i not in axes)
 
 
@@ -219,11 +173,9 @@ _BLOCK_LAYOUTS = ("NCHW", "NHWC")
 _D2S_MODES = ("DCR", "CRD")
 
 
-def _scaled(dim: Dim, times: int, by: int, name: str) -> Dim:
-    if dim is None:
-        return None
-    check(dim % by == 0, name, f"a multiple of {by}", dim)
-    return dim * times // by
+def _scaled(dim: Known, times: int, by: int, name: str) -> Known:
+    divided = require_divides(by, dim, name, f"a multiple of {by}", dim)
+    return None if divided is None else divided * times
 
 
 class DepthToSpace(Op, name="nn_depth_to_space", relay_name="nn.depth_to_space"):
@@ -277,42 +229,16 @@ class SpaceToDepth(Op, name="nn_space_to_depth", relay_name="nn.space_to_depth")
 # ---- parts ------------------------------------------------------------------------------------------------------------------------
 
 
-def slice_bounds(size: int, begin: int, end: int | None, stride: int) -> tuple[int, int]:
-    """(start, number of elements) of begin:end:stride in an axis of `size`, clamped as in numpy; stride is not 0."""
-    picked = range(size)[begin:end:stride]
-    return (picked.start, len(picked))
-
-
-_SLICE_MODES = ("end", "size")
-
-
-def slices(op: View, rank: int) -> dict[int, tuple[int, int | None, int]]:
-    """(begin, end, stride) by axis of a strided_slice with these attributes. Raises RelayError where they do not fit the rank."""
-    n = len(op.begin)
-    axes = tuple(range(n)) if op.axes is None else tuple(normalize_axis(a, rank, "axes") for a in op.axes)
-    check(op.slice_mode in _SLICE_MODES, "slice_mode", f"one of {', '.join(_SLICE_MODES)}", op.slice_mode)
-    check(len(axes) == n and len(set(axes)) == n and n <= rank, "axes", f"{n} different axes of {rank}, one for each begin", axes)
-    check(len(op.end) == n, "end", f"{n} values, one for each begin", op.end)
-    strides = tuple(op.strides) + (1,) * (n - len(op.strides))
-    check(len(strides) == n and 0 not in strides, "strides", f"at most {n} values other than 0", op.strides)
-    if op.slice_mode == "size":
-        check(set(strides) <= {1}, "strides", "1 with slice_mode size", op.strides)
-        # An end of 0 reached from a begin counted from the end means the end itself.
-        ends = [None if size == -1 or begin < 0 <= begin + size else begin + size for begin, size in zip(op.begin, op.end, strict=True)]
-        return {a: (b, e, 1) for a, b, e in zip(axes, op.begin, ends, strict=True)}
-    return {a: (b, e, s) for a, b, e, s in zip(axes, op.begin, op.end, strides, strict=True)}
-
-
 class StridedSlice(Op, name="strided_slice"):
     """data[begin:end:strides] along `axes` (the first ones where None), bounds counted and clamped as in numpy (ONNX Slice).
 
     With a negative stride an `end` of -(size + 1) or below runs through element 0. Strides that are missing are 1. With slice_mode "size"
-    `end` holds sizes, -1 for all that remain.
+    `end` holds sizes, -1 for all that remain. A begin or an end of 2^31 - 1 or more is that of an axis of symbolic size.
     """
 
     data: Operand
-    begin: Ints
-    end: Ints
+    begin: Sizes
+    end: Sizes
     strides: Ints = (1,)
     axes: Ints | None = None
     slice_mode: str = "end"
@@ -329,22 +255,11 @@ class StridedSlice(Op, name="strided_slice"):
         return op.data.with_shape(shape)
 
 
-def split_bounds(size: int, indices_or_sections: int | Ints) -> list[tuple[int, int]]:
-    """(begin, end) of each part of a split axis. Raises RelayError where the sections do not divide it or the indices do not ascend."""
-    if isinstance(indices_or_sections, int):
-        n = indices_or_sections
-        check(n >= 1 and size % n == 0, "indices_or_sections", f"a divisor of {size}", n)
-        return [(i * size // n, (i + 1) * size // n) for i in range(n)]
-    edges = [0, *indices_or_sections, size]
-    check(edges == sorted(edges), "indices_or_sections", f"ascending indices in [0, {size}]", indices_or_sections)
-    return list(itertools.pairwise(edges))
-
-
 class Split(Op, name="split"):
     """Parts of the operand along `axis`, as a tuple: a number of equal sections, or the indices at which parts begin."""
 
     data: Operand
-    indices_or_sections: int | Ints
+    indices_or_sections: int | Sizes
     axis: int = 0
     pattern = Pattern.INJECTIVE
     precision = Precision.EXACT
@@ -362,14 +277,16 @@ class Split(Op, name="split"):
 # ---- several tensors --------------------------------------------------------------------------------------------------------------
 
 
-def _same(dims: Sequence[Dim], what: str) -> Dim:
+def _same(dims: Sequence[Known], what: str) -> Known:
     """The dimension that all share, None where none is known."""
     known = {d for d in dims if d is not None}
-    check(len(known) <= 1, what, "equal in all operands", ", ".join(map(str, dims)))
+    if len(known) > 1:
+        a, b, *_ = sorted(known, key=str)
+        require_equal(a, b, what, "equal in all operands", ", ".join(map(str, dims)))
     return known.pop() if known else None
 
 
-def _common(operands: Sequence[TensorType], skip: int | None = None) -> tuple[str, list[Dim]]:
+def _common(operands: Sequence[TensorType], skip: int | None = None) -> tuple[str, list[Known]]:
     """dtype and shape that the operands share, `skip` being an axis in which they may differ (None in the shape)."""
     check(len(operands) >= 1, "data", "at least one operand", 0)
     dtype = same_dtype(**{f"operand {i}": t for i, t in enumerate(operands)})
@@ -410,7 +327,7 @@ class Concatenate(Op, name="concatenate"):
         axis = normalize_axis(op.axis, op.data[0].rank)
         dtype, shape = _common(op.data, axis)
         sizes = [t.shape[axis] for t in op.data]
-        shape[axis] = None if None in sizes else sum(sizes)
+        shape[axis] = None if None in sizes else sum(d for d in sizes if d is not None)
         return TensorType(tuple(shape), dtype)
 
 
@@ -437,7 +354,7 @@ class BroadcastTo(Op, name="broadcast_to"):
     """The operand under `shape`, by numpy's rule."""
 
     data: Operand
-    shape: Ints
+    shape: Sizes
     pattern = Pattern.BROADCAST
     precision = Precision.EXACT
     moves_only = True
@@ -446,7 +363,7 @@ class BroadcastTo(Op, name="broadcast_to"):
     @staticmethod
     def infer(op: View) -> TensorType:
         target = tuple(op.shape)
-        check(broadcast_shapes(op.data.shape, target) == target, "shape", f"a shape to which {op.data} broadcasts", target)
+        check(broadcast_shapes(op.data.shape, target) == target, "shape", f"a shape to which {op.data} broadcasts", shape_text(target))
         return op.data.with_shape(target)
 
 
@@ -454,13 +371,14 @@ class Tile(Op, name="tile"):
     """The operand repeated as a whole, reps[i] times along axis i, as numpy.tile."""
 
     data: Operand
-    reps: Ints
+    reps: Sizes
     pattern = Pattern.BROADCAST
     precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        check(all(r >= 0 for r in op.reps), "reps", "no negative number", op.reps)
+        for r in op.reps:
+            require_at_least(0, r, "reps", "no negative number", shape_text(op.reps))
         rank = max(len(op.reps), op.data.rank)
         reps, shape = (1,) * (rank - len(op.reps)) + tuple(op.reps), (1,) * (rank - op.data.rank) + op.data.shape
         return op.data.with_shape(None if d is None else d * r for d, r in zip(shape, reps, strict=True))
@@ -470,37 +388,42 @@ class Repeat(Op, name="repeat"):
     """Each element `repeats` times along `axis`; of the flattened tensor where None, as numpy.repeat."""
 
     data: Operand
-    repeats: int
+    repeats: Size
     axis: int | None = None
     pattern = Pattern.BROADCAST
     precision = Precision.EXACT
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        check(op.repeats >= 0, "repeats", "no negative number", op.repeats)
+        require_at_least(0, op.repeats, "repeats", "no negative number", op.repeats)
         shape = [product(op.data.shape)] if op.axis is None else list(op.data.shape)
         axis = normalize_axis(op.axis or 0, len(shape))
-        shape[axis] = None if shape[axis] is None else shape[axis] * op.repeats
+        length = shape[axis]
+        shape[axis] = None if length is None else length * op.repeats
         return op.data.with_shape(shape)
 
 
-def pad_pairs(pad_width: Ints, rank: int) -> list[tuple[int, int]]:
+def pad_pairs(pad_width: Sizes, rank: int) -> list[tuple[Size, Size]]:
     """(before, after) of each axis. Raises RelayError unless there are two values for each axis, none negative."""
-    check(len(pad_width) == 2 * rank, "pad_width", f"{2 * rank} values (before and after of each axis)", pad_width)
-    check(all(w >= 0 for w in pad_width), "pad_width", "no negative number", pad_width)
+    check(len(pad_width) == 2 * rank, "pad_width", f"{2 * rank} values (before and after of each axis)", shape_text(pad_width))
+    for width in pad_width:
+        require_at_least(0, width, "pad_width", "no negative number", shape_text(pad_width))
     return list(zip(pad_width[::2], pad_width[1::2], strict=True))
 
 
-def _padded(data: TensorType, pad_width: Ints) -> TensorType:
+def _padded(data: TensorType, pad_width: Sizes) -> TensorType:
     pairs = pad_pairs(pad_width, data.rank)
     return data.with_shape(None if d is None else d + sum(pair) for d, pair in zip(data.shape, pairs, strict=True))
 
 
-def _check_mirror(data: TensorType, pad_width: Ints, mode: str, least: int) -> None:
+def _check_mirror(data: TensorType, pad_width: Sizes, mode: str, least: int) -> None:
     """A mirrored border can be at most the axis itself, less its edge element where that is not repeated (`least` 1)."""
     for axis, (d, pair) in enumerate(zip(data.shape, pad_pairs(pad_width, data.rank), strict=True)):
-        fits = d is None or max(pair) <= max(d - least, 0)
-        check(fits, f"pad_width of axis {axis}", f"at most {None if d is None else max(d - least, 0)} for mode {mode}", pair)
+        if d is None or pair == (0, 0):
+            continue
+        most = maximum(d - least, 0)
+        for width in pair:
+            require_at_most(most, width, f"pad_width of axis {axis}", f"at most {most} for mode {mode}", shape_text(pair))
 
 
 _PAD_MODES = ("constant", "edge", "reflect")
@@ -514,7 +437,7 @@ class Pad(Op, name="nn_pad", relay_name="nn.pad"):
 
     data: Operand
     pad_value: Operand
-    pad_width: Ints
+    pad_width: Sizes
     pad_mode: str = "constant"
     pattern = Pattern.INJECTIVE
     root_only = True
@@ -528,7 +451,8 @@ class Pad(Op, name="nn_pad", relay_name="nn.pad"):
         if op.pad_mode == "reflect":
             _check_mirror(op.data, op.pad_width, op.pad_mode, least=1)
         if op.pad_mode == "edge":
-            check(0 not in op.data.shape, "data", "at least one element to repeat", op.data)
+            for d in op.data.shape:
+                require_at_least(1, d, "data", "at least one element to repeat", op.data)
         return _padded(op.data, op.pad_width)
 
 
@@ -540,7 +464,7 @@ class MirrorPad(Op, name="nn_mirror_pad", relay_name="nn.mirror_pad"):
 
     data: Operand
     mode: str = "SYMMETRIC"
-    pad_width: Ints
+    pad_width: Sizes
     pattern = Pattern.INJECTIVE
     root_only = True
     precision = Precision.EXACT

@@ -4,7 +4,11 @@ Spatial attributes may be given in Relay's short forms: one value for all axes, 
 two per axis (all the values before, then all after, as in ONNX).
 """
 
-from relayc.dialects.relay.base import Ints, check
+from typing import Any, overload
+
+from relayc.dialects.relay.base import Ints, Size, Sizes, check
+from relayc.dialects.relay.conditions import require_at_least
+from relayc.symbolic import ceil_div, maximum, minimum, proves
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 """Letters of the spatial axes by their number."""
@@ -12,10 +16,17 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 Pairs = tuple[tuple[int, int], ...]
 
 
-def per_axis(values: Ints, n: int, name: str, least: int = 1) -> Ints:
+@overload
+def per_axis(values: Ints, n: int, name: str, least: int = ...) -> Ints: ...
+@overload
+def per_axis(values: Sizes, n: int, name: str, least: int = ...) -> Sizes: ...
+
+
+def per_axis(values: Sizes, n: int, name: str, least: int = 1) -> Any:
     """`values` with one entry for each of `n` axes. Raises RelayError for another number of them or a value below `least`."""
     check(len(values) in (1, n), name, f"1 or {n} values" if n > 1 else "1 value", values)
-    check(all(v >= least for v in values), name, f"values of at least {least}", values)
+    for value in values:
+        require_at_least(least, value, name, f"values of at least {least}", values)
     return tuple(values) * n if len(values) == 1 else tuple(values)
 
 
@@ -29,14 +40,20 @@ def padding_pairs(padding: Ints, n: int, name: str = "padding") -> Pairs:
     return tuple((p, p) for p in per_axis(padding, n, name, least=0))
 
 
-def extent(kernel: int, dilation: int) -> int:
+@overload
+def extent(kernel: int, dilation: int) -> int: ...
+@overload
+def extent(kernel: Size, dilation: int) -> Size: ...
+
+
+def extent(kernel: Size, dilation: int) -> Size:
     """Elements that a dilated window spans."""
     return dilation * (kernel - 1) + 1
 
 
 def windows(
-    size: int | None, kernel: int | None, stride: int, dilation: int, pads: tuple[int, int], ceil_mode: bool, axis: str
-) -> int | None:
+    size: Size | None, kernel: Size | None, stride: int, dilation: int, pads: tuple[int, int], ceil_mode: bool, axis: str
+) -> Size | None:
     """Number of windows along an axis of `size` elements (None where it cannot be known).
 
     With `ceil_mode` a last window that hangs over the end counts too, unless it would start in the padding after the data (the rule of
@@ -46,10 +63,14 @@ def windows(
         return None
     padded, span = size + sum(pads), extent(kernel, dilation)
     if ceil_mode:
-        count = -(-(padded - span) // stride) + 1
-        if (count - 1) * stride >= size + pads[0]:
-            count -= 1
+        count = ceil_div(padded - span, stride) + 1
+        starting = ceil_div(size + pads[0], stride)
+        if proves(lambda: span <= pads[1]):
+            # It may be that more than one window starts in the padding after the data: the last one goes.
+            count = count - maximum(0, minimum(1, count - starting))
+        elif not proves(lambda: pads[1] + stride <= span):
+            count = minimum(count, starting)
     else:
         count = (padded - span) // stride + 1
-    check(count >= 1, f"window along axis {axis}", f"at most {padded} elements (data {size} with padding {pads})", span)
+    require_at_least(1, count, f"window along axis {axis}", f"at most {padded} elements (data {size} with padding {pads})", span)
     return count

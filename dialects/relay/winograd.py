@@ -6,9 +6,11 @@ multiplications for each pair of channels instead of 144.
 
 import numpy as np
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, Size, TensorType, View, check
+from relayc.dialects.relay.conditions import require_divides
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.window import padding_pairs
+from relayc.symbolic import ceil_div
 
 TILE = 4
 """Outputs of a tile along each axis; it reads TILE + 2 data elements."""
@@ -41,9 +43,9 @@ def transform_weights(weight: np.ndarray) -> np.ndarray:
     return points.reshape(POINTS * channels, per_group, 1, 1)
 
 
-def tiles(extent: int) -> int:
+def tiles(extent: Size) -> Size:
     """Tiles that cover `extent` outputs."""
-    return -(-extent // TILE)
+    return ceil_div(extent, TILE)
 
 
 class WinogradInputTransform(Op, name="nn_winograd_input_transform", relay_name="nn.winograd_input_transform"):
@@ -69,8 +71,8 @@ class WinogradOutputTransform(Op, name="nn_winograd_output_transform", relay_nam
     """Tiles transformed back to 4x4 outputs: [N, 36 * C/c, tiles, tiles, c] -> [N, C/c, height, width, c]."""
 
     data: Operand
-    height: int
-    width: int
+    height: Size
+    width: Size
     layout: str = "NCHW8c"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
 
@@ -80,5 +82,6 @@ class WinogradOutputTransform(Op, name="nn_winograd_output_transform", relay_nam
         n, c, h, w, inner = op.data.shape
         expected = (tiles(op.height), tiles(op.width))
         check((h, w) == expected, "tiles of data", expected, (h, w))
-        check(c is not None and c % POINTS == 0, "channels of data", f"a multiple of {POINTS}", c)
-        return op.data.with_shape((n, c // POINTS, op.height, op.width, inner))
+        check(c is not None, "channels of data", f"a multiple of {POINTS}", c)
+        channels = require_divides(POINTS, c, "channels of data", f"a multiple of {POINTS}", c)
+        return op.data.with_shape((n, channels, op.height, op.width, inner))

@@ -19,16 +19,16 @@ for every external function (0.7 ms each).
 
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
-from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX, TensorSpec
+from relayc.pipelines.packed_entry import PackedEntry
+from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
 from relayc.runtime.device import DeviceKind, device_kind
-from relayc.runtime.shapes import SymbolSource
 from relayc.symbolic import FAR, Atom, Dim, Extreme, Size
 
 _FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
@@ -330,37 +330,6 @@ class Linked(Protocol):
 
     def raw_lookup(self, name: str) -> int:
         """Address of the wrapper `void(void**)` of an external function; 0 where it cannot be linked."""
-
-
-@dataclass(frozen=True)
-class PackedEntry:
-    """What a packed function takes.
-
-    Attributes:
-      tensors: inputs, outputs, and what a program takes behind them: the arena, which may be larger than said, and the parameters.
-      symbols: names of the symbols that the function takes as i64.
-      blobs: how many of the tensors it takes behind its symbols.
-      sources: where the symbols come from; nothing where they are integers behind the tensors.
-      ranges: bounds of symbols, by name.
-      depth: what it takes as a last i64, where that is not 0.
-    """
-
-    tensors: tuple[TensorSpec, ...]
-    symbols: tuple[str, ...] = ()
-    blobs: int = 0
-    sources: tuple[SymbolSource, ...] = ()
-    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    depth: int = 0
-
-    @property
-    def sizes(self) -> int:
-        """How many integers follow the tensors of a call."""
-        return 0 if self.sources else len(self.symbols)
-
-    @property
-    def arena(self) -> int:
-        """Which tensor is the arena; -1 for none."""
-        return len(self.tensors) - 2 if self.blobs else -1
 
 
 def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[int], list[int]]:

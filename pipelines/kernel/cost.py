@@ -6,7 +6,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured, read_kernel, sources
-from relayc.symbolic import Size, minimum, proves
+from relayc.symbolic import Size, minimum
 
 _FREE = ("arith.extf", "arith.truncf", "arith.ext", "arith.trunc", "arith.constant", "arith.select", "arith.cmp", "linalg.", "tensor.")
 
@@ -33,7 +33,7 @@ def kernel_cost(function: ir.OpView) -> Cost:
     except NotStructured:
         return Cost()
     flops: Size = 0
-    seen: set[int] = set()
+    seen = set()
     elements: dict[int, Size] = {}
     for node in kernel.nodes():
         if node.kind == "generic" and id(node.structured) not in seen:
@@ -43,12 +43,9 @@ def kernel_cost(function: ir.OpView) -> Cost:
         for source, count in _reads(node):
             if source.kind == "arg":
                 elements[source.position] = elements.get(source.position, 0) + count
-    read = {i: count * _element_bytes(kernel.args[i]) for i, count in elements.items() if _may_be_less(count, kernel.args[i].size)}
+    least = {i: minimum(count, kernel.args[i].size) for i, count in elements.items()}
+    read = {i: count * _element_bytes(kernel.args[i]) for i, count in least.items() if count != kernel.args[i].size}
     return Cost(flops, read)
-
-
-def _may_be_less(count: Size, whole: Size) -> bool:
-    return not proves(lambda: count >= whole)
 
 
 def _reads(node: Node) -> Iterator[tuple[Node, Size]]:

@@ -16,7 +16,7 @@ func.func @main() {
 
 // -----
 
-// CHECK: relay.zeros at {{.*}}: attribute shape: expected a sequence of integers, found none
+// CHECK: relay.zeros at {{.*}}: attribute shape: expected a sequence of sizes, found none
 func.func @main() {
   %0 = "relay.zeros"() : () -> tensor<2xf32>
   return

@@ -1,6 +1,6 @@
 // RUN: not relayc-opt %s --split-input-file 2>&1 | filecheck %s
 
-// CHECK: relay.image_resize2d at {{.*}}: attribute size: expected a sequence of integers, found none
+// CHECK: relay.image_resize2d at {{.*}}: attribute size: expected a sequence of sizes, found none
 func.func @main(%x: tensor<1x3x8x8xf32>) {
   %0 = "relay.image_resize2d"(%x) : (tensor<1x3x8x8xf32>) -> tensor<?x?x?x?xf32>
   return

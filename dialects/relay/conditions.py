@@ -1,0 +1,94 @@
+"""What a type relation demands of sizes that are not known yet: proved, an error, or left for when the program runs."""
+
+import contextvars
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from relayc.dialects.relay.errors import RelayError, Unequal, check
+from relayc.dialects.relay.types import TensorType
+from relayc.symbolic import Dim, Size, bounds, exact
+
+__all__ = ["Condition", "collected", "require_at_least", "require_at_most", "require_divides", "require_equal", "require_type"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What must hold when a program runs: `size` is 0 or more.
+
+    Attributes:
+      size: an expression that may be negative for some values of its symbols.
+      text: `what: expected ..., found ...`, in expressions.
+    """
+
+    size: Dim
+    text: str
+
+
+_COLLECTED: contextvars.ContextVar[list[Condition] | None] = contextvars.ContextVar("relayc_conditions", default=None)
+
+
+@contextmanager
+def collected() -> Iterator[list[Condition]]:
+    """While it holds, the conditions that checks leave open are gathered in the list it gives."""
+    found: list[Condition] = []
+    token = _COLLECTED.set(found)
+    try:
+        yield found
+    finally:
+        _COLLECTED.reset(token)
+
+
+def require_at_least(least: Size, size: Size | None, what: str, expected: Any, found: Any) -> None:
+    """Demands `least <= size`. Raises RelayError where it is proved wrong; where it is not proved it is a condition of the program."""
+    if size is None:
+        return
+    if isinstance(size, int) and isinstance(least, int):
+        check(least <= size, what, expected, found)
+        return
+    low, high = bounds(size - least)
+    check(high >= 0, what, expected, found)
+    conditions = _COLLECTED.get()
+    if low < 0 and conditions is not None:
+        left = size - least
+        assert isinstance(left, Dim)  # else low is high
+        conditions.append(Condition(left, f"{what}: expected {expected}, found {found}"))
+
+
+def require_at_most(most: Size | None, size: Size | None, what: str, expected: Any, found: Any) -> None:
+    """Demands `size <= most`, as `require_at_least` does."""
+    if most is not None and size is not None:
+        require_at_least(size, most, what, expected, found)
+
+
+def require_equal(a: Size | None, b: Size | None, what: str, expected: Any, found: Any) -> None:
+    """Raises Unequal where two sizes that are known are not the same expression."""
+    if a is not None and b is not None and a != b:
+        raise Unequal(f"{what}: expected {expected}, found {found}", a, b)
+
+
+def require_type(expected: TensorType, found: TensorType, what: str) -> None:
+    """Raises RelayError where a type is not the expected one: Unequal where only sizes differ."""
+    if not expected.accepts(found):
+        if expected.dtype == found.dtype and expected.rank == found.rank:
+            for a, b in zip(expected.shape, found.shape, strict=True):
+                require_equal(a, b, what, expected, found)
+        raise RelayError(f"{what}: expected {expected}, found {found}")
+
+
+def require_divides(den: Size, num: Size | None, what: str, expected: Any, found: Any) -> Size | None:
+    """num / den. Raises RelayError unless it is exact for all values of the symbols; None where num is not known."""
+    if num is None:
+        return None
+    if isinstance(num, int) and isinstance(den, int):
+        check(den != 0 and num % den == 0, what, expected, found)
+        return num // den
+    quotient = exact(num, den)
+    if quotient is None and den != 0:
+        # A quotient that is no polynomial may still be one of atoms: floor divisions that cancel.
+        rounded = num // den
+        quotient = rounded if rounded * den == num else None
+    if quotient is None:
+        raise RelayError(f"{what}: expected {expected}, found {found}")
+    return quotient

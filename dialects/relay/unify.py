@@ -1,0 +1,148 @@
+"""Types that are instances of others: a pattern's symbols stand for sizes of the actual types, which matching finds.
+
+match([x: tensor<n x 3>], [tensor<2*m x 3>])  ->  {n: 2*m}
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types
+from relayc.symbolic import Dim, Size, exact, substitute, symbol, symbols_of
+
+__all__ = ["Bindings", "joined", "match", "substitute_type", "symbols_of_type"]
+
+Bindings = dict[str, Size]
+"""What the symbols of a pattern stand for."""
+
+
+def symbols_of_type(type_: RelayType) -> frozenset[str]:
+    """Names of the symbols in a type."""
+    return frozenset().union(*(t.symbols for t in flat_types(type_)))
+
+
+def substitute_type(type_: RelayType, values: Mapping[str, Size]) -> RelayType:
+    """A type in whose sizes symbols stand for others; those without a value stay."""
+    if isinstance(type_, TupleType):
+        return TupleType(tuple(substitute_type(field, values) for field in type_.fields))
+    if type_.is_static:
+        return type_
+    return type_.with_shape(None if d is None else substitute(d, values) for d in type_.shape)
+
+
+def match(
+    patterns: Sequence[RelayType],
+    actuals: Sequence[RelayType],
+    what: str,
+    bindable: Collection[str] | None = None,
+) -> Bindings:
+    """What the symbols of some types stand for, of which other types are instances.
+
+    A symbol is bound by a dimension that it is, or that is a multiple of it and a sum; every other dimension must be what the pattern says
+    of it then. Dimensions of which one side is not known say nothing.
+
+    Args:
+      patterns: types with symbols.
+      actuals: as many types, whose symbols are others though they may have the same names.
+      what: is matched, for messages.
+      bindable: the symbols of the patterns that stand for others (all where None); the rest are those of the actual types.
+
+    Raises:
+      RelayError: one is no instance: another structure, or a size that is not what the pattern says; with the symbol and both values.
+    """
+    for pattern, actual in zip(patterns, actuals, strict=True):
+        if not _same_structure(pattern, actual):
+            raise RelayError(f"{what}: expected {_listed(patterns)}, found {_listed(actuals)}")
+    pairs = [
+        (p, a)
+        for pattern, actual in zip(patterns, actuals, strict=True)
+        for x, y in zip(flat_types(pattern), flat_types(actual), strict=True)
+        for p, a in zip(x.shape, y.shape, strict=True)
+        if p is not None and a is not None
+    ]
+    found: Bindings = {}
+    expressions: list[tuple[Dim, Size]] = []
+    for p, a in pairs:
+        if isinstance(p, Dim):
+            name = _plain(p)
+            if name is None:
+                expressions.append((p, a))
+            elif bindable is None or name in bindable:
+                found.setdefault(name, a)
+    _solve(expressions, found, bindable)
+    for p, a in pairs:
+        expected = substitute(p, found)
+        if expected != a:
+            raise RelayError(f"{what}: {_contradiction(p, expected, a, patterns, actuals)}")
+    return found
+
+
+def _contradiction(p: Size, expected: Size, found: Size, patterns: Sequence[RelayType], actuals: Sequence[RelayType]) -> str:
+    if isinstance(p, Dim) and p != expected:
+        return f"expected {p} to be {expected}, found {found} in {_listed(actuals)} for {_listed(patterns)}"
+    return f"expected {_listed(patterns)}, found {_listed(actuals)}"
+
+
+def _listed(types: Sequence[RelayType]) -> str:
+    return str(types[0]) if len(types) == 1 else f"({', '.join(map(str, types))})"
+
+
+def _same_structure(a: RelayType, b: RelayType) -> bool:
+    if isinstance(a, TensorType) or isinstance(b, TensorType):
+        return isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype == b.dtype and a.rank == b.rank
+    return len(a.fields) == len(b.fields) and all(map(_same_structure, a.fields, b.fields))
+
+
+def _plain(x: Size) -> str | None:
+    """The name of the symbol that a size is; None for any other size."""
+    names = symbols_of(x)
+    if len(names) == 1:
+        (name,) = names
+        return name if x == symbol(name) else None
+    return None
+
+
+def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Collection[str] | None) -> None:
+    """Binds the symbols that stand only in multiples and sums: 2*n + m where m is bound says what n is."""
+    left, before = expressions, None
+    while left and len(left) != before:
+        before, rest = len(left), []
+        for p, a in left:
+            unknown = [s for s in symbols_of(p) if s not in found and (bindable is None or s in bindable)]
+            value = _solved(p, unknown[0], found, a) if len(unknown) == 1 else None
+            if value is not None:
+                found[unknown[0]] = value
+            elif unknown:
+                rest.append((p, a))
+        left = rest
+
+
+def _solved(p: Dim, name: str, found: Bindings, a: Size) -> Size | None:
+    """x of factor * x + offset == a, where p is that of x."""
+    offset = substitute(p, {**found, name: 0})
+    factor = substitute(p, {**found, name: 1}) - offset
+    if substitute(p, found) != symbol(name) * factor + offset or factor == 0 or name in symbols_of(factor):
+        return None
+    return exact(a - offset, factor)
+
+
+def joined(a: RelayType, b: RelayType, fresh: Callable[[], Size | None], what: str) -> RelayType:
+    """The type whose instances two types are: a symbol of `fresh` for each pair of sizes that differ, the same for the same pair.
+
+    Raises RelayError where they differ in more than sizes.
+    """
+    made: dict[tuple[Size, Size], Size | None] = {}
+
+    def size(x: Size | None, y: Size | None) -> Size | None:
+        if x is None or y is None:
+            return None
+        return x if x == y else made[x, y] if (x, y) in made else made.setdefault((x, y), fresh())
+
+    def join(x: RelayType, y: RelayType) -> RelayType:
+        if isinstance(x, TensorType) and isinstance(y, TensorType):
+            return x.with_shape(map(size, x.shape, y.shape))
+        assert isinstance(x, TupleType) and isinstance(y, TupleType)
+        return TupleType(tuple(map(join, x.fields, y.fields)))
+
+    if not _same_structure(a, b):
+        raise RelayError(f"{what}: expected {a}, found {b}")
+    return join(a, b)

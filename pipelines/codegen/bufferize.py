@@ -218,16 +218,41 @@ def _write_in_place(function: func.FuncOp) -> None:
         source, target = copy.operation.operands
         views, root = [], target
         while isinstance(_producer(root), (memref.ExpandShapeOp, memref.CollapseShapeOp)) and len(list(root.uses)) == 1:
-            views.append(root.owner)
+            views.append(root.owner.operation)
             root = root.owner.operands[0]
         if not (isinstance(_producer(source), memref.AllocOp) and source.type == target.type):
             continue
         if not isinstance(root.owner, ir.Block) or len(list(root.uses)) != 1 or len(list(target.uses)) != 1:
             continue
-        for view in views:
-            view.move_before(block.operations[0])
+        if target.type.has_static_shape:
+            for view in views:
+                view.move_before(block.operations[0])
+        else:
+            for view in reversed(views):
+                _move_up(view, block)
+            if views and not _stands_before(views[0], source.owner.operation):
+                continue
         copy.operation.erase()
         source.replace_all_uses_with(target)
+
+
+def _move_up(op: ir.Operation, block: ir.Block) -> None:
+    """Moves an operation behind the last of those in `block` that compute its operands."""
+    last: ir.Operation | None = None
+    for owner in (v.owner for v in op.operands):
+        if not isinstance(owner, ir.Block) and (last is None or last.is_before_in_block(owner.operation)):
+            last = owner.operation
+    if last is None:
+        op.move_before(block.operations[0])
+    else:
+        op.move_after(last)
+
+
+def _stands_before(a: ir.Operation, b: ir.Operation) -> bool:
+    """Whether an operation stands before one of the same block, or in it."""
+    while b.block != a.block:
+        b = b.parent.operation
+    return a.is_before_in_block(b)
 
 
 def _decompose_concats(function: func.FuncOp) -> None:

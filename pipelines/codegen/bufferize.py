@@ -16,7 +16,7 @@ from math import prod
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
-from relayc.dialects.relay.threads import ParallelIf
+from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.sizes import function_sizes, size_value, symbol_attributes, symbol_names
 from relayc.pipelines.upstream import run_upstream

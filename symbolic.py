@@ -294,6 +294,10 @@ class Range:
         return max(self.low, min(self.high, self.hint))
 
 
+_REMEMBERED = 1 << 16
+"""Expressions of which a Ranges remembers what it found out."""
+
+
 class Ranges(Mapping[str, Range]):
     """The ranges of symbols by name; of any other symbol the default one holds. `with ranges:` makes them hold for this thread."""
 
@@ -302,7 +306,6 @@ class Ranges(Mapping[str, Range]):
         self._bounds: dict[Dim, tuple[int, int]] = {}
         self.memo: dict[object, object] = {}
         """For what is found out under these ranges."""
-        self._tokens: list[contextvars.Token] = []
 
     def __getitem__(self, name: str) -> Range:
         return self._ranges[name]
@@ -320,30 +323,37 @@ class Ranges(Mapping[str, Range]):
     def bounds(self, dim: Dim) -> tuple[int, int]:
         """Inclusive bounds of an expression."""
         if dim not in self._bounds:
+            self.trim()
             self._bounds[dim] = _bounds(dim, self)
         return self._bounds[dim]
 
+    def trim(self) -> None:
+        """Forgets what was found out, where that has become much."""
+        if len(self._bounds) + len(self.memo) > _REMEMBERED:
+            self._bounds.clear()
+            self.memo.clear()
+
     def __enter__(self) -> "Ranges":
-        self._tokens.append(_CURRENT.set(self))
+        _HOLDING.set((*_HOLDING.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _CURRENT.reset(self._tokens.pop())
+        _HOLDING.set(_HOLDING.get()[:-1])
 
     @staticmethod
     def current() -> "Ranges":
         """Those that hold."""
-        return _CURRENT.get()
+        return _HOLDING.get()[-1]
 
 
 _DEFAULT = Range()
 _NOTHING_KNOWN = Ranges()
-_CURRENT: contextvars.ContextVar[Ranges] = contextvars.ContextVar("relayc_ranges", default=_NOTHING_KNOWN)
+_HOLDING: contextvars.ContextVar[tuple[Ranges, ...]] = contextvars.ContextVar("relayc_ranges", default=(_NOTHING_KNOWN,))
 
 
 def bounds(x: Size) -> tuple[int, int]:
     """Inclusive bounds of a size, from the ranges of its symbols."""
-    return (x, x) if isinstance(x, int) else _CURRENT.get().bounds(x)
+    return (x, x) if isinstance(x, int) else Ranges.current().bounds(x)
 
 
 def proves(question: Callable[[], object]) -> bool:
@@ -425,7 +435,7 @@ def guess(x: Size) -> int:
     """A representative number for a size: its value where every symbol has its hint."""
     if isinstance(x, int):
         return x
-    ranges = _CURRENT.get()
+    ranges = Ranges.current()
     return evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
 
 
@@ -436,7 +446,7 @@ def _floordiv(num: Size, den: Size) -> Size:
     """floor(num / den) in normal form; den > 0."""
     if isinstance(num, int) and isinstance(den, int):
         return num // den
-    memo, key = _CURRENT.get().memo, ("floordiv", num, den)
+    memo, key = Ranges.current().memo, ("floordiv", num, den)
     if key not in memo:
         memo[key] = _by_number(num, den) if isinstance(num, Dim) and isinstance(den, int) else _by_expression(num, den)
     return memo[key]  # type: ignore[return-value] # what was put there

@@ -96,6 +96,8 @@ class _Loop:
             values, written = rest[: len(self.carried)], rest[len(self.carried) :]
             number.name = "step"
             number.elements = as_pending(number, not_negative=True)
+            if self.trips is not None:
+                ModelBuilder.current().counters[str(number.elements[()])] = self.trips
             following, found, rows = self.body(number, condition, values)
             self._learn(found, rows)
             written = [self._written(w, r, number, back) for w, r, back in zip(written, rows, self.backwards, strict=True)]
@@ -225,7 +227,7 @@ def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, 
     start = constant(np.bool_(True)) if cond is None else scalar_of(cond, "cond")
     decides = _decides(body) or not (start.is_known and bool(start.array))
     trips = None
-    if limit is not None and not decides and scans:
+    if limit is not None and not decides and (scans or known_elements(limit) is not None):
         trips = _trips(limit)
         limit = tensor_of(objects([], [trips]), "int64")
 

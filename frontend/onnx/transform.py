@@ -7,7 +7,7 @@ from operator import add
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, assume, axes_of, axis_of, constant, emit, ints, may_equal, simpler
+from relayc.frontend.converter import ModelBuilder, Tensor, assume, axes_of, axis_of, constant, emit, ints, may_equal, simpler
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import objects, positions, sizes, tensor_of
@@ -144,11 +144,30 @@ def Slice(data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Seq
 @converter("Slice", since=10)
 def Slice_10(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None) -> Tensor:
     chosen, strides = (None if t is None else ints(t, name) for t, name in ((axes, "axes"), (steps, "steps")))
+    found = _row_of_iteration(data, starts, ends, chosen, strides)
+    if found is not None:
+        return found
     count = prod(starts.shape)
     along = axes_of(range(count) if chosen is None and isinstance(count, int) else chosen or (), data.rank)
     extents = [data.shape[a] for a in along]
     bounds = [sizes(t, name, lambda t=t: _within(t, extents)) for t, name in ((starts, "starts"), (ends, "ends"))]
     return _slice(data, *bounds, chosen, strides)
+
+
+def _row_of_iteration(
+    data: Tensor, starts: Tensor, ends: Tensor, axes: Sequence[int] | None, strides: Sequence[int] | None
+) -> Tensor | None:
+    """data[i : i + 1] where i is the number of a loop's iteration, and there are as many rows: one row, whatever i is. None elsewhere."""
+    begin, end = starts.elements, ends.elements
+    if begin is None or end is None or begin.size != 1 or end.size != 1 or (strides or (1,)) != (1,):
+        return None
+    first, last = begin.reshape(-1)[0], end.reshape(-1)[0]
+    builder = ModelBuilder.current()
+    trips = builder.counters.get(str(first))
+    axis = axis_of((axes or (0,))[0], data.rank)
+    if trips is None or last - first != 1 or not proves(lambda: trips <= data.shape[axis]):
+        return None
+    return emit("take", data, emit("reshape", starts, newshape=(1,)), axis=axis, mode="clip")
 
 
 def _within(bounds: Tensor, extents: Sequence[Size]) -> Tensor:

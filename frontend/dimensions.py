@@ -132,9 +132,7 @@ class _Resolution:
             raise MissingShapes(missing)
         own = self._own_shapes()
         relations = list(self._bind(own, given))
-        found = {
-            name: given[name] if name in given else tuple(substitute(d, self.bindings) for d in own[name]) for name in self.declared
-        }
+        found = {name: given[name] if name in given else tuple(substitute(d, self.bindings) for d in own[name]) for name in self.declared}
         fixed, ranges = ranges_of(self._by_symbol(found))
         fixed = self._checked(relations, fixed)
         found = {name: tuple(substitute(d, fixed) for d in shape) for name, shape in found.items()}
@@ -235,9 +233,7 @@ class _Resolution:
         return found
 
 
-def _defined(
-    shapes: dict[str, tuple[Size, ...]], ranges: dict[str, Range]
-) -> tuple[dict[str, tuple[Size, ...]], dict[str, Range]]:
+def _defined(shapes: dict[str, tuple[Size, ...]], ranges: dict[str, Range]) -> tuple[dict[str, tuple[Size, ...]], dict[str, Range]]:
     """Expressions over symbols that are no dimension themselves are symbols of their own: nothing else would say their values."""
     plain = {name for shape in shapes.values() for d in shape for name in symbols_of(d) if d == symbol(name)}
     taken, renamed = set(names_of(shapes.values())), dict[Size, Dim]()

@@ -170,7 +170,9 @@ def import_model(
     function = _loaded(frontend.function)
     given = {"dims": dims} if dims else {}
     if given and not _takes_dims(function):
-        raise ValueError(f"dims: expected none for a model that the frontend {frontend.name} imports, found {', '.join(map(str, dims or ()))}")
+        raise ValueError(
+            f"dims: expected none for a model that the frontend {frontend.name} imports, found {', '.join(map(str, dims or ()))}"
+        )
     found = function(model, shapes=shapes, progress=progress, **given)
     if not isinstance(found, IRModule):
         raise TypeError(f"frontend {frontend.name}: expected it to give an IRModule, found {type(found).__name__}")

@@ -77,7 +77,9 @@ def broadcast_shape(*shapes: Sequence[Size]) -> tuple[Size, ...]:
     for shape in shapes:
         for i, d in enumerate(shape, rank - len(shape)):
             if out[i] != 1 and d != 1 and not may_equal(out[i], d):
-                raise ModelError(f"shapes do not broadcast: expected equal or 1 in dimension {i - rank}, found {', '.join(map(str, shapes))}")
+                raise ModelError(
+                    f"shapes do not broadcast: expected equal or 1 in dimension {i - rank}, found {', '.join(map(str, shapes))}"
+                )
             out[i] = d if out[i] == 1 else out[i] if d == 1 else simpler(out[i], d)
     return tuple(out)
 

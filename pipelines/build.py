@@ -16,9 +16,10 @@ from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
 from relayc.pipelines.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
+from relayc.pipelines.program.entries import packed_entries
 from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.target import Target
-from relayc.runtime.artifact import Artifact, TensorSpec
+from relayc.runtime.artifact import Artifact
 from relayc.runtime.threads import usable_cpus
 from relayc.symbolic import Size
 
@@ -88,9 +89,10 @@ def build(
                 # Parameters are packed while LLVM works.
                 blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
         assert program is not None
+        ranges = {name: (known.low, known.high) for name, known in mod.ranges.items()}
         backend = find_backend(target.kind)
         with mod.context, ir.Location.unknown():
-            made = backend.machine_code(mod.module, target, _signatures(program), {p.name: p.max_depth for p in program.programs})
+            made = backend.machine_code(mod.module, target, packed_entries(program, ranges))
         times.mark("codegen")
         params = blob.result()
         times.mark("params")
@@ -99,8 +101,8 @@ def build(
         keep_alive=made.owner,
         programs=program.programs,
         kernels=program.kernels,
-        arena_bytes=program.arena_bytes,
         params=params,
+        ranges=ranges,
         ir=texts,
         stats=times.seconds,
         target=str(target),
@@ -110,11 +112,3 @@ def build(
         permissions=backend.permissions(program, target),
         code=made.code,
     )
-
-
-def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:
-    """Arguments of every packed function, in order."""
-    found = {k.name: [*k.inputs, *k.outputs] for k in program.kernels}
-    arena = TensorSpec("arena", (program.arena_bytes,), "uint8")
-    params = TensorSpec("params", (program.params_bytes,), "uint8")
-    return found | {p.name: [*p.inputs, *p.outputs, arena, params] for p in program.programs if p.public}

@@ -19,9 +19,7 @@ def parse_shape(text: str) -> tuple[str, list[int | str]]:
     except ValueError:
         shape = [-1]
     if not equals or not name or any(isinstance(d, int) and d < 0 for d in shape):
-        raise argparse.ArgumentTypeError(
-            f"expected NAME=D0,D1,... with dimensions that are not negative, or names of such, found {text!r}"
-        )
+        raise argparse.ArgumentTypeError(f"expected NAME=D0,D1,... with dimensions that are not negative, or names of such, found {text!r}")
     return name, shape
 
 

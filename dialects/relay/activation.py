@@ -1,6 +1,7 @@
 """Activations: nn.relu, nn.leaky_relu, nn.prelu, nn.softmax, nn.log_softmax, nn.dropout."""
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.conditions import require_type
 from relayc.dialects.relay.shapes import normalize_axis
 
 
@@ -55,7 +56,7 @@ class Prelu(Op, name="nn_prelu", relay_name="nn.prelu"):
         _check_float(op.data)
         axis = normalize_axis(op.axis, op.data.rank)
         expected = TensorType((op.data.shape[axis],), op.data.dtype)
-        check(expected.accepts(op.alpha), f"alpha for axis {axis} of data {op.data}", expected, op.alpha)
+        require_type(expected, op.alpha, f"alpha for axis {axis} of data {op.data}")
         return op.data
 
 

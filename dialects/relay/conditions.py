@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError, check
-from relayc.symbolic import Dim, Size, bounds, exact, proves
+from relayc.dialects.relay.errors import RelayError, Unequal, check
+from relayc.dialects.relay.types import TensorType
+from relayc.symbolic import Dim, Size, bounds, exact
 
-__all__ = ["Condition", "collected", "require_at_least", "require_at_most", "require_divides", "require_equal", "within"]
+__all__ = ["Condition", "collected", "require_at_least", "require_at_most", "require_divides", "require_equal", "require_type"]
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,18 @@ def require_at_most(most: Size | None, size: Size | None, what: str, expected: A
 
 
 def require_equal(a: Size | None, b: Size | None, what: str, expected: Any, found: Any) -> None:
-    """Raises RelayError where two sizes that are known are not the same expression."""
-    check(a is None or b is None or a == b, what, expected, found)
+    """Raises Unequal where two sizes that are known are not the same expression."""
+    if a is not None and b is not None and a != b:
+        raise Unequal(f"{what}: expected {expected}, found {found}", a, b)
+
+
+def require_type(expected: TensorType, found: TensorType, what: str) -> None:
+    """Raises RelayError where a type is not the expected one: Unequal where only sizes differ."""
+    if not expected.accepts(found):
+        if expected.dtype == found.dtype and expected.rank == found.rank:
+            for a, b in zip(expected.shape, found.shape, strict=True):
+                require_equal(a, b, what, expected, found)
+        raise RelayError(f"{what}: expected {expected}, found {found}")
 
 
 def require_divides(den: Size, num: Size | None, what: str, expected: Any, found: Any) -> Size | None:
@@ -81,8 +92,3 @@ def require_divides(den: Size, num: Size | None, what: str, expected: Any, found
     if quotient is None:
         raise RelayError(f"{what}: expected {expected}, found {found}")
     return quotient
-
-
-def within(low: Size, size: Size, high: Size) -> bool:
-    """Whether it is proved that a size is between two others, inclusive."""
-    return proves(lambda: low <= size) and proves(lambda: size <= high)

@@ -1,7 +1,7 @@
 """Matrix products and the bias that follows them: nn.dense, nn.matmul, nn.batch_matmul, nn.bias_add."""
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Size, TensorType, View, check
-from relayc.dialects.relay.conditions import require_equal
+from relayc.dialects.relay.conditions import require_equal, require_type
 from relayc.dialects.relay.linear import Linear, WeightChannels
 from relayc.dialects.relay.shapes import normalize_axis
 
@@ -105,7 +105,8 @@ class BatchMatmul(Op, name="nn_batch_matmul", relay_name="nn.batch_matmul"):
         check(b.rank == 3, "rank of tensor_b", 3, b.rank)
         _contract(a, 1 if op.transpose_a else 2, b, 2 if op.transpose_b else 1, names)
         batches = {n for n in (a.shape[0], b.shape[0]) if n not in (None, 1)}
-        check(len(batches) < 2, f"batch of tensor_b {b}", f"{a.shape[0]} or 1 (of tensor_a {a})", b.shape[0])
+        if len(batches) > 1:
+            require_equal(a.shape[0], b.shape[0], f"batch of tensor_b {b}", f"{a.shape[0]} or 1 (of tensor_a {a})", b.shape[0])
         batch = batches.pop() if batches else (None if None in (a.shape[0], b.shape[0]) else 1)
         rows, columns = a.shape[2 if op.transpose_a else 1], b.shape[1 if op.transpose_b else 2]
         return TensorType((batch, rows, columns), op.out_dtype or a.dtype)
@@ -126,5 +127,5 @@ class BiasAdd(Op, name="nn_bias_add", relay_name="nn.bias_add"):
         axis = normalize_axis(op.axis, op.data.rank)
         check(op.bias.dtype == op.data.dtype, "bias", f"the dtype of data, {op.data.dtype}", op.bias.dtype)
         expected = TensorType((op.data.shape[axis],), op.data.dtype)
-        check(expected.accepts(op.bias), f"bias for axis {axis} of data {op.data}", expected, op.bias)
+        require_type(expected, op.bias, f"bias for axis {axis} of data {op.data}")
         return op.data

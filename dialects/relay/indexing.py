@@ -4,7 +4,7 @@ An index may be negative, counting from the end; one outside the axis is clamped
 """
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, RelayError, Size, TensorType, View, check
-from relayc.dialects.relay.conditions import require_at_least, require_at_most, require_equal
+from relayc.dialects.relay.conditions import require_at_least, require_at_most, require_equal, require_type
 from relayc.dialects.relay.kinds import INTEGER, same_dtype
 from relayc.dialects.relay.shapes import normalize_axis, product
 from relayc.dialects.relay.types import MLIR_NAMES
@@ -135,7 +135,7 @@ class ScatterElements(Op, name="scatter_elements"):
         axis = normalize_axis(op.axis, op.data.rank)
         _check_covered(op.indices, op.data, axis)
         expected = op.updates.with_shape(op.indices.shape)
-        check(expected.accepts(op.updates), "updates", expected, op.updates)
+        require_type(expected, op.updates, "updates")
         return op.data
 
 
@@ -157,7 +157,7 @@ class ScatterNd(Op, name="scatter_nd"):
         check(op.mode in _SCATTER_ND, "mode", f"one of {', '.join(_SCATTER_ND)}", op.mode)
         check(depth <= op.data.rank, "indices", f"at most {op.data.rank} in the first dimension", op.indices)
         expected = op.updates.with_shape((*op.indices.shape[1:], *op.data.shape[depth:]))
-        check(expected.accepts(op.updates), "updates", expected, op.updates)
+        require_type(expected, op.updates, "updates")
         return op.data
 
 

@@ -4,7 +4,7 @@ A variance is the mean of the squared deviations. `center` and `scale` say wheth
 """
 
 from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
-from relayc.dialects.relay.conditions import require_divides
+from relayc.dialects.relay.conditions import require_divides, require_type
 from relayc.dialects.relay.shapes import normalize_axis
 
 
@@ -14,7 +14,7 @@ def _check_vectors(op: View, axis: int, *names: str) -> None:
     expected = TensorType((op.data.shape[axis],), op.data.dtype)
     for name in names:
         found = getattr(op, name)
-        check(expected.accepts(found), f"{name} for axis {axis} of data {op.data}", expected, found)
+        require_type(expected, found, f"{name} for axis {axis} of data {op.data}")
 
 
 class BatchNorm(Op, name="nn_batch_norm", relay_name="nn.batch_norm"):

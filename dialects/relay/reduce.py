@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from relayc.dialects.relay.base import Ints, LayoutRole, Op, Operand, Pattern, Precision, Size, TensorType, View, check
-from relayc.dialects.relay.conditions import require_at_least
+from relayc.dialects.relay.conditions import require_at_least, require_type
 from relayc.dialects.relay.kinds import BOOL, FLOAT, NUMBER, same_dtype
 from relayc.dialects.relay.layout import NCHW, layout
 from relayc.dialects.relay.shapes import normalize_axis
@@ -133,5 +133,5 @@ class Variance(Op, name="variance"):
         same_dtype(data=op.data, mean=op.mean)
         axes = reduced_axes(op.data.rank, op.axis, op.exclude)
         kept = op.data.with_shape(reduced_shape(op.data.shape, axes, keepdims=True))
-        check(kept.accepts(op.mean), "mean", kept, op.mean)
+        require_type(kept, op.mean, "mean")
         return op.data.with_shape(reduced_shape(op.data.shape, axes, op.keepdims))

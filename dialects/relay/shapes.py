@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.errors import Unequal, check
 from relayc.symbolic import Size
 
 
@@ -35,6 +35,8 @@ def broadcast_shapes(*shapes: tuple[Size | None, ...]) -> tuple[Size | None, ...
         dims = {s[position - rank + len(s)] for s in shapes if position - rank + len(s) >= 0}
         known = {d for d in dims if d is not None and d != 1}
         if len(known) > 1:
-            raise RelayError(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {', '.join(map(str, shapes))}")
+            a, b, *_ = sorted(known, key=str)
+            found = ", ".join(map(str, shapes))
+            raise Unequal(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {found}", a, b)
         out.append(known.pop() if known else (None if None in dims else 1))
     return tuple(out)

@@ -280,7 +280,9 @@ class Split(Op, name="split"):
 def _same(dims: Sequence[Known], what: str) -> Known:
     """The dimension that all share, None where none is known."""
     known = {d for d in dims if d is not None}
-    check(len(known) <= 1, what, "equal in all operands", ", ".join(map(str, dims)))
+    if len(known) > 1:
+        a, b, *_ = sorted(known, key=str)
+        require_equal(a, b, what, "equal in all operands", ", ".join(map(str, dims)))
     return known.pop() if known else None
 
 

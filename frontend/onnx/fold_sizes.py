@@ -93,7 +93,7 @@ def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) ->
             feeds[name] = tensor.array
             continue
         elements = element_or_data(tensor)
-        if elements is None or any(n == name for n in node.input[:i]) and data is not None:
+        if elements is None or (any(n == name for n in node.input[:i]) and data is not None):
             return None
         dtype = dtype or tensor.dtype
         feeds[name] = np.arange(len(every), len(every) + elements.size, dtype=np.int64).reshape(elements.shape)

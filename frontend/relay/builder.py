@@ -307,7 +307,7 @@ class Program:
 
         Raises RelayError where the condition is no scalar bool, or the types differ.
         """
-        return self._expr(If.create(self._given(condition), *(lambda body=body: self._given(body()) for body in (then, otherwise))))
+        return self._expr(If.create(self._given(condition), lambda: self._given(then()), lambda: self._given(otherwise())))
 
     def while_loop(self, condition: Callable[..., Expr], body: Callable[..., Structure], init: Structure) -> Structure:
         """A loop: while `condition(*carried)` holds, `body(*carried)` is carried on; gives what is carried last.

@@ -1,7 +1,8 @@
 """LoopInvariantCodeMotion: what a loop computes anew of the same values is computed once, before the loop.
 
 Operators without effects may run though the loop does not; operators that only repeat elements stay, as what uses them can repeat the
-elements itself. (Upstream's pass of this name takes loops that implement an interface in C++, which relay.while cannot.)
+elements itself, and so does what names a size that only the loop knows. (Upstream's pass of this name takes loops that implement an
+interface in C++, which relay.while cannot.)
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import While, Yield
 from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.symbols import symbols_before, symbols_named
 from relayc.pipelines.passes import PassContext, function_pass
 
 
@@ -38,10 +40,12 @@ def _reads(op: ir.OpView) -> Iterator[ir.Value]:
     yield from (v for _, operations in inner for o in operations for v in o.operation.operands if _block_of(v) not in own)
 
 
-def _is_invariant(op: ir.OpView, loop: list[ir.Block]) -> bool:
-    """Whether an operation gives the same in every iteration of the loop that has these blocks."""
+def _is_invariant(op: ir.OpView, loop: list[ir.Block], known: set[str]) -> bool:
+    """Whether an operation gives the same in every iteration of the loop that has these blocks, before which these symbols are known."""
     stays = isinstance(op, Yield) or (isinstance(op, Op) and op.repeats_only)
-    return is_pure(op.operation) and not stays and all(_block_of(v) not in loop for v in _reads(op))
+    if not is_pure(op.operation) or stays or not all(_block_of(v) not in loop for v in _reads(op)):
+        return False
+    return symbols_named(op) <= known
 
 
 @function_pass(opt_level=2, name="LoopInvariantCodeMotion")
@@ -50,7 +54,8 @@ def loop_invariant_code_motion(func: ir.Operation, mod: IRModule, ctx: PassConte
     loops = [op for block in graph_blocks(func) for op in block.operations if isinstance(op, While)]
     for loop in loops:
         blocks = [block for block, _ in _within(loop.operation)]
+        known = symbols_before(loop.operation)
         for region in range(len(loop.region_names)):
             for op in list(loop.body(region).operations):
-                if _is_invariant(op, blocks):
+                if _is_invariant(op, blocks, known):
                     op.operation.move_before(loop.operation)

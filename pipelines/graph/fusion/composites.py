@@ -38,7 +38,8 @@ class CompositeRule:
         attributes = {COMPOSITE: self.name} | ({} if self.compiler is None else {COMPILER: self.compiler})
         for match in find_matches(self.pattern, block):
             operations = [op for op in match.operations if not isinstance(op, Constant)]
-            fit = all((belongs_in_group(op) and not isinstance(op, Fused)) or is_view(op) for op in operations)
+            # A view that checks its shape may define symbols for what stands behind the group.
+            fit = all((belongs_in_group(op) and not isinstance(op, Fused)) or (is_view(op) and op.pure) for op in operations)
             if fit and (self.check is None or self.check(match)):
                 gather(operations, attributes)
 

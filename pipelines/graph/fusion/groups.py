@@ -12,6 +12,7 @@ from relayc.dialects.relay.base import Op, Pattern
 from relayc.dialects.relay.structure import Constant, Fused, Yield, is_literal
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.fusion.shapes import num_elements
+from relayc.symbolic import Size
 
 ANCHORS = frozenset([Pattern.COMM_REDUCE, Pattern.OUT_ELEMWISE_FUSABLE])
 """Patterns of the operators around which the kernel of a group is scheduled."""
@@ -93,7 +94,7 @@ class Group:
         return TensorType.of(self.result)
 
     @property
-    def size(self) -> int | None:
+    def size(self) -> Size | None:
         """Number of elements of the result; None where it is not known."""
         return num_elements(self.result)
 

@@ -12,10 +12,14 @@ from relayc.pipelines.kernel.graph import Node, sources
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.pipelines.tir.lanes import Lanes, cover
+from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 Loops = dict[Var, Index]
 """Indices of loops of the output; of others there is one iteration."""
+
+LANE_BLOCK = 1 << 13
+"""Elements of the lane loop that one iteration of a parallel loop takes where the running program knows how many there are."""
 
 
 class Nest:
@@ -25,14 +29,21 @@ class Nest:
         self.plan, self.evaluator, self.parameters, self.buffer = plan, evaluator, parameters, buffer
 
     def emit(self) -> None:
-        if self.plan.turned is not None:
-            self._turned(self.plan.turned)
-        else:
-            self._parallel(self.plan.rows if self.plan.reductions else self.plan.inner)
+        loops = self.plan.rows if self.plan.reductions else self.plan.inner
+        if self.plan.turned is None:
+            self._parallel(loops)
+            return
+        turned = self.plan.turned
+        least = [(loops[turned.position].extent, turned.lanes * turned.across), (loops[-1].extent, turned.lanes * turned.along)]
+        nest.at_least(least, self.evaluator, lambda: self._turned(turned), lambda: self._parallel(loops))
 
     @property
     def is_parallel(self) -> bool:
-        return self.plan.work >= self.parameters.parallel_grain
+        """Whether the work is worth threads, or may be: then the running program decides."""
+        return bounds(self.plan.work)[1] >= self.parameters.parallel_grain
+
+    def _threads(self, variables: list[Var], body: Callable[[], None]) -> None:
+        nest.parallel(variables, self.evaluator, body, self.plan.work, self.parameters.parallel_grain)
 
     def _parallel(self, loops: list[MergedLoop]) -> None:
         """Emits the outer loops, in parallel where the work is worth it, with `_inside` within."""
@@ -42,20 +53,39 @@ class Nest:
             return
         taken = nest.leading([loop.extent for loop in outer], self.parameters.parallel_chunks)
         together, rest = outer[:taken], outer[taken:]
-        if taken and (prod(loop.extent for loop in together) >= 4 or not last):
-            variables = [Var(0, loop.extent - 1, name="p") for loop in together]
+        variables = [Var(0, loop.extent - 1, name="p") for loop in together]
+        block = self._symbolic_block(together, last)
 
-            def body() -> None:
-                point: Loops = {}
-                for loop, var in zip(together, variables, strict=True):
-                    point.update(loop.at(Index.of(var)))
-                self._serial(rest, last, point)
+        def point() -> Loops:
+            return {v: i for loop, var in zip(together, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
 
-            nest.parallel(variables, self.evaluator, body)
+        if block is not None:
+            size, chunk = block, Var(0, ceil_div(last[0].extent, block) - 1, name="c")
+
+            def some_lanes() -> None:
+                start = Index(0, {chunk: size})
+                self._serial(rest, last, point(), start, emit.at_most(Index(last[0].extent) - start, size))
+
+            self._threads([*variables, chunk], some_lanes)
+        elif taken and (proves(lambda: prod(loop.extent for loop in together) >= 4) or not last):
+            self._threads(variables, lambda: self._serial(rest, last, point()))
         elif last:
             self._chunked(outer, last[0])
         else:
             self._serial(outer, last, {})
+
+    def _symbolic_block(self, together: list[MergedLoop], last: list[MergedLoop]) -> Size | None:
+        """The part of the lane loop that is an iteration of the parallel loop, where only the running program knows how many iterations
+        the loops around have, or the lane loop; None where it is not cut."""
+        if not last or not any(isinstance(loop.extent, Dim) for loop in [*together, *last]) or self._is_checked(last[0]):
+            return None
+        vector, extent = self.plan.width * self.parameters.unroll, last[0].extent
+        if together:
+            return None if proves(lambda: extent <= LANE_BLOCK) else LANE_BLOCK
+        return maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
+
+    def _is_checked(self, loop: MergedLoop) -> bool:
+        return not self.plan.checked.isdisjoint(loop.members)
 
     def _turned(self, turned: Turned) -> None:
         """Tiles of the lanes' loop and the one that is turned against it; the last ones start early rather than ending early."""
@@ -64,7 +94,7 @@ class Nest:
         outer = [loop for i, loop in enumerate(loops[:-1]) if i != turned.position]
         across, along = turned.lanes * turned.across, turned.lanes * turned.along
         lane_tiles = ceil_div(lane_loop.extent, along)
-        chunk = ceil_div(lane_tiles, ceil_div(lane_tiles, turned.chunk))
+        chunk = ceil_div(lane_tiles, ceil_div(lane_tiles, turned.chunk)) if isinstance(lane_tiles, int) else turned.chunk
         variables = [Var(0, loop.extent - 1, name="p") for loop in outer]
         chunks, tile = Var(0, ceil_div(lane_tiles, chunk) - 1, name="c"), Var(0, ceil_div(turned_loop.extent, across) - 1, name="t")
         inner = Var(0, chunk - 1, name="l")
@@ -83,56 +113,86 @@ class Nest:
             with nest.serial([inner], self.evaluator):
                 block()
 
-        nest.tasks([*variables, chunks, tile], self.evaluator, self.is_parallel, chunk_of_lanes)
+        work, grain = self.plan.work, self.parameters.parallel_grain
+        nest.tasks([*variables, chunks, tile], self.evaluator, self.is_parallel, chunk_of_lanes, work=work, grain=grain)
 
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""
-        vector = self.plan.width * self.parameters.unroll
-        block = max(vector, ceil_div(last.extent, self.parameters.parallel_chunks * vector) * vector)
-        blocks = last.extent // block
-        if blocks < 2 or not self.plan.checked.isdisjoint(last.members):
+        vector, extent = self.plan.width * self.parameters.unroll, last.extent
+        if isinstance(extent, Dim) or self._is_checked(last):
+            self._serial(outer, [last], {})
+            return
+        block = max(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
+        blocks = extent // block
+        if blocks < 2:
             self._serial(outer, [last], {})
             return
         var = Var(0, blocks - 1, name="p")
-        whole, left = MergedLoop(last.members, block), MergedLoop(last.members, last.extent % block)
+        whole, left = MergedLoop(last.members, block), MergedLoop(last.members, extent % block)
         nest.parallel([var], self.evaluator, lambda: self._serial(outer, [whole], {}, Index(0, {var: block})))
-        if left.extent:
+        if left.extent != 0:
             self._serial(outer, [left], {}, Index(blocks * block))
 
-    def _serial(self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, start: Index | None = None) -> None:
+    def _serial(
+        self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, start: Index | None = None, count: Index | None = None
+    ) -> None:
+        """Loops one within the other; of the lane loop `count` iterations from `start` on, else all."""
         variables = [Var(0, loop.extent - 1, name="s") for loop in loops]
         with nest.serial(variables, self.evaluator):
             for loop, var in zip(loops, variables, strict=True):
                 point = {**point, **loop.at(Index.of(var))}
             if last:
-                self._lane_loop(last[0], start or Index(), point, self._inside)
+                self._lane_loop(last[0], start or Index(), point, self._inside, count)
             else:
                 self._inside([point])
 
-    def _lane_loop(self, loop: MergedLoop, start: Index, point: Loops, body: Callable[[list[Loops]], None]) -> None:
+    def _lane_loop(
+        self, loop: MergedLoop, start: Index, point: Loops, body: Callable[[list[Loops]], None], count: Index | None = None
+    ) -> None:
         """A loop with lanes: whole vectors (several side by side), then the rest in shorter ones; padding checks only at the borders."""
         low, high = self._unchecked_range(loop.var, loop.extent)
 
-        def block(first: Index, width: int, unroll: int) -> None:
-            with self.evaluator.along(width) as lanes:
+        def block(first: Index, width: int, unroll: int, mask: ir.Value | None = None) -> None:
+            with self.evaluator.along(width, mask) as lanes:
                 body([{**point, **loop.at(start + first + k * width + lanes)} for k in range(unroll)])
 
-        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, loop.extent, 1)):
-            self._segment(begin, end, width, block)
+        def some(first: Index, width: int, unroll: int, mask: ir.Value | None, values: list[ir.Value]) -> list[ir.Value]:
+            block(first, width, unroll, mask)
+            return values
 
-    def _unchecked_range(self, var: Var, extent: int) -> tuple[int, int]:
+        if count is not None:
+            cover(Index(), count, self._lanes_of(loop), self.evaluator, some)
+            return
+        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, loop.extent, 1)):
+            if isinstance(begin, int) and isinstance(end, int):
+                self._segment(begin, end, width, block)
+            elif begin != end:
+                cover(Index(begin), Index(end), Lanes(1) if width == 1 else self._lanes_of(loop), self.evaluator, some)
+
+    def _lanes_of(self, loop: MergedLoop) -> Lanes:
+        """How vectors cover a loop of symbolic extent: what is not stored side by side cannot be masked."""
+        store = self.plan.offset([Index.of(v) for v in self.plan.variables]).coefficient(loop.var)
+        return self._lanes() if store == 1 else Lanes(self.plan.width, self.parameters.unroll)
+
+    def _lanes(self) -> Lanes:
+        masks = self.parameters.mask_bits if self.plan.maskable else 0
+        return Lanes(self.plan.width, self.parameters.unroll, masks > 0, masks == 8)
+
+    def _unchecked_range(self, var: Var, extent: Size) -> tuple[Size, Size]:
         """Iterations of a loop, from the first to before the last, in which no padding is met."""
-        low, high = 0, extent
+        low: Size = 0
+        high = extent
         for index, limit in self.plan.accesses.bounds:
             c = index.coefficient(var)
-            if c > 0:
-                rest_low, rest_high = (index - Index(0, {var: c})).bounds()
-                low = max(low, -(rest_low // c))
-                high = min(high, -((rest_high - limit) // c))
-            elif c < 0:
+            if c == 0:
+                continue
+            if not proves(lambda: c > 0):  # noqa: B023 (asked at once)
                 return 0, 0
-        low = min(low, extent)
-        return low, max(low, high)
+            rest_low, rest_high = (index - Index(0, {var: c})).bounds()
+            low = maximum(low, -(rest_low // c))
+            high = minimum(high, -((rest_high - limit) // c))
+        low = minimum(low, extent)
+        return low, maximum(low, high)
 
     def _segment(self, begin: int, end: int, width: int, block: Callable[[Index, int, int], None]) -> None:
         """`block(first, lanes, vectors)` for the elements from `begin` to `end`, in vectors of up to `width` lanes."""
@@ -202,7 +262,7 @@ class Nest:
         if self.evaluator.width > 1 or not self.plan.lanes_along_reduction:
             found = Reduction(self.evaluator, node).across(list(unique.values()))
         else:
-            found = [Reduction(self.evaluator, node).along(p, self.plan.width) for p in unique.values()]
+            found = [Reduction(self.evaluator, node).along(p, self._lanes()) for p in unique.values()]
         for point, values in zip(unique.values(), found, strict=True):
             for sibling in self.plan.siblings(node):
                 self.evaluator.remember(sibling, point, values[sibling.position])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import filled
-from relayc.symbolic import Dim, Size, maximum
+from relayc.symbolic import Dim, Size, ceil_div, maximum
 
 SPATIAL_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -30,7 +30,12 @@ def window_padding(
         return found
     if auto_pad == "VALID":
         return (0,) * (2 * n)
-    total = [maximum((-(-d // s) - 1) * s + (k - 1) * r + 1 - d, 0) for d, k, s, r in zip(size, kernel, strides, dilations, strict=True)]
+    total = []
+    for d, k, s, r in zip(size, kernel, strides, dilations, strict=True):
+        extent = (k - 1) * r + 1
+        missing = (ceil_div(d, s) - 1) * s + extent - d
+        # As many steps as there are reach as far as the axis does: nothing is negative where a window is as wide as a step.
+        total.append(missing if extent >= s else maximum(missing, 0))
     return split_padding(auto_pad, total)
 
 

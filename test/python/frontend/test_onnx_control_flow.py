@@ -115,7 +115,7 @@ def looped(nodes, carried, results, **constants):
 GOES_ON = helper.make_node("Identity", ["c"], ["cond"])
 
 
-@pytest.mark.parametrize("trips", [0, 1, 5])
+@pytest.mark.parametrize("trips", [1, 5])
 def test_scan_outputs_of_a_known_number_of_trips(trips):
     nodes = [
         GOES_ON,
@@ -127,6 +127,15 @@ def test_scan_outputs_of_a_known_number_of_trips(trips):
     node = helper.make_node("Loop", ["m", "", "x"], ["y", "all", "totals", "signs"], body=looped(nodes, {"v": "w"}, ["w", "total", "larger"]))
     outputs = [tensor("y", FLOAT, None), tensor("all", FLOAT, None), tensor("totals", FLOAT, None), tensor("signs", BOOL, None)]
     agree(model([node], [tensor("x", FLOAT, [2, 3])], outputs, m=np.int64(trips)), {"x": X})
+
+
+def test_a_loop_of_no_trips_is_no_loop():
+    nodes = [GOES_ON, helper.make_node("Neg", ["v"], ["w"])]
+    node = helper.make_node("Loop", ["m", "", "x"], ["y", "all"], body=looped(nodes, {"v": "w"}, ["w"]))
+    proto = model([node], [tensor("x", FLOAT, [2, 3])], [tensor("y", FLOAT, None), tensor("all", FLOAT, None)], m=np.int64(0))
+    found = relayc.compile(proto, cache=False).run({"x": X})
+    np.testing.assert_array_equal(found["y"], X)
+    assert found["all"].shape == (0, 2, 3)
 
 
 def test_rows_of_a_tensor_by_iteration():

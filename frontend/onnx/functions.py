@@ -89,7 +89,7 @@ def type_proto(tensor: Tensor | None) -> onnx.TypeProto:
     if tensor is None:
         return onnx.TypeProto()
     dtype = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
-    return onnx.helper.make_tensor_type_proto(dtype, tensor.shape)
+    return onnx.helper.make_tensor_type_proto(dtype, [d if isinstance(d, int) else str(d) for d in tensor.shape])
 
 
 # ---- what is not supported ------------------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class _Loop:
     grown: Dim | None = None
     """How many rows there are so far."""
 
-    def run(self) -> tuple[list[Tensor], list[Tensor]]:
+    def run(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """The values after the loop, and the scan outputs. Raises OnnxError."""
         self.types = [t.type for t in self.carried]
         self.rows = None if self.backwards else []
@@ -81,7 +81,7 @@ class _Loop:
                     return self.carried, [self._no_rows(r) for r in self.rows or []]
         raise OnnxError(f"expected a body whose sizes change in the same way in each iteration, found {', '.join(map(str, self.types))}")
 
-    def _build(self) -> tuple[list[Tensor], list[Tensor]]:
+    def _build(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         number = constant(np.int64(0))
         state = [number, *([self.condition] if self.condition is not None else []), *self.carried, *map(self._no_rows, self.rows or [])]
         head = 1 + (self.condition is not None)
@@ -124,26 +124,26 @@ class _Loop:
                 raise OnnxError(f"value {name!r} that the loop carries: expected {before}, found {after.type}")
         changed = False
         # Dimensions that were taken to change alike, and do not, are apart from now on.
-        parted = []
-        for members, name in self.classes:
+        parted: list[tuple[list[tuple[int, int]], Dim]] = []
+        for members, own in self.classes:
             by_size: dict[Size, list[tuple[int, int]]] = {}
             for i, axis in members:
                 by_size.setdefault(found[i].shape[axis], []).append((i, axis))
-            parted += [(m, name if k == 0 else self._fresh(m)) for k, m in enumerate(by_size.values())]
+            parted += [(m, own if k == 0 else self._fresh(m)) for k, m in enumerate(by_size.values())]
             changed |= len(by_size) > 1
         # Those that change, and were not taken to.
         starting: dict[tuple[Size, Size], list[tuple[int, int]]] = {}
         known = {m for members, _ in parted for m in members}
         for i, (before, after) in enumerate(zip(self.types, found, strict=True)):
-            for axis, (a, b) in enumerate(zip(before.shape, after.shape, strict=True)):
+            for axis, (a, b) in enumerate(zip(before.sizes, after.shape, strict=True)):
                 if (i, axis) not in known and a != b:
                     starting.setdefault((self.carried[i].shape[axis], b), []).append((i, axis))
         parted += [(members, self._fresh(members)) for members in starting.values()]
         self.classes = parted
         types = [list(t.shape) for t in self.types]
-        for members, name in parted:
+        for members, own in parted:
             for i, axis in members:
-                types[i][axis] = name
+                types[i][axis] = own
         if changed or starting or self.rows is None:
             self.types = [t.with_shape(shape) for t, shape in zip(self.types, types, strict=True)]
             self.rows = [r.type for r in rows]
@@ -178,7 +178,7 @@ class _Loop:
         return row.with_shape((self.grown, *row.shape))
 
     def _no_rows(self, row: TensorType) -> Tensor:
-        return filled((0 if self.trips is None else self.trips, *row.shape), 0, row.dtype)
+        return filled((0 if self.trips is None else self.trips, *row.sizes), 0, row.dtype)
 
     def _written(self, rows: Tensor, row: Tensor, number: Tensor, backwards: bool) -> Tensor:
         new = reshape(row, (1, *row.shape))
@@ -188,7 +188,9 @@ class _Loop:
         if backwards:
             at = subtract(tensor_of(objects([], [self.trips - 1]), "int64"), at)
         if rows.dtype == "bool":
-            return cast(emit("scatter_nd", cast(rows, "uint8"), emit("reshape", at, newshape=(1, 1)), cast(new, "uint8"), mode="update"), "bool")
+            return cast(
+                emit("scatter_nd", cast(rows, "uint8"), emit("reshape", at, newshape=(1, 1)), cast(new, "uint8"), mode="update"), "bool"
+            )
         return emit("scatter_nd", rows, emit("reshape", at, newshape=(1, 1)), new, mode="update")
 
 
@@ -231,7 +233,7 @@ def _decides(body: GraphProto) -> bool:
         return False
     constants = {t.name: t for t in body.initializer}
     if name in made and made[name].op_type == "Constant":
-        constants |= {name: a.t for a in made[name].attribute if a.name == "value"}
+        constants.update((name, a.t) for a in made[name].attribute if a.name == "value")
     if name not in constants:
         return True
     import onnx

@@ -30,7 +30,7 @@ def window_padding(
         return found
     if auto_pad == "VALID":
         return (0,) * (2 * n)
-    total = []
+    total: list[Size] = []
     for d, k, s, r in zip(size, kernel, strides, dilations, strict=True):
         extent = (k - 1) * r + 1
         missing = (ceil_div(d, s) - 1) * s + extent - d
@@ -53,5 +53,5 @@ def padded(x: Tensor, padding: tuple[Size, ...], value: float = 0) -> tuple[Tens
     if len(numbers) == len(padding):
         return x, numbers
     n = len(padding) // 2
-    width: list[Size] = [0] * 4 + [p for pair in zip(padding[:n], padding[n:], strict=True) for p in pair]
+    width = (0, 0, 0, 0, *(p for pair in zip(padding[:n], padding[n:], strict=True) for p in pair))
     return emit("nn.pad", x, filled((), value, x.dtype), pad_width=width), (0,) * len(padding)

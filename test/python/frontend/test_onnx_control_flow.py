@@ -124,7 +124,9 @@ def test_scan_outputs_of_a_known_number_of_trips(trips):
         helper.make_node("ReduceSum", ["w"], ["total"], keepdims=0),
         helper.make_node("Greater", ["w", "v"], ["larger"]),
     ]
-    node = helper.make_node("Loop", ["m", "", "x"], ["y", "all", "totals", "signs"], body=looped(nodes, {"v": "w"}, ["w", "total", "larger"]))
+    node = helper.make_node(
+        "Loop", ["m", "", "x"], ["y", "all", "totals", "signs"], body=looped(nodes, {"v": "w"}, ["w", "total", "larger"])
+    )
     outputs = [tensor("y", FLOAT, None), tensor("all", FLOAT, None), tensor("totals", FLOAT, None), tensor("signs", BOOL, None)]
     agree(model([node], [tensor("x", FLOAT, [2, 3])], outputs, m=np.int64(trips)), {"x": X})
 

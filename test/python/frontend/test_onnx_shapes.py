@@ -21,7 +21,7 @@ def operators(mod):
     return [op.operation.name.removeprefix("relay.") for op in block.operations]
 
 
-# ---- exported models --------------------------------------------------------------------------------------------------------------------
+# ---- exported models -------------------------------------------------------------------------------------------------------------------
 
 
 def symbolic(path):
@@ -61,7 +61,7 @@ def test_shape_arithmetic_leaves_no_operators(path, operators_of_sizes):
     assert not {"shape_of", "define_sizes", "match_shape"} & set(found)
 
 
-# ---- arithmetic ---------------------------------------------------------------------------------------------------------------------------
+# ---- arithmetic --------------------------------------------------------------------------------------------------------------------------
 
 
 def on_shape(*nodes, dims=("n", 3), sizes=({"n": 1}, {"n": 7}, {"n": 12}), **initializers):
@@ -87,7 +87,9 @@ def test_integer_arithmetic(operator, other):
 @pytest.mark.parametrize("other", [-7, -2, 2, 5])
 def test_quotients_round_towards_zero(other):
     # n - 6 is negative, zero or positive.
-    on_shape(node("Sub", ["n", "six"], ["d"]), node("Div", ["d", "k"], ["y"]), sizes=[{"n": n} for n in (1, 5, 6, 7, 13)], six=6, k=abs(other))
+    on_shape(
+        node("Sub", ["n", "six"], ["d"]), node("Div", ["d", "k"], ["y"]), sizes=[{"n": n} for n in (1, 5, 6, 7, 13)], six=6, k=abs(other)
+    )
 
 
 def test_quotients_of_negatives_round_towards_zero():
@@ -97,9 +99,7 @@ def test_quotients_of_negatives_round_towards_zero():
 @pytest.mark.parametrize("rounded", ["Floor", "Ceil"])
 @pytest.mark.parametrize("factor", [0.5, 2.0, 1.5, 0.375])
 def test_floats_that_are_exact(rounded, factor):
-    on_shape(
-        node("Mul", ["f", "k"], ["m"]), node(rounded, ["m"], ["r"]), node("Cast", ["r"], ["y"], to=INT), k=np.float32(factor)
-    )
+    on_shape(node("Mul", ["f", "k"], ["m"]), node(rounded, ["m"], ["r"]), node("Cast", ["r"], ["y"], to=INT), k=np.float32(factor))
 
 
 def test_quotients_of_sizes_cancel():
@@ -151,7 +151,12 @@ def test_comparisons_that_have_one_answer():
 
 def test_a_range_of_sizes():
     model = model_of(
-        [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Add", ["n", "five"], ["m"]), node("Range", ["n", "m", "two"], ["y"])],
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "zero"], ["n"]),
+            node("Add", ["n", "five"], ["m"]),
+            node("Range", ["n", "m", "two"], ["y"]),
+        ],
         {"x": ["n"]},
         initializers={"zero": np.array(0), "five": np.array(5), "two": np.array(2)},
     )
@@ -159,7 +164,7 @@ def test_a_range_of_sizes():
     assert compared == known == 8
 
 
-# ---- operators that take sizes ----------------------------------------------------------------------------------------------------------
+# ---- operators that take sizes ---------------------------------------------------------------------------------------------------------
 
 SIZED = {
     "reshape": ([node("Reshape", ["x", "k"], ["y"])], {"k": [0, 2, -1]}, ["n", "2", "3"]),
@@ -203,7 +208,9 @@ def test_windows_with_padding_by_size():
 
 
 def test_what_windows_demand_is_known_of_the_input():
-    mod = imported(model_of([node("Conv", ["x", "w"], ["y"])], {"x": [1, 3, "h", 8]}, initializers={"w": np.zeros((4, 3, 5, 3), np.float32)}))
+    mod = imported(
+        model_of([node("Conv", ["x", "w"], ["y"])], {"x": [1, 3, "h", 8]}, initializers={"w": np.zeros((4, 3, 5, 3), np.float32)})
+    )
     assert (mod.ranges["h"].low, shapes(mod)["y"]) == (5, ["1", "4", "h - 4", "6"])
 
 
@@ -219,7 +226,7 @@ def test_a_table_bounds_what_is_read_of_it():
     assert "match_shape" not in operators(mod)
 
 
-# ---- what is not proved -------------------------------------------------------------------------------------------------------------------
+# ---- what is not proved ------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -245,7 +252,7 @@ def test_sizes_that_cannot_be_equal_are_an_error():
         from_onnx(model_of([node("Add", ["x", "z"], ["y"])], {"x": ["n"], "z": ["n + 1"]} | {"w": ["n"]}))
 
 
-# ---- sizes that data decide ---------------------------------------------------------------------------------------------------------------
+# ---- sizes that data decide --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

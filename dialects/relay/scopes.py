@@ -242,12 +242,15 @@ class SymbolNames:
         return symbol(unique)
 
 
-def replace_symbols(operation: Operation, values: Mapping[str, Size]) -> None:
+def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees: bool = True) -> None:
     """Puts sizes in the place of symbols, in the types and attributes of an operation and of all inside it, and in function types.
 
-    A `relay.define_sizes` takes a symbol as a new name; raises RelayError where it would be anything else.
+    Where `of_callees` is false, what is in symbols of a callee (casts before a call, its results) stays as it is. A `relay.define_sizes`
+    takes a symbol as a new name; raises RelayError where it would be anything else.
     """
     for inner in _walk(operation.operation):
+        if not of_callees and (inner.name == "func.call" or _is_of_callee(inner)):
+            continue
         for name, value in size_attributes(inner).items():
             spec = inner.opview.attr_specs[name]
             new = tuple(_replaced(v, values) for v in value) if isinstance(value, tuple) else _replaced(value, values)

@@ -182,6 +182,7 @@ class If(_RegionOp, name="if"):
     """
 
     cond: Operand
+    may_define_symbols = True
     region_names = ("then_body", "else_body")
     is_structure = True
 
@@ -229,6 +230,7 @@ class While(_RegionOp, name="while"):
     """
 
     init: Operand
+    may_define_symbols = True
     region_names = ("cond", "step")
     is_structure = True
 

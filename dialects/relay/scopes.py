@@ -197,7 +197,7 @@ def conditions_of(op: Operation) -> list[Condition]:
             for type_ in flat_types(relay_type(result.type)):
                 for d in type_.shape:
                     require_at_least(0, d, "size of the result", "0 or more", d)
-    return list(dict.fromkeys(Condition(c.size, where + c.text) for c in found))
+    return list({c.size: Condition(c.size, where + c.text) for c in reversed(found)}.values())[::-1]
 
 
 # ---- names and replacement ---------------------------------------------------------------------------------------------------------------

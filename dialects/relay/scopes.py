@@ -197,7 +197,7 @@ def conditions_of(op: Operation) -> list[Condition]:
             for type_ in flat_types(relay_type(result.type)):
                 for d in type_.shape:
                     require_at_least(0, d, "size of the result", "0 or more", d)
-    return list(dict.fromkeys(Condition(c.size, where + c.text) for c in found))
+    return list({c.size: Condition(c.size, where + c.text) for c in reversed(found)}.values())[::-1]
 
 
 # ---- names and replacement ---------------------------------------------------------------------------------------------------------------
@@ -248,7 +248,12 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees
     Where `of_callees` is false, what is in symbols of a callee (casts before a call, its results) stays as it is. A `relay.define_sizes`
     takes a symbol as a new name; raises RelayError where it would be anything else.
     """
-    for inner in _walk(operation.operation):
+    with operation.operation.context, ir.Location.unknown():
+        _replace(operation.operation, values, of_callees)
+
+
+def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bool) -> None:
+    for inner in _walk(operation):
         if not of_callees and (inner.name == "func.call" or _is_of_callee(inner)):
             continue
         for name, value in size_attributes(inner).items():
@@ -263,7 +268,7 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees
             for block in region.blocks:
                 for argument in block.arguments:
                     _replace_type(argument, values)
-    for inner in _walk(operation.operation):
+    for inner in _walk(operation):
         if inner.name == "func.func" and len(inner.regions[0].blocks) and "relay.stage" not in inner.attributes:
             refresh_signature(inner)
         elif inner.name == "func.func" and "relay.stage" not in inner.attributes:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relayc.runtime.artifact import ObjectCode, TensorSpec
+from relayc.runtime.artifact import ObjectCode
 
 if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
+    from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
     from relayc.pipelines.target import Target
@@ -62,14 +63,11 @@ class Backend(ABC):
     def lower(self, module: "ir.Module", target: "Target") -> None:
         """Lowers a tir module to the last stage in place. Raises a ValueError for what has no lowering."""
 
-    def machine_code(
-        self, module: "ir.Module", target: "Target", signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int]
-    ) -> MachineCode:
-        """The machine code of a module that `lower` gave, with a packed entry for each function of `signatures`.
+    def machine_code(self, module: "ir.Module", target: "Target", entries: "Mapping[str, PackedEntry]") -> MachineCode:
+        """The machine code of a module that `lower` gave, with a packed entry for each function of `entries`.
 
         Args:
-          signatures: tensors of each function: inputs, then outputs; a program has its arena and the parameters behind them.
-          depths: how many calls of each recursive program may nest; its function takes the number after its tensors.
+          entries: what each function takes.
 
         Raises:
           ValueError: the backend makes none, or not of this module.

@@ -16,10 +16,12 @@ from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
 from relayc.pipelines.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
+from relayc.pipelines.program.entries import packed_entries
 from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.target import Target
-from relayc.runtime.artifact import Artifact, TensorSpec
+from relayc.runtime.artifact import Artifact
 from relayc.runtime.threads import usable_cpus
+from relayc.symbolic import Size
 
 
 class StageTimes(PassInstrument):
@@ -39,7 +41,7 @@ class StageTimes(PassInstrument):
 def build(
     model: Any,
     target: Target,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[Size | str]] | None,
     opt_level: int | None,
     dump_ir: "str | os.PathLike | None",
     keep_ir: bool,
@@ -47,6 +49,7 @@ def build(
     progress: Any,
     precision: str,
     first: str = "relay",
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
 ) -> Artifact | IRModule:
     """Compiles a model; the arguments are those of `relayc.compile`.
 
@@ -54,7 +57,7 @@ def build(
       first: the stage to which `model` is lowered first: "tir" for a module in the te stage.
     """
     times = StageTimes()
-    mod = import_model(model, shapes=shapes, progress=progress)
+    mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
     times.mark("import")
     outer = PassContext.current()
     if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):
@@ -86,9 +89,10 @@ def build(
                 # Parameters are packed while LLVM works.
                 blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
         assert program is not None
+        ranges = {name: (known.low, known.high) for name, known in mod.ranges.items()}
         backend = find_backend(target.kind)
         with mod.context, ir.Location.unknown():
-            made = backend.machine_code(mod.module, target, _signatures(program), {p.name: p.max_depth for p in program.programs})
+            made = backend.machine_code(mod.module, target, packed_entries(program, ranges))
         times.mark("codegen")
         params = blob.result()
         times.mark("params")
@@ -97,8 +101,8 @@ def build(
         keep_alive=made.owner,
         programs=program.programs,
         kernels=program.kernels,
-        arena_bytes=program.arena_bytes,
         params=params,
+        ranges=ranges,
         ir=texts,
         stats=times.seconds,
         target=str(target),
@@ -108,11 +112,3 @@ def build(
         permissions=backend.permissions(program, target),
         code=made.code,
     )
-
-
-def _signatures(program: TirModule) -> dict[str, list[TensorSpec]]:
-    """Arguments of every packed function, in order."""
-    found = {k.name: [*k.inputs, *k.outputs] for k in program.kernels}
-    arena = TensorSpec("arena", (program.arena_bytes,), "uint8")
-    params = TensorSpec("params", (program.params_bytes,), "uint8")
-    return found | {p.name: [*p.inputs, *p.outputs, arena, params] for p in program.programs if p.public}

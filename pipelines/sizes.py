@@ -20,10 +20,15 @@ SYMBOL = "relay.symbol"
 
 
 def symbol_names(function: ir.OpView) -> list[str]:
-    """Names of the symbols that a function takes as its last arguments, in order."""
+    """Names of the symbols that a function takes, in order."""
+    return list(symbol_positions(function))
+
+
+def symbol_positions(function: ir.OpView) -> dict[str, int]:
+    """Which argument of a function each symbol is, by name. What a program takes of memory comes after them."""
     if "arg_attrs" not in function.attributes:
-        return []
-    return [ir.StringAttr(a[SYMBOL]).value for a in value_attributes(function) if SYMBOL in a]
+        return {}
+    return {ir.StringAttr(a[SYMBOL]).value: i for i, a in enumerate(value_attributes(function)) if SYMBOL in a}
 
 
 def symbol_attributes(names: Iterable[str]) -> list[ir.DictAttr]:
@@ -33,7 +38,7 @@ def symbol_attributes(names: Iterable[str]) -> list[ir.DictAttr]:
 
 def tensor_count(function: ir.OpView) -> int:
     """How many arguments a function has before its symbols."""
-    return len(signature_of(function).inputs) - len(symbol_names(function))
+    return min(symbol_positions(function).values(), default=len(signature_of(function).inputs))
 
 
 class SizeValues:
@@ -134,9 +139,7 @@ def sizes_in(values: SizeValues) -> Iterator[SizeValues]:
 def function_sizes(function: ir.OpView) -> Iterator[SizeValues]:
     """Makes the symbols that a function of one block takes what `size_value` finds."""
     block = function.regions[0].blocks[0]
-    names = symbol_names(function)
-    first = len(block.arguments) - len(names)
-    with sizes_in(SizeValues(block, {name: block.arguments[first + i] for i, name in enumerate(names)})) as values:
+    with sizes_in(SizeValues(block, {name: block.arguments[i] for name, i in symbol_positions(function).items()})) as values:
         yield values
 
 

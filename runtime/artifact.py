@@ -2,15 +2,21 @@
 
 Nothing here knows MLIR. An artifact says where the packed functions are in memory, what they take and give, and what its programs do: which
 kernels, packed functions and other programs each calls, in which order, under which conditions and on which buffers.
+
+Sizes may be expressions over symbols (relayc.symbolic): a function has symbols of its own, whose values follow from the shapes of what it
+is called with.
 """
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Literal
 
 import ml_dtypes
 import numpy as np
+
+from relayc.symbolic import Size, evaluate, is_symbolic
 
 PACKED_PREFIX = "__tvm_ffi_"
 """Prefix of the symbol of a packed function, as tvm-ffi expects it of a shared library."""
@@ -29,22 +35,27 @@ def numpy_dtype(name: str) -> np.dtype:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Name, static shape and element type name of a row-major tensor."""
+    """Name, shape and element type name of a row-major tensor."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
     dtype: str
 
     @property
-    def num_elements(self) -> int:
-        n = 1
-        for d in self.shape:
-            n *= d
-        return n
+    def is_symbolic(self) -> bool:
+        return any(map(is_symbolic, self.shape))
 
     @property
-    def num_bytes(self) -> int:
+    def num_elements(self) -> Size:
+        return prod(self.shape)
+
+    @property
+    def num_bytes(self) -> Size:
         return self.num_elements * numpy_dtype(self.dtype).itemsize
+
+    def at(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape where symbols have the given values."""
+        return tuple(evaluate(d, sizes) for d in self.shape)
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -62,7 +73,7 @@ class BufferRef:
 
     space: Literal["input", "output", "arena", "param"]
     index: int
-    offset: int
+    offset: Size
     spec: TensorSpec
 
 
@@ -73,12 +84,14 @@ class Step:
     Attributes:
       kernel: name of the kernel.
       sources: names of the ONNX nodes that the call stands for.
+      sizes: the values of the kernel's symbols, which its packed function takes after the tensors.
     """
 
     kernel: str
     inputs: tuple[BufferRef, ...]
     outputs: tuple[BufferRef, ...]
     sources: tuple[str, ...] = ()
+    sizes: tuple[Size, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +118,15 @@ class ProgramCall:
       inputs, outputs: buffers of the caller, of the shapes and dtypes of the callee's inputs and outputs.
       arena: byte of the caller's arena at which the callee's arena begins.
       sources: names of the ONNX nodes that the call stands for.
+      sizes: the values of the callee's symbols.
     """
 
     function: str
     inputs: tuple[BufferRef, ...]
     outputs: tuple[BufferRef, ...]
-    arena: int
+    arena: Size
     sources: tuple[str, ...] = ()
+    sizes: tuple[Size, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,8 @@ class ProgramInfo:
       public: whether it is a function of the module, with a packed entry; others are called by programs only.
       max_depth: how many calls of the program may be under way in one another; 0 for a program that does not call itself, however
         indirectly.
+      symbols: names of its symbols; each has a value that follows from the shapes of the inputs.
+      arena_bytes: memory for intermediate tensors that a call needs.
     """
 
     name: str
@@ -156,6 +173,8 @@ class ProgramInfo:
     steps: tuple[Node, ...]
     public: bool
     max_depth: int = 0
+    symbols: tuple[str, ...] = ()
+    arena_bytes: Size = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +188,7 @@ class KernelInfo:
       bytes: bytes of its inputs and outputs: what a call moves at least.
       schedule: the strategy that it got, and its tunable numbers: "contraction rows=6 vectors=2".
       own_flops: those that its operators are by their definitions, where the kernel computes them with others (Winograd); else None.
+      symbols: names of the symbols whose values its packed function takes, integers after the tensors.
     """
 
     name: str
@@ -176,15 +196,25 @@ class KernelInfo:
     outputs: tuple[TensorSpec, ...]
     ops: tuple[str, ...]
     sources: tuple[str, ...]
-    flops: int
-    bytes: int
+    flops: Size
+    bytes: Size
     schedule: str = ""
-    own_flops: int | None = None
+    own_flops: Size | None = None
+    symbols: tuple[str, ...] = ()
 
     @property
-    def operator_flops(self) -> int:
+    def operator_flops(self) -> Size:
         """Floating-point operations that its operators are by their definitions, however the kernel computes them."""
         return self.flops if self.own_flops is None else self.own_flops
+
+    def at(self, sizes: Mapping[str, int]) -> "KernelInfo":
+        """What it is where its symbols have the given values."""
+        if not self.symbols:
+            return self
+        own = None if self.own_flops is None else evaluate(self.own_flops, sizes)
+        ins, outs = (tuple(replace(s, shape=s.at(sizes)) for s in specs) for specs in (self.inputs, self.outputs))
+        flops, moved = evaluate(self.flops, sizes), evaluate(self.bytes, sizes)
+        return replace(self, inputs=ins, outputs=outs, flops=flops, bytes=moved, own_flops=own, symbols=())
 
 
 @dataclass(frozen=True)
@@ -206,11 +236,12 @@ class Artifact:
 
     Attributes:
       functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of each public program and of each kernel, by function name.
-        A program takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, then outputs.
+        A program takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, outputs, and the
+        values of its symbols.
       keep_alive: owner of the code; lives as long as any function made of it.
       programs: all programs, public ones first; the first one is `main` if there is one.
       kernels: one entry per kernel function; programs may call a kernel more than once.
-      arena_bytes: memory for intermediate tensors that a call needs, of the program that needs most.
+      ranges: least and largest size of symbols of which that is known.
       params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
@@ -226,8 +257,8 @@ class Artifact:
     keep_alive: object
     programs: tuple[ProgramInfo, ...]
     kernels: tuple[KernelInfo, ...]
-    arena_bytes: int
     params: np.ndarray
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     ir: Mapping[str, str] = field(default_factory=dict)
     stats: Mapping[str, float] = field(default_factory=dict)
     target: str = "cpu"

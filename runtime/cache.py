@@ -31,11 +31,12 @@ import numpy as np
 
 from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Node, ObjectCode, ProgramInfo, TensorSpec
 from relayc.runtime.device import DeviceError, device_kind
+from relayc.symbolic import Dim, Size, parse
 
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 4"
+_MAGIC = b"relayc program 5"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -279,7 +280,7 @@ def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: 
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
-        if field.name in ("programs", "kernels", "arena_bytes", "target", "device", "permissions", "precision")
+        if field.name in ("programs", "kernels", "ranges", "target", "device", "permissions", "precision")
     }
     meta = {
         "key": key,
@@ -349,7 +350,7 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
     return {
         "programs": tuple(_program(p) for p in program["programs"]),
         "kernels": tuple(_kernel(k) for k in program["kernels"]),
-        "arena_bytes": program["arena_bytes"],
+        "ranges": {name: (low, high) for name, (low, high) in program["ranges"].items()},
         "target": program["target"],
         "device": program["device"],
         "permissions": tuple(program["permissions"]),
@@ -358,16 +359,26 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
 
 
 def _specs(rows: Sequence[dict[str, Any]]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(r["name"], tuple(r["shape"]), r["dtype"]) for r in rows)
+    return tuple(TensorSpec(r["name"], _sizes(r["shape"]), r["dtype"]) for r in rows)
+
+
+def _size_of(value: int | str) -> Size:
+    """A size, of which an expression is a text in a file."""
+    return parse(value) if isinstance(value, str) else value
+
+
+def _sizes(values: Sequence[int | str]) -> tuple[Size, ...]:
+    return tuple(map(_size_of, values))
 
 
 def _program(row: dict[str, Any]) -> ProgramInfo:
     inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
-    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), row["public"], row["max_depth"])
+    arena = _size_of(row["arena_bytes"])
+    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), row["public"], row["max_depth"], tuple(row["symbols"]), arena)
 
 
 def _reference(row: dict[str, Any]) -> BufferRef:
-    return BufferRef(row["space"], row["index"], row["offset"], _specs([row["spec"]])[0])
+    return BufferRef(row["space"], row["index"], _size_of(row["offset"]), _specs([row["spec"]])[0])
 
 
 def _references(rows: Sequence[dict[str, Any]]) -> tuple[BufferRef, ...]:
@@ -378,8 +389,10 @@ _NODES = {node.__name__: node for node in get_args(Node)}
 """Kinds of nodes by the names that they have in a file."""
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    """A dataclass as a dictionary of its fields, and the kind of a node."""
+def _plain(value: Any) -> dict[str, Any] | str:
+    """A dataclass as a dictionary of its fields, and the kind of a node; the text of an expression."""
+    if isinstance(value, Dim):
+        return str(value)
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {"kind": type(value).__name__, **fields} if isinstance(value, Node) else fields
 
@@ -397,6 +410,8 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("then", "otherwise", "condition_steps", "body"), _nodes),
     "condition": _reference,
     "sources": tuple,
+    "arena": _size_of,
+    "sizes": _sizes,
 }
 """How the fields of nodes that are not texts or numbers are read."""
 
@@ -404,7 +419,8 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
 def _kernel(row: dict[str, Any]) -> KernelInfo:
     inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
     names = tuple(row["ops"]), tuple(row["sources"])
-    return KernelInfo(row["name"], inputs, outputs, *names, row["flops"], row["bytes"], row["schedule"], row["own_flops"])
+    flops, moved, own = (_size_of(row[key]) for key in ("flops", "bytes", "own_flops"))
+    return KernelInfo(row["name"], inputs, outputs, *names, flops, moved, row["schedule"], own, tuple(row["symbols"]))
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------------------

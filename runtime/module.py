@@ -12,12 +12,18 @@ from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_a
 from relayc.runtime.device import Device, device_kind
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
+from relayc.runtime.shapes import Shapes
 from relayc.runtime.stepwise import Stepwise, call_sites
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import Team, checked_threads
+from relayc.symbolic import Dim, Size
 
 _PLAIN = 0x0101
 """numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
+
+_NO_SIZES: Mapping[str, int] = {}
+_Made = tuple[tuple[int, ...], np.dtype, int]
+"""Shape, dtype and bytes of an output."""
 
 _IDLE_SECONDS = 10.0
 """How long an arena is kept while others are used."""
@@ -30,19 +36,25 @@ class ArenaPool:
     memory for ever.
     """
 
-    def __init__(self, arena_bytes: int, params: np.ndarray) -> None:
-        self._arena_bytes = arena_bytes
+    def __init__(self, params: np.ndarray) -> None:
         self._params = to_tensor(params)
         # Last used last, each with the time. What is done to the list is atomic: no lock.
         self._free: list[tuple[float, tuple[tvm_ffi.Tensor, np.ndarray]]] = []
 
-    def acquire(self) -> tuple[tvm_ffi.Tensor, np.ndarray]:
-        """An arena as a tensor and as an array; to be given back with `release`."""
+    def acquire(self, num_bytes: int) -> tuple[tvm_ffi.Tensor, np.ndarray]:
+        """An arena of at least that size as a tensor and as an array; to be given back with `release`.
+
+        One that is too small goes: those that are kept come to be as large as the largest call.
+        """
         try:
-            return self._free.pop()[1]
+            found = self._free.pop()[1]
+            if found[1].nbytes >= num_bytes:
+                return found
+            del found
         except IndexError:
-            arena = aligned_empty(self._arena_bytes)
-            return to_tensor(arena), arena
+            pass
+        arena = aligned_empty(num_bytes)
+        return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
         now = time.monotonic()
@@ -80,6 +92,8 @@ class Function:
         outputs: Sequence[TensorSpec],
         arenas: ArenaPool | None,
         device: Device,
+        shapes: Shapes | None = None,
+        arena_bytes: int = 0,
     ) -> None:
         self.name = name
         self.device = device
@@ -87,9 +101,11 @@ class Function:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.team = Team()
-        self._arenas = arenas
-        self._wanted = [(spec, spec.shape, numpy_dtype(spec.dtype)) for spec in inputs]
-        self._made = [(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in outputs]
+        self._arenas, self._shapes, self._arena_bytes = arenas, shapes, arena_bytes
+        self._wanted = [(spec, spec.shape if not spec.is_symbolic else None, numpy_dtype(spec.dtype)) for spec in inputs]
+        self._dtypes = [numpy_dtype(spec.dtype) for spec in outputs]
+        sized = zip(outputs, self._dtypes, strict=True) if shapes is None else ()
+        self._made = [(spec.at({}), dtype, int(spec.num_bytes)) for spec, dtype in sized]
 
     def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None) -> Any:
         """Runs the function.
@@ -108,14 +124,15 @@ class Function:
         What a Python function raises that the program calls arrives as it is (see `register_func`).
         """
         arrays = self.check(inputs)
-        results = [aligned_array(*made) for made in self._made] if out is None else self._check_out(out, arrays)
+        made, sizes, arena_bytes = self.call_shapes(arrays)
+        results = [aligned_array(*one) for one in made] if out is None else self._check_out(out, arrays, made)
         arguments = map(to_argument, (*arrays, *results))
         try:
             if self._arenas is None:
                 with self.team:
-                    self.packed(*arguments)
+                    self.packed(*arguments, *sizes.values())
             else:
-                arena = self._arenas.acquire()
+                arena = self._arenas.acquire(arena_bytes)
                 try:
                     with self.team:
                         self.packed(*arguments, arena[0], self._arenas.params)
@@ -129,6 +146,17 @@ class Function:
         found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
         return found[0] if len(found) == 1 else tuple(found)
 
+    def call_shapes(self, arrays: Sequence[np.ndarray]) -> tuple[Sequence[_Made], Mapping[str, int], int]:
+        """Shape, dtype and bytes of each output, the values of the symbols in their order, and bytes of the arena, of a call.
+
+        Raises ValueError for shapes that do not fit together, are out of bounds, or need more memory than there can be.
+        """
+        if self._shapes is None:
+            return self._made, _NO_SIZES, self._arena_bytes
+        found = self._shapes.of(tuple([array.shape for array in arrays]))
+        made = [(shape, dtype, num_bytes) for (shape, num_bytes), dtype in zip(found.outputs, self._dtypes, strict=True)]
+        return made, found.sizes, found.arena_bytes
+
     def check(self, inputs: Sequence[Any]) -> list[np.ndarray]:
         """The inputs as contiguous numpy arrays, copied where they are not; raises as `__call__` does."""
         if len(inputs) != len(self.inputs):
@@ -136,27 +164,27 @@ class Function:
             raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
         return [self._check_input(i, value, *wanted) for i, (value, wanted) in enumerate(zip(inputs, self._wanted, strict=True))]
 
-    def _check_input(self, i: int, value: Any, spec: TensorSpec, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    def _check_input(self, i: int, value: Any, spec: TensorSpec, shape: tuple[Size, ...] | None, dtype: np.dtype) -> np.ndarray:
         if type(value) is not np.ndarray:
             value = self._as_array(value, self._argument(i, spec))
         if value.dtype != dtype:
             raise TypeError(f"{self._argument(i, spec)}, found {_describe(value)}")
-        if value.shape != shape:
+        if value.shape != shape and (shape is not None or not _fits(value.shape, spec)):
             raise ValueError(f"{self._argument(i, spec)}, found {_describe(value)}")
         if value.flags.num & _PLAIN != _PLAIN:
             # Not np.ascontiguousarray: it makes a scalar one-dimensional, and leaves unaligned memory as it is.
-            copy = aligned_array(shape, dtype, spec.num_bytes)
+            copy = aligned_array(value.shape, dtype, value.nbytes)
             copy[...] = value
             return copy
         return value
 
-    def _check_out(self, out: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _check_out(self, out: Any, inputs: Sequence[np.ndarray], made: Sequence[_Made]) -> list[np.ndarray]:
         values = list(out) if isinstance(out, (list, tuple)) else [out]
         if len(values) != len(self.outputs):
             raise TypeError(f"{self.name}: expected {len(self.outputs)} arrays in out, found {len(values)}")
         arrays: list[np.ndarray] = []
-        for i, (value, spec, (shape, dtype, _)) in enumerate(zip(values, self.outputs, self._made, strict=True)):
-            where = f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous array {spec}"
+        for i, (value, spec, (shape, dtype, _)) in enumerate(zip(values, self.outputs, made, strict=True)):
+            where = f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous array {TensorSpec('', shape, spec.dtype)}"
             array = self._as_array(value, where)
             if array.dtype != dtype:
                 raise TypeError(f"{where}, found {_describe(array)}")
@@ -180,6 +208,11 @@ class Function:
         takes = ", ".join(f"{spec.name}: {spec}" for spec in self.inputs)
         gives = ", ".join(str(spec) for spec in self.outputs)
         return f"<relayc function {self.name}({takes}) -> {gives}>"
+
+
+def _fits(shape: tuple[int, ...], spec: TensorSpec) -> bool:
+    """Whether a shape has the rank and the fixed dimensions that a spec says."""
+    return len(shape) == len(spec.shape) and all(isinstance(d, Dim) or d == n for n, d in zip(shape, spec.shape, strict=True))
 
 
 def _describe(value: np.ndarray) -> str:
@@ -236,7 +269,7 @@ class Module:
         """
         self._artifact = artifact
         self._measure_peak = measure_peak
-        self._arenas = ArenaPool(artifact.arena_bytes, artifact.params)
+        self._arenas = ArenaPool(artifact.params)
         self._programs = {program.name: program for program in artifact.programs}
         self._default = artifact.programs[0].name
         self.inputs = artifact.programs[0].inputs
@@ -262,8 +295,14 @@ class Module:
             packed = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._artifact.keep_alive)
             packed.release_gil = True
         if name in self._programs:
-            return Function(name, packed, self._programs[name].inputs, self._programs[name].outputs, self._arenas, self.device)
-        return Function(name, packed, self._infos[name].inputs, self._infos[name].outputs, None, self.device)
+            program, arenas = self._programs[name], self._arenas
+        else:
+            info, arenas = self._infos[name], None
+            program = ProgramInfo(name, info.inputs, info.outputs, (), True, symbols=info.symbols)
+        if not program.symbols:
+            return Function(name, packed, program.inputs, program.outputs, arenas, self.device, arena_bytes=int(program.arena_bytes))
+        shapes = Shapes(program, self._artifact.ranges)
+        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes)
 
     def _refuse(self, *_: object) -> None:
         raise RuntimeError(f"the program is for target {self.target}: this machine lacks {', '.join(self.lacking)}")
@@ -353,6 +392,20 @@ class Module:
         names = [spec.name for spec in program.outputs]
         return dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
 
+    def arena_bytes(self, inputs: Mapping[str, Any] | Sequence[Any], function: str | None = None) -> int:
+        """Memory for intermediate tensors that a call of a program takes.
+
+        Args:
+          inputs: of the program, by name or in order.
+          function: a public program; by default `main`.
+
+        Raises:
+          KeyError: there is no such program.
+          TypeError, ValueError: as a call of the program does.
+        """
+        program = self._functions[self._program(function).name]
+        return program.call_shapes(program.check(_in_order(inputs, program.inputs)))[2]
+
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], repeat: int = 10, function: str | None = None) -> Profile:
         """Times every call of a kernel or packed function that a program makes one by one, and whole calls; medians over `repeat` rounds.
 
@@ -388,11 +441,12 @@ class Module:
         self, program: Function, inputs: Sequence[np.ndarray], repeat: int
     ) -> tuple[Sequence[CallSite], list[list[tuple[float, int]]], int]:
         """The call sites, seconds and calls of each in each round, and the number of threads."""
-        outputs = [aligned_array(spec.shape, numpy_dtype(spec.dtype), spec.num_bytes) for spec in program.outputs]
-        arena = self._arenas.acquire()
+        made, sizes, arena_bytes = program.call_shapes(inputs)
+        outputs = [aligned_array(*one) for one in made]
+        arena = self._arenas.acquire(arena_bytes)
         try:
             spaces = {"input": inputs, "output": outputs, "arena": [arena[1]], "param": [self._artifact.params]}
-            steps = Stepwise(program.name, self._programs, self._infos, lambda name: self._functions[name].packed, spaces)
+            steps = Stepwise(program.name, self._programs, self._infos, lambda name: self._functions[name].packed, spaces, sizes)
             rounds = []
             with program.team as threads:
                 steps.run()

@@ -110,15 +110,15 @@ class ProfileRow(Work):
 
     @property
     def flops(self) -> int:  # type: ignore[override] # computed, where others have a field
-        return self.kernel.operator_flops * self.calls
+        return int(self.kernel.operator_flops) * self.calls
 
     @property
     def done_flops(self) -> int:  # type: ignore[override] # computed, where others have a field
-        return self.kernel.flops * self.calls
+        return int(self.kernel.flops) * self.calls
 
     @property
     def bytes(self) -> int:  # type: ignore[override] # as flops
-        return self.kernel.bytes * self.calls
+        return int(self.kernel.bytes) * self.calls
 
 
 @dataclass(frozen=True)

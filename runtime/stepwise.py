@@ -6,6 +6,7 @@ get their part of the arena. The arguments of a call are made when the call is f
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import tvm_ffi
@@ -14,6 +15,7 @@ from relayc.runtime.artifact import Branch, BufferRef, KernelInfo, Loop, Node, P
 from relayc.runtime.profile import CallSite
 from relayc.runtime.registry import get_global_func
 from relayc.runtime.tensor import to_tensor
+from relayc.symbolic import Size, evaluate
 
 _Path = tuple[str, ...]
 """The program, and the branches and loops in it around a sequence of nodes."""
@@ -81,7 +83,8 @@ class Stepwise:
 
     Attributes:
       packed: gives the packed function of a kernel.
-      sites: the call sites of the program and of those that it calls.
+      kernels: by name.
+      sites: the call sites of the program and of those that it calls; a kernel is as it is at the sizes of the call.
       seconds, calls: of each site in the last run.
     """
 
@@ -92,19 +95,22 @@ class Stepwise:
         kernels: Mapping[str, KernelInfo],
         packed: Callable[[str], tvm_ffi.Function],
         spaces: Mapping[str, Sequence[np.ndarray]],
+        sizes: Mapping[str, int],
     ) -> None:
         """
         Args:
           spaces: contiguous arrays: "input" and "output" of the function, and one of "arena" and "param" each, of uint8.
+          sizes: the values of the function's symbols.
         """
         self.packed = packed
+        self.kernels = kernels
         self._programs = programs
         sites = call_sites(function, programs, kernels)
-        self.sites = tuple(sites.values())
+        self.sites = list(sites.values())
         self.seconds = [0.0] * len(sites)
         self.calls = [0] * len(sites)
         self._numbers = {key: number for number, key in enumerate(sites)}
-        self._start = self._frame(function, spaces, {})
+        self._start = self._frame(function, spaces, {}, sizes)
 
     def run(self) -> None:
         """Calls the program.
@@ -124,16 +130,22 @@ class Stepwise:
             else:
                 waiting.append(inner)
 
-    def _frame(self, function: str, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int]) -> Callable[[], Iterator]:
+    def _frame(
+        self, function: str, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int], sizes: Mapping[str, int]
+    ) -> Callable[[], Iterator]:
         """A call of a program, on buffers of its own. `depths` says how many calls of each program are under way."""
         program = self._programs[function]
         depths = {**depths, function: depths.get(function, 0) + 1}
         if program.max_depth and depths[function] > program.max_depth:
             raise RecursionError(f"{function}: expected at most {program.max_depth} calls in one another, found more")
-        return _Frame(self, spaces, depths).sequence((function,), program.steps)
+        return _Frame(self, spaces, depths, sizes).sequence((function,), program.steps)
 
-    def call(self, key: tuple[_Path, int], packed: tvm_ffi.Function, arguments: Sequence[tvm_ffi.Tensor]) -> _Action:
-        """A timed call of the site `key`."""
+    def call(
+        self, key: tuple[_Path, int], packed: tvm_ffi.Function, arguments: Sequence[tvm_ffi.Tensor | int], sizes: Mapping[str, int]
+    ) -> _Action:
+        """A timed call of the site `key`, of a kernel whose symbols have the given values."""
+        site = self.sites[self._numbers[key]]
+        self.sites[self._numbers[key]] = replace(site, kernel=site.kernel.at(sizes))
         number, seconds, calls, clock = self._numbers[key], self.seconds, self.calls, time.perf_counter
 
         def timed() -> None:
@@ -149,23 +161,31 @@ class Stepwise:
         spaces = {
             "input": [frame.array(ref) for ref in call.inputs],
             "output": [frame.array(ref) for ref in call.outputs],
-            "arena": [frame.spaces["arena"][0][call.arena :]],
+            "arena": [frame.spaces["arena"][0][frame.number(call.arena) :]],
             "param": frame.spaces["param"],
         }
-        return self._frame(call.function, spaces, frame.depths)
+        sizes = dict(zip(self._programs[call.function].symbols, map(frame.number, call.sizes), strict=True))
+        return self._frame(call.function, spaces, frame.depths, sizes)
 
 
 class _Frame:
     """The buffers of a call of a program, and what its nodes do with them."""
 
-    def __init__(self, owner: Stepwise, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int]) -> None:
-        self.owner, self.spaces, self.depths = owner, spaces, depths
+    def __init__(
+        self, owner: Stepwise, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int], sizes: Mapping[str, int]
+    ) -> None:
+        self.owner, self.spaces, self.depths, self.sizes = owner, spaces, depths, sizes
+
+    def number(self, size: Size) -> int:
+        """The value of a size in this call."""
+        return evaluate(size, self.sizes)
 
     def array(self, ref: BufferRef) -> np.ndarray:
         """The memory of a buffer."""
+        shape = ref.spec.at(self.sizes)
         if ref.space in ("arena", "param"):
-            return np.ndarray(ref.spec.shape, numpy_dtype(ref.spec.dtype), self.spaces[ref.space][0], ref.offset)
-        return self.spaces[ref.space][ref.index].reshape(ref.spec.shape)
+            return np.ndarray(shape, numpy_dtype(ref.spec.dtype), self.spaces[ref.space][0], self.number(ref.offset))
+        return self.spaces[ref.space][ref.index].reshape(shape)
 
     def sequence(self, path: _Path, nodes: Sequence[Node]) -> Callable[[], Iterator]:
         """Nodes to be run in order; what they need is made when they are first reached."""
@@ -188,8 +208,12 @@ class _Frame:
             first, second = (self.sequence(path, part) for path, part in zip(inner, _parts(node), strict=True))
             make = _branch if isinstance(node, Branch) else _loop
             return make(self.array(node.condition).reshape(()), first, second)
-        packed = self.owner.packed(node.kernel) if isinstance(node, Step) else get_global_func(node.name)
-        return self.owner.call(key, packed, [to_tensor(self.array(ref)) for ref in (*node.inputs, *node.outputs)])
+        tensors = [to_tensor(self.array(ref)) for ref in (*node.inputs, *node.outputs)]
+        if isinstance(node, PackedCall):
+            return self.owner.call(key, get_global_func(node.name), tensors, self.sizes)
+        values = list(map(self.number, node.sizes))
+        symbols = self.owner.kernels[node.kernel].symbols
+        return self.owner.call(key, self.owner.packed(node.kernel), [*tensors, *values], dict(zip(symbols, values, strict=True)))
 
     def program(self, node: ProgramCall) -> _Action:
         found: list[Callable[[], Iterator]] = []

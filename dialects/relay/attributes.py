@@ -14,7 +14,19 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.symbolic import Dim, Size, parse
 
-__all__ = ["REQUIRED", "AttrSpec", "Floats", "Ints", "Names", "Number", "Size", "Sizes", "attr_spec"]
+__all__ = [
+    "REQUIRED",
+    "AttrSpec",
+    "Floats",
+    "Ints",
+    "Names",
+    "Number",
+    "Size",
+    "Sizes",
+    "attr_spec",
+    "read_size_attribute",
+    "size_attribute",
+]
 
 Ints = tuple[int, ...]
 Sizes = tuple[Size, ...]
@@ -58,24 +70,25 @@ def _is_size(v: Any) -> bool:
     return isinstance(v, Dim) or _is_int(v)
 
 
-def _size_attribute(v: Size) -> ir.Attribute:
+def size_attribute(v: Size) -> ir.Attribute:
+    """A size as an attribute: an integer of 64 bits, or the text of an expression."""
     return ir.StringAttr.get(str(v)) if isinstance(v, Dim) else _i64(v)
 
 
-def _size(a: ir.Attribute) -> Size:
-    """Raises TypeError or ValueError."""
+def read_size_attribute(a: ir.Attribute) -> Size:
+    """The size that an attribute says. Raises TypeError or ValueError."""
     return parse(a.value) if isinstance(a, ir.StringAttr) else ir.IntegerAttr(a).value
 
 
 def _sizes_attribute(v: typing.Sequence[Size]) -> ir.Attribute:
     if any(isinstance(e, Dim) for e in v):
-        return ir.ArrayAttr.get([_size_attribute(e) for e in v])
+        return ir.ArrayAttr.get([size_attribute(e) for e in v])
     return ir.DenseI64ArrayAttr.get([_in_64_bits(int(e)) for e in v])
 
 
 def _sizes(a: ir.Attribute) -> Sizes:
     """Raises TypeError or ValueError."""
-    return tuple(map(_size, a)) if isinstance(a, ir.ArrayAttr) else tuple(ir.DenseI64ArrayAttr(a))
+    return tuple(map(read_size_attribute, a)) if isinstance(a, ir.ArrayAttr) else tuple(ir.DenseI64ArrayAttr(a))
 
 
 def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -93,7 +106,7 @@ _KINDS: dict[Any, _Kind] = {
         lambda v: ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v]),
         lambda a: tuple(ir.DenseI64ArrayAttr(a)),
     ),
-    Size: _Kind("an integer or a symbolic size", _is_size, _size_attribute, _size),
+    Size: _Kind("an integer or a symbolic size", _is_size, size_attribute, read_size_attribute),
     Sizes: _Kind("a sequence of sizes", _all(_is_size), _sizes_attribute, _sizes),
     Floats: _Kind(
         "a sequence of numbers",

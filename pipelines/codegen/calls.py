@@ -277,7 +277,7 @@ def _table_row(strings: Strings, op: ir.Operation) -> list[int]:
     missing = f"call_packed: expected a registered packed function {name}, found none"
     row = [len(tensors), strings.offset(name), len(name.encode()), strings.offset(missing)]
     for tensor in tensors:
-        shape = [extent for extent in tensor.shape if extent is not None]  # all of them: te types are static
+        shape = tensor.static_shape
         row += [tensor.rank | dtype_bits(tensor.dtype) << 32, tensor.rank, *shape, *_strides(shape)]
     return row
 

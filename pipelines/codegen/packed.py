@@ -9,6 +9,9 @@ tensor on a device of the kind that the code runs on, of the dtype, rank and dim
 without gaps; then it calls `@k` with their data pointers and returns 0. Otherwise it raises a TypeError (count, kind, dtype) or a
 ValueError (rank, dimensions, device, layout) that says what was expected and what was found, and returns -1.
 
+The symbols of a program come from the dimensions of its tensors, those of a kernel are integers after its tensors. Every dimension that is
+an expression of them is checked, and so are the bounds of the symbols.
+
 The checks are one function for the whole module, driven by a table: an entry costs a few instructions and one row of the table. Entries
 and kernels are internal to the module, and one external function gives the addresses of all entries, because the engine compiles a wrapper
 for every external function (0.7 ms each).
@@ -23,8 +26,10 @@ import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
-from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX, TensorSpec
+from relayc.pipelines.packed_entry import PackedEntry
+from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
 from relayc.runtime.device import DeviceKind, device_kind
+from relayc.symbolic import FAR, Atom, Dim, Extreme, Size
 
 _FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
 """Formats of the first DLDataTypeCodes given the bits, for the description of a tensor that was not expected."""
@@ -33,8 +38,9 @@ _FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d
 #   TVMFFIAny  { i32 type_index; i32 padding; i64 value }; type 7: value is a DLTensor*, type 70: a Tensor object, DLTensor at byte 24.
 #   DLTensor   { ptr data; i32 device_type, device_id; i32 ndim; { u8 code, u8 bits, u16 lanes }; ptr shape; ptr strides; u64 byte_offset }
 # and of the table, in i64:
-#   entry      { number of arguments, name } and then, for each argument,
+#   entry      { number of tensors, name } and then, for each tensor,
 #              { name, type, dtype as in DLTensor, rank, dimensions whose strides matter, dimensions... }; texts are offsets of strings.
+#              A dimension of -1 - N says that it is at least N.
 _CHECK = """
 llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 llvm.func @TVMFFIErrorSetRaisedFromCStr(!llvm.ptr, !llvm.ptr)
@@ -123,7 +129,8 @@ llvm.func internal @__relayc_raise_tensor(%kind: !llvm.ptr, %entry: !llvm.ptr, %
   llvm.return %21 : i32
 }}
 
-// Checks the arguments of an entry and writes their data pointers to `data`. Returns 0, or -1 with an error raised.
+// Checks the tensors of an entry and writes their data pointers to `data`, and behind these pointers to their DLTensors. Returns 0, or -1
+// with an error raised.
 llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32, %data: !llvm.ptr) -> i32
     attributes {{no_inline, passthrough = ["optsize"]}} {{
   %zero = llvm.mlir.constant(0 : i32) : i32
@@ -199,8 +206,8 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %22 = llvm.getelementptr %tensor[24] : (!llvm.ptr) -> !llvm.ptr, i8
   %shape = llvm.load %22 : !llvm.ptr -> !llvm.ptr
   %dims = llvm.getelementptr %row[5] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.br ^next_dimension(%zero64 : i64)
-^next_dimension(%d: i64):
+  llvm.br ^next_dimension(%zero64, %one64 : i64, i64)
+^next_dimension(%d: i64, %smallest: i64):
   %23 = llvm.icmp "slt" %d, %rank : i64
   llvm.cond_br %23, ^dimension, ^device
 ^dimension:
@@ -209,8 +216,15 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %26 = llvm.getelementptr %dims[%d] : (!llvm.ptr, i64) -> !llvm.ptr, i64
   %27 = llvm.load %26 : !llvm.ptr -> i64
   %28 = llvm.icmp "eq" %25, %27 : i64
+  %minus_one = llvm.mlir.constant(-1 : i64) : i64
+  %open = llvm.icmp "slt" %27, %zero64 : i64
+  %least = llvm.xor %27, %minus_one : i64
+  %enough = llvm.icmp "sge" %25, %least : i64
+  %fits = llvm.and %open, %enough : i1
+  %good = llvm.or %28, %fits : i1
   %29 = llvm.add %d, %one64 : i64
-  llvm.cond_br %28, ^next_dimension(%29 : i64), ^raise(%value_error, %nothing : !llvm.ptr, !llvm.ptr)
+  %smaller = llvm.intr.smin(%smallest, %25) : (i64, i64) -> i64
+  llvm.cond_br %good, ^next_dimension(%29, %smaller : i64, i64), ^raise(%value_error, %nothing : !llvm.ptr, !llvm.ptr)
 ^device:
   %30 = llvm.getelementptr %tensor[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %31 = llvm.load %30 : !llvm.ptr -> i32
@@ -220,7 +234,10 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
 ^layout:
   %33 = llvm.getelementptr %tensor[32] : (!llvm.ptr) -> !llvm.ptr, i8
   %strides = llvm.load %33 : !llvm.ptr -> !llvm.ptr
-  %34 = llvm.icmp "eq" %strides, %null : !llvm.ptr
+  %none = llvm.icmp "eq" %strides, %null : !llvm.ptr
+  // The strides of an empty tensor say nothing.
+  %empty = llvm.icmp "eq" %smallest, %zero64 : i64
+  %34 = llvm.or %none, %empty : i1
   %35 = llvm.getelementptr %row[4] : (!llvm.ptr) -> !llvm.ptr, i64
   %strided = llvm.load %35 : !llvm.ptr -> i64
   llvm.cond_br %34, ^accept, ^next_stride(%strided, %one64 : i64, i64)
@@ -229,7 +246,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   llvm.cond_br %36, ^stride, ^accept
 ^stride:
   %37 = llvm.sub %left, %one64 : i64
-  %38 = llvm.getelementptr %dims[%37] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %38 = llvm.getelementptr %shape[%37] : (!llvm.ptr, i64) -> !llvm.ptr, i64
   %39 = llvm.load %38 : !llvm.ptr -> i64
   %40 = llvm.getelementptr %strides[%37] : (!llvm.ptr, i64) -> !llvm.ptr, i64
   %41 = llvm.load %40 : !llvm.ptr -> i64
@@ -247,6 +264,9 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %address = llvm.getelementptr %46[%48] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   %49 = llvm.getelementptr %data[%i] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.ptr
   llvm.store %address, %49 : !llvm.ptr, !llvm.ptr
+  %behind = llvm.add %i, %n : i32
+  %place = llvm.getelementptr %data[%behind] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.ptr
+  llvm.store %tensor, %place : !llvm.ptr, !llvm.ptr
   %50 = llvm.add %i, %one : i32
   %next_row = llvm.getelementptr %dims[%rank] : (!llvm.ptr, i64) -> !llvm.ptr, i64
   llvm.br ^next(%50, %next_row : i32, !llvm.ptr)
@@ -260,27 +280,22 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
 
 _ENTRY = """
 llvm.func internal @"{prefix}{name}"(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{
-  %count = llvm.mlir.constant({count} : i32) : i32
+  %count = llvm.mlir.constant({pointers} : i32) : i32
+  %more = llvm.mlir.constant({sizes} : i32) : i32
   %zero = llvm.mlir.constant(0 : i32) : i32
   %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
   %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
   %entry = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
-  %status = llvm.call @__relayc_check(%entry, %args, %n, %data) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
+  %tensors = llvm.sub %n, %more : i32
+  %status = llvm.call @__relayc_check(%entry, %args, %tensors, %data) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
   %good = llvm.icmp "eq" %status, %zero : i32
-  llvm.cond_br %good, ^run, ^end
+  llvm.cond_br %good, ^run, ^end(%status : i32)
 ^run:
-{loads}
-{run}
-^end:
-  llvm.return %status : i32
+{body}
+^end(%found: i32):
+  llvm.return %found : i32
 }}
 """
-
-_RUN = """  llvm.call @"{name}"({values}) {{no_inline}} : ({types}) -> ()
-  llvm.br ^end"""
-
-_RUN_WITH_STATUS = """  %found = llvm.call @"{name}"({values}) {{no_inline}} : ({types}) -> i32
-  llvm.return %found : i32"""
 
 _ENTRIES = """
 llvm.mlir.global internal constant @__relayc_entry_table() : !llvm.array<{count} x ptr> {{
@@ -317,28 +332,155 @@ class Linked(Protocol):
         """Address of the wrapper `void(void**)` of an external function; 0 where it cannot be linked."""
 
 
-def _table_row(strings: Strings, name: str, specs: Sequence[TensorSpec]) -> list[int]:
-    row = [len(specs), strings.offset(name)]
-    for spec in specs:
-        # The strides of an empty tensor say nothing.
-        strided = len(spec.shape) if spec.num_elements else 0
-        row += [strings.offset(spec.name), strings.offset(str(spec)), dtype_bits(spec.dtype), len(spec.shape), strided, *spec.shape]
-    return row
+def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[int], list[int]]:
+    """The row of an entry, and where in it that of each tensor begins."""
+    row, starts = [len(entry.tensors), strings.offset(name)], []
+    for i, spec in enumerate(entry.tensors):
+        starts.append(len(row))
+        dims = [(-1 - d if i == entry.arena else d) if isinstance(d, int) else -1 for d in spec.shape]
+        row += [strings.offset(spec.name), strings.offset(str(spec)), dtype_bits(spec.dtype), len(dims), len(dims), *dims]
+    return row, starts
 
 
-def _entry(function: "_Function", row: int) -> str:
-    count = len(function.specs)
-    loads = [
-        f"  %a{i} = llvm.getelementptr %data[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n  %p{i} = llvm.load %a{i} : !llvm.ptr -> !llvm.ptr"
-        for i in range(count)
-    ]
-    values = [f"%p{i}" for i in range(count)]
-    if function.depth:
-        loads.append(f"  %depth = llvm.mlir.constant({function.depth} : i64) : i64")
-        values.append("%depth")
-    call = _RUN_WITH_STATUS if function.fails else _RUN
-    run = call.format(name=function.name, values=", ".join(values), types=", ".join(function.types))
-    return _ENTRY.format(prefix=PACKED_PREFIX, name=function.name, count=count, row=row, loads="\n".join(loads), run=run)
+class _EntryBody:
+    """The text of an entry after the check of its tensors: symbols, checks of what is of them, the call."""
+
+    def __init__(self, function: "_Function", strings: Strings, row: int, starts: Sequence[int]) -> None:
+        self.function, self.entry, self.strings, self.row, self.starts = function, function.entry, strings, row, starts
+        self.lines: list[str] = []
+        self.values: dict[str, str] = {}
+        self._count = 0
+
+    def text(self) -> str:
+        entry = self.entry
+        pointers = [self.load(f"%data[{i}]", "!llvm.ptr") for i in range(len(entry.tensors))]
+        if entry.symbols:
+            self.symbols()
+            self.checks()
+        after = len(pointers) - entry.blobs
+        operands = [*pointers[:after], *(self.values[name] for name in entry.symbols), *pointers[after:]]
+        if entry.depth:
+            operands.append(self.constant(entry.depth))
+        result = " -> i32" if self.function.fails else " -> ()"
+        call = f'llvm.call @"{self.function.name}"({", ".join(operands)}) {{no_inline}} : ({", ".join(self.function.types)}){result}'
+        status = self.value(call) if self.function.fails else "%zero"
+        if not self.function.fails:
+            self.lines.append(f"  {call}")
+        self.lines.append(f"  llvm.br ^end({status} : i32)")
+        return "\n".join(self.lines)
+
+    # ---- operations
+
+    def value(self, operation: str) -> str:
+        self._count += 1
+        self.lines.append(f"  %v{self._count} = {operation}")
+        return f"%v{self._count}"
+
+    def constant(self, number: int) -> str:
+        return self.value(f"llvm.mlir.constant({number} : i64) : i64")
+
+    def load(self, place: str, type_: str, element: str = "") -> str:
+        at = self.value(f"llvm.getelementptr {place} : (!llvm.ptr) -> !llvm.ptr, {element or type_}")
+        return self.value(f"llvm.load {at} : !llvm.ptr -> {type_}")
+
+    def binary(self, name: str, a: str, b: str) -> str:
+        return self.value(f"llvm.{name} {a}, {b} : i64")
+
+    def size(self, size: Size) -> str:
+        """The value of a size."""
+        if isinstance(size, int):
+            return self.constant(size)
+        total = ""
+        for monomial, factor in size.terms.items():
+            product = self.constant(factor)
+            for atom in monomial:
+                product = self.binary("mul", product, self.atom(atom))
+            total = self.binary("add", total, product) if total else product
+        return total
+
+    def atom(self, atom: Atom) -> str:
+        if isinstance(atom, str):
+            return self.values[atom]
+        if isinstance(atom, Extreme):
+            first, *rest = map(self.size, atom.args)
+            for other in rest:
+                first = self.value(f"llvm.intr.s{atom.kind}({first}, {other}) : (i64, i64) -> i64")
+            return first
+        return self.floor(self.size(atom.num), self.size(atom.den))
+
+    def floor(self, num: str, den: str) -> str:
+        """The quotient rounded down, of a divisor that is taken for 1 where it is not positive."""
+        zero, one = self.constant(0), self.constant(1)
+        den = self.value(f"llvm.intr.smax({den}, {one}) : (i64, i64) -> i64")
+        quotient, rest = self.binary("sdiv", num, den), self.binary("srem", num, den)
+        below = self.value(f'llvm.icmp "slt" {rest}, {zero} : i64')
+        return self.binary("sub", quotient, self.value(f"llvm.zext {below} : i1 to i64"))
+
+    # ---- symbols
+
+    def dimension(self, tensor: int, axis: int) -> str:
+        """A dimension of a tensor of the call."""
+        described = self.load(f"%data[{len(self.entry.tensors) + tensor}]", "!llvm.ptr")
+        shape = self.load(f"{described}[24]", "!llvm.ptr", "i8")
+        return self.load(f"{shape}[{axis}]", "i64")
+
+    def symbols(self) -> None:
+        for source in self.entry.sources:
+            value = self.dimension(source.input, source.axis)
+            if source.rest != 0:
+                value = self.binary("sub", value, self.size(source.rest))
+            self.values[source.name] = value if source.factor == 1 else self.floor(value, self.constant(source.factor))
+        if not self.entry.sources:
+            first = len(self.entry.tensors)
+            for i, name in enumerate(self.entry.symbols):
+                kind = self.load(f"%args[{first + i}]", "i32", "!llvm.struct<(i32, i32, i64)>")
+                integer = self.value("llvm.mlir.constant(1 : i32) : i32")
+                self.require(f'llvm.icmp "eq" {kind}, {integer} : i32', 0, f", with a value for {name} that is no integer")
+                at = self.value(f"llvm.getelementptr %args[{first + i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(i32, i32, i64)>")
+                self.values[name] = self.load(f"{at}[8]", "i64", "i8")
+
+    def checks(self) -> None:
+        """What must hold of the dimensions and of the symbols."""
+        defined = {(source.input, source.axis) for source in self.entry.sources if source.factor == 1 and source.rest == 0}
+        for i, spec in enumerate(self.entry.tensors):
+            for axis, d in enumerate(spec.shape):
+                if isinstance(d, Dim) and (i, axis) not in defined:
+                    predicate = "sge" if i == self.entry.arena else "eq"
+                    found, wanted = self.dimension(i, axis), self.size(d)
+                    note = " that is too small for this call" if i == self.entry.arena else " that does not go with the other arguments"
+                    self.require(f'llvm.icmp "{predicate}" {found}, {wanted} : i64', i, note)
+        for name in self.entry.symbols:
+            low, high = self.entry.ranges.get(name, (0, FAR))
+            place = next((source.input for source in self.entry.sources if source.name == name), 0)
+            for predicate, bound in (("sge", low), ("sle", high)):
+                limit = self.constant(bound)
+                note = f", where {name} is to be {low} to {high}"
+                self.require(f'llvm.icmp "{predicate}" {self.values[name]}, {limit} : i64', place, note)
+
+    def require(self, condition: str, tensor: int, note: str) -> None:
+        """Goes on where a condition holds; raises an error about a tensor where it does not."""
+        holds = self.value(condition)
+        self._count += 1
+        good, bad = f"^good{self._count}", f"^bad{self._count}"
+        self.lines += [f"  llvm.cond_br {holds}, {good}, {bad}", f"{bad}:"]
+        described = self.load(f"%data[{len(self.entry.tensors) + tensor}]", "!llvm.ptr")
+        row = self.value(f"llvm.getelementptr %table[{self.row + self.starts[tensor]}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        number = self.value(f"llvm.mlir.constant({tensor} : i32) : i32")
+        texts = self.value("llvm.mlir.addressof @__relayc_strings : !llvm.ptr")
+        kind, said = (
+            self.value(f"llvm.getelementptr {texts}[{self.strings.offset(text)}] : (!llvm.ptr) -> !llvm.ptr, i8")
+            for text in ("ValueError", note)
+        )
+        types = "!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr"
+        raised = f"llvm.call @__relayc_raise_tensor({kind}, %entry, {number}, {row}, {described}, {said}) : ({types}) -> i32"
+        self.lines += [f"  llvm.br ^end({self.value(raised)} : i32)", f"{good}:"]
+
+
+def _entry(function: "_Function", strings: Strings, row: int, starts: Sequence[int]) -> str:
+    body = _EntryBody(function, strings, row, starts).text()
+    pointers = 2 * len(function.entry.tensors)
+    sizes = function.entry.sizes
+    return _ENTRY.format(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
 
 
 def _entry_table(names: Sequence[str]) -> str:
@@ -356,34 +498,32 @@ class _Function:
 
     Attributes:
       fails: whether it gives a status.
-      depth: what it takes after its tensors, where that is not 0.
     """
 
     name: str
-    specs: Sequence[TensorSpec]
+    entry: PackedEntry
     fails: bool
-    depth: int
 
     @property
     def types(self) -> list[str]:
-        return ["!llvm.ptr"] * len(self.specs) + ["i64"] * bool(self.depth)
+        """Of its arguments."""
+        entry, pointer = self.entry, "!llvm.ptr"
+        tensors = len(entry.tensors) - entry.blobs
+        return [*[pointer] * tensors, *["i64"] * len(entry.symbols), *[pointer] * entry.blobs, *["i64"] * bool(entry.depth)]
 
     def declaration(self) -> str:
         return f'llvm.func @"{self.name}"({", ".join(self.types)}){" -> i32" * self.fails}'
 
 
-def add_packed_entries(
-    module: ir.Module, signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int] | None = None, device: str = "cpu"
-) -> None:
-    """Adds a packed entry `@__tvm_ffi_NAME` for each function of `signatures` to a module in the LLVM dialect.
+def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu") -> None:
+    """Adds a packed entry `@__tvm_ffi_NAME` for each function of `entries` to a module in the LLVM dialect.
 
     The functions become internal to the module, as do its private ones; `entry_addresses` finds the entries once it is compiled.
 
     Args:
       module: holds `llvm.func @NAME(!llvm.ptr, ...)` for each name, one bare pointer per tensor. A function may give an i32, 0 or, with
         an error raised, another one: so does its entry.
-      signatures: the tensors of each function in argument order: inputs, then outputs; the names are used in error messages.
-      depths: functions that take an i64 after their tensors, and what their entry passes there.
+      entries: what each function takes; the names of tensors are used in error messages.
       device: kind of the devices that the tensors must be on.
 
     Raises:
@@ -393,19 +533,19 @@ def add_packed_entries(
     for op in module.body.operations:
         if op.operation.name == "llvm.func":
             functions[ir.StringAttr(op.attributes["sym_name"]).value] = op
-    missing = [name for name in signatures if name not in functions]
+    missing = [name for name in entries if name not in functions]
     if missing:
         raise ValueError(f"expected functions {', '.join(missing)} in the module, found none of these names")
 
     with module.context, ir.Location.unknown():
         for name, function in functions.items():
             private = "sym_visibility" in function.attributes and len(function.regions[0].blocks)
-            if name in signatures or private:
+            if name in entries or private:
                 function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         entered = []
-        for name, specs in signatures.items():
+        for name, entry in entries.items():
             fails = str(functions[name].attributes["function_type"]).startswith("!llvm.func<i32")
-            entered.append(_Function(name, specs, fails, (depths or {}).get(name, 0)))
+            entered.append(_Function(name, entry, fails))
         parsed = ir.Module.parse(_entries_text(entered, device_kind(device)))
     for op in list(parsed.body.operations):
         if ir.StringAttr(op.attributes["sym_name"]).value not in functions:
@@ -421,8 +561,9 @@ def _entries_text(functions: Sequence[_Function], device: DeviceKind) -> str:
     table: list[int] = []
     entries = []
     for function in functions:
-        entries.append(_entry(function, len(table)))
-        table += _table_row(strings, function.name, function.specs)
+        row, starts = _table_row(strings, function.name, function.entry)
+        entries.append(_entry(function, strings, len(table), starts))
+        table += row
     parts = [
         *[f.declaration() for f in functions],
         strings.as_global("__relayc_strings"),
@@ -440,7 +581,7 @@ def entry_addresses(engine: Linked, names: Iterable[str], runs_here: bool = True
 
     Args:
       engine: made of a module that `add_packed_entries` was applied to.
-      names: keys of the `signatures` given to it, in the same order.
+      names: keys of the `entries` given to it, in the same order.
       runs_here: whether this machine can run the code.
 
     Raises:

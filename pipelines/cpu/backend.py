@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from relayc.pipelines.backend import Backend, MachineCode, register_backend
 from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.target import Target
-from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.device import device_kind
 from relayc.runtime.profile import Peak
 
 if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
+    from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
 
@@ -37,9 +37,7 @@ class CpuBackend(Backend):
 
         lower_to_llvm(module, _cpu(target))
 
-    def machine_code(
-        self, module: "ir.Module", target: Target, signatures: Mapping[str, Sequence[TensorSpec]], depths: Mapping[str, int]
-    ) -> MachineCode:
+    def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
         """The engine of LLVM holds a good deal of memory, so it is left behind where its code can do without.
 
         Raises RuntimeError where the code cannot be linked, CodegenError where LLVM refuses it.
@@ -47,16 +45,16 @@ class CpuBackend(Backend):
         from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
         from relayc.pipelines.cpu.jit import jit
 
-        add_packed_entries(module, signatures, depths, self.device)
+        add_packed_entries(module, entries, self.device)
         engine = jit(module, _cpu(target))
-        addresses, device = entry_addresses(engine, signatures, target.is_host), device_kind(self.device)
+        addresses, device = entry_addresses(engine, entries, target.is_host), device_kind(self.device)
         if not device.loads_code:
             return MachineCode(addresses, engine)
         code = engine.object_code()
         if not target.is_host:
             return MachineCode(addresses, None, code)
-        entries, owner = device.load(code, len(signatures))
-        return MachineCode(dict(zip(signatures, entries, strict=True)), owner, code)
+        loaded, owner = device.load(code, len(entries))
+        return MachineCode(dict(zip(entries, loaded, strict=True)), owner, code)
 
     def permissions(self, program: "TirModule", target: Target) -> tuple[str, ...]:
         return ("tiles",) if program.uses_tiles and not _cpu(target).emulate else ()

@@ -8,8 +8,8 @@ from typing import Any
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.kernel.index import Index
-from relayc.pipelines.sizes import read_size, symbol_names
-from relayc.symbolic import Size, symbol
+from relayc.pipelines.sizes import read_size, symbol_positions
+from relayc.symbolic import Dim, Size, symbol
 
 
 class NotStructured(Exception):
@@ -165,12 +165,11 @@ def read_kernel(function: ir.OpView) -> Kernel:
     """Reads a te function. Raises NotStructured where it holds anything but the structured te operations."""
     block = function.regions[0].blocks[0]
     values: dict[ir.Value, Node] = {}
-    symbols = symbol_names(function)
-    arguments = list(block.arguments)
-    tensors, last = arguments[: len(arguments) - len(symbols)], arguments[len(arguments) - len(symbols) :]
-    sizes: dict[ir.Value, Size] = {value: symbol(name) for value, name in zip(last, symbols, strict=True)}
-    for i, argument in enumerate(tensors):
-        values[argument] = _node("arg", argument.type, position=i)
+    symbols = symbol_positions(function)
+    sizes: dict[ir.Value, Size] = {block.arguments[i]: symbol(name) for name, i in symbols.items()}
+    for i, argument in enumerate(block.arguments):
+        if argument not in sizes:
+            values[argument] = _node("arg", argument.type, position=i)
     args = list(values.values())
     results: list[Node] = []
     for op in block.operations:
@@ -190,7 +189,7 @@ def read_kernel(function: ir.OpView) -> Kernel:
             values[result] = _READERS[name](op, values, sizes, result.type)
         else:
             raise NotStructured(f"{name} at {op.operation.location}")
-    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, results, symbols)
+    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, results, list(symbols))
 
 
 def _node(kind: str, type_: ir.Type, **fields: Any) -> Node:
@@ -249,7 +248,11 @@ def _read_pad(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.T
 
 
 def _read_view(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
-    return _node("view", type_, inputs=[values[op.operation.operands[0]]])
+    source = values[op.operation.operands[0]]
+    if source.kind == "view" and any(isinstance(d, Dim) for d in source.shape):
+        # An index of a shape between, of one dimension mostly, cannot always be taken apart again.
+        source = source.inputs[0]
+    return _node("view", type_, inputs=[source])
 
 
 def _read_concat(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:

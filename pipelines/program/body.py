@@ -9,7 +9,8 @@ from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.structure import Constant
-from relayc.pipelines.sizes import read_size, symbol_names
+from relayc.dialects.relay.types import shape_of
+from relayc.pipelines.sizes import read_size, symbol_positions
 from relayc.symbolic import Size, symbol
 
 Value: TypeAlias = ir.Value
@@ -106,9 +107,22 @@ class Program:
         return value
 
 
-def num_bytes(type_: ir.RankedTensorType | ir.MemRefType) -> int:
-    """Bytes of a tensor in memory."""
-    return prod(type_.shape) * max(1, type_.element_type.width // 8)
+def num_bytes(type_: ir.RankedTensorType) -> Size:
+    """Bytes of a tensor in memory. Raises RelayError where a dimension is not known."""
+    shape = [d for d in shape_of(type_) if d is not None]
+    if len(shape) < type_.rank:
+        raise RelayError(f"expected a tensor whose sizes are numbers and symbols, found {type_}")
+    return prod(shape) * element_bytes(type_)
+
+
+def memref_bytes(type_: ir.MemRefType) -> int:
+    """Bytes of a buffer of known size."""
+    return prod(type_.shape) * element_bytes(type_)
+
+
+def element_bytes(type_: ir.RankedTensorType | ir.MemRefType) -> int:
+    """Bytes of an element in memory."""
+    return max(1, type_.element_type.width // 8)
 
 
 def read_program(function: ir.OpView) -> Program:
@@ -150,9 +164,8 @@ class _Reader:
     def run(self) -> Program:
         if len(self.function.regions[0].blocks) != 1:
             raise RelayError(f"@{self.name}: expected a program of one block, with scf.if and scf.while")
-        block, symbols = self.function.regions[0].blocks[0], symbol_names(self.function)
-        for i, name in enumerate(symbols):
-            self.sizes[block.arguments[len(block.arguments) - len(symbols) + i]] = symbol(name)
+        block = self.function.regions[0].blocks[0]
+        self.sizes.update({block.arguments[i]: symbol(name) for name, i in symbol_positions(self.function).items()})
         return Program(self.function, self.name, self.body(block), self.sources, self.constants, self.sizes)
 
     def body(self, block: ir.Block) -> Body:

@@ -5,6 +5,9 @@ memref<Nxi8>`), a part of such bytes where a concatenation joins it, or a parame
 tensors that it takes. Reshapes are other views. A branch or a loop carries nothing: each of its results has its place, which both branches
 write, and from which the next round of a loop reads. What a loop begins with is written there before.
 
+A program takes its symbols after its outputs (see pipelines.sizes). What has a symbolic size is `memref<?x...>`, flat, and bytes of
+symbolic size are `memref.alloc(%size) : memref<?xi8>`.
+
 A parameter is `memref.global "private" @NAME : memref<...> {relay.param = "KEY"}` without contents, once for each layout in which calls
 take it; `relay.packing` says which that is.
 
@@ -13,19 +16,23 @@ Arguments of programs keep their names (`relay.name`); `relay.tensors` is the ty
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 from relayc.dialects.functions import Names, is_public, signature_of, value_attributes
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, num_bytes, read_program
-from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions
+from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
 from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.sizes import function_sizes, size_value, symbol_names, tensor_count
 from relayc.pipelines.tir import emit
+from relayc.symbolic import Size, substitute
 
 Value: TypeAlias = ir.Value
 
@@ -55,11 +62,18 @@ def bufferize_programs(mod: IRModule) -> IRModule:
 
 @dataclass
 class _Callee:
-    """What a call in memory is of: a symbol, its arguments, and the layouts that it wants."""
+    """What a call in memory is of: a function, the memrefs that it takes, and the layouts that it wants.
+
+    Attributes:
+      workspace: bytes of a workspace, in its symbols; 0 for none.
+      symbols: that it takes after these.
+    """
 
     name: str
     types: list[ir.Type]
     packings: dict[int, Packing]
+    workspace: Size = 0
+    symbols: Sequence[str] = ()
 
 
 class _Callees:
@@ -80,14 +94,18 @@ class _Callees:
         if name in functions.kernels:
             raise RelayError(f"a call of @{name}: expected a kernel with a schedule (run schedule-kernels), found one over tensors")
         if name in functions.standins:
-            wanted = functions.implementation(name)
-            return _Callee(wanted, list(signature_of(functions.tir[wanted]).inputs), packings_of(functions.tir[wanted]))
+            wanted, symbols = functions.implementation(name), symbol_names(functions.standins[name])
+            function, tensors = functions.tir[wanted], len(memory_types(functions.standins[name]))
+            types = list(signature_of(function).inputs)
+            return _Callee(wanted, types, packings_of(function), workspace_of(function, tensors), symbols)
         declared = functions.get(name)
         types = memory_types(declared)
         if name in functions.packed:
+            if not all(t.has_static_shape for t in types):
+                raise RelayError(f"@{name}: expected tensors of known shapes for a packed function, found {signature_of(declared)}")
             attributes = {"relay.packed": declared.attributes["relay.packed"], "relay.tensors": tensors_attribute(declared)}
             self._packed[name] = ir.FunctionType.get(types, []), attributes, declared.location
-        return _Callee(name, types, {})
+        return _Callee(name, types, {}, symbols=symbol_names(declared))
 
     def declare(self, module: ir.Module) -> None:
         """Declares the packed functions that are called, over memory, before what calls them."""
@@ -100,8 +118,7 @@ class _Callees:
 
 def memory_types(function: ir.OpView) -> list[ir.Type]:
     """The memrefs that a te function takes in memory: its inputs, then its outputs."""
-    signature = signature_of(function)
-    return [memref_type(t) for t in (*signature.inputs, *signature.results)]
+    return [memref_type(t) for which in ("input", "output") for t in tensors_of(function, which)]
 
 
 class _Parameters:
@@ -132,7 +149,7 @@ class _Parameters:
 class _Bytes:
     """Memory of a tensor and of all that lie in it; `value` is its memref once it is there."""
 
-    size: int
+    size: Size
     value: Value | None = None
 
 
@@ -143,7 +160,7 @@ class _Place:
     argument: int = -1
     key: str | None = None
     bytes: _Bytes | None = None
-    offset: int = 0
+    offset: Size = 0
 
 
 class _Places:
@@ -153,7 +170,7 @@ class _Places:
         self.program = program
         self.of: dict[Value, _Place] = {}
         self._whole: dict[Value, _Bytes] = {}
-        arguments = program.body.arguments
+        arguments = program.inputs
         self.of.update((argument, _Place(i)) for i, argument in enumerate(arguments))
         self.of.update((value, _Place(key=constant.key)) for value, constant in program.constants.items())
         self._assign(program.body, [_Place(len(arguments) + i) for i in range(len(program.body.results))])
@@ -204,14 +221,16 @@ class _Bufferizing:
         source = self.program.function
         public = is_public(source)
         with source.operation.location:
-            function = func.FuncOp(self.program.name, (memory_types(source), []), visibility=None if public else "private")
+            symbols = symbol_names(source)
+            types = [*memory_types(source), *[ir.IndexType.get()] * len(symbols)]
+            function = func.FuncOp(self.program.name, (types, []), visibility=None if public else "private")
         function.attributes["relay.tensors"] = tensors_attribute(source)
         if not public:
             function.attributes["relay.program"] = ir.UnitAttr.get()
         _name_arguments(function, source)
         block = function.add_entry_block()
         self.arguments = list(block.arguments)
-        with ir.InsertionPoint(block):
+        with ir.InsertionPoint(block), function_sizes(function):
             self.body(self.program.body)
             func.ReturnOp([])
 
@@ -236,10 +255,13 @@ class _Bufferizing:
 
     def call(self, call: Call) -> None:
         callee = self.callees.get(call.callee)
-        values = [*call.op.operation.operands, *call.op.operation.results]
+        values = [*call.tensors, *call.op.operation.results]
+        sizes = [self.program.sizes[v] for v in list(call.op.operation.operands)[len(call.tensors) :]]
         operands = [self.operand(call, value, i, callee) for i, value in enumerate(values)]
-        operands += [self.view(_Place(bytes=_Bytes(t.shape[0], _allocate(t.shape[0]))), t) for t in callee.types[len(values) :]]
-        func.CallOp([], ir.FlatSymbolRefAttr.get(callee.name), operands)
+        if callee.workspace != 0:
+            bytes_ = substitute(callee.workspace, dict(zip(callee.symbols, sizes, strict=True)))
+            operands.append(self.view(_Place(bytes=_Bytes(bytes_, _allocate(bytes_))), callee.types[len(values)], bytes_))
+        func.CallOp([], ir.FlatSymbolRefAttr.get(callee.name), [*operands, *map(size_value, sizes)])
 
     def operand(self, call: Call, value: Value, position: int, callee: _Callee) -> Value:
         place, packing = self.places.of[value], callee.packings.get(position)
@@ -248,7 +270,11 @@ class _Bufferizing:
             raise RelayError(
                 f"{where}: expected a parameter as argument {position} of @{callee.name}, which takes it packed, found {value}"
             )
-        return self.view(place, callee.types[position], packing)
+        return self.view(place, callee.types[position], self.elements(value), packing)
+
+    def elements(self, value: Value) -> Size:
+        """Number of elements of a tensor."""
+        return prod(d for d in shape_of(value.type) if d is not None)
 
     def branch(self, item: If) -> None:
         made = scf.IfOp(self.truth(item.condition), [], has_else=True)
@@ -269,30 +295,37 @@ class _Bufferizing:
 
     def truth(self, condition: Value) -> Value:
         """A condition in memory as an i1."""
-        buffer = self.view(self.places.of[condition], ir.MemRefType.get([], ir.IntegerType.get_signless(8)))
+        buffer = self.view(self.places.of[condition], ir.MemRefType.get([], ir.IntegerType.get_signless(8)), 1)
         return arith.TruncIOp(ir.IntegerType.get_signless(1), memref.LoadOp(buffer, []).result).result
 
-    def view(self, place: _Place, type_: ir.MemRefType, packing: Packing | None = None) -> Value:
-        """The memref that a call takes for a tensor."""
+    def view(self, place: _Place, type_: ir.MemRefType, elements: Size, packing: Packing | None = None) -> Value:
+        """The memref that a call takes for a tensor of so many elements."""
         if place.key is not None:
-            return memref.GetGlobalOp(type_, self.parameters.get(place.key, type_, packing)).result
+            packed = type_ if type_.has_static_shape else ir.MemRefType.get([int(elements)], type_.element_type)
+            return _reshaped(memref.GetGlobalOp(packed, self.parameters.get(place.key, packed, packing)).result, type_, elements)
         if place.bytes is None:
-            return _reshaped(self.arguments[place.argument], type_)
-        return emit.create("memref.view", [type_], [place.bytes.value, emit.index_constant(place.offset)])
+            return _reshaped(self.arguments[place.argument], type_, elements)
+        size = [] if type_.has_static_shape else [size_value(elements)]
+        return emit.create("memref.view", [type_], [place.bytes.value, size_value(place.offset), *size])
 
 
-def _allocate(size: int) -> Value:
-    return memref.AllocOp(ir.MemRefType.get([size], ir.IntegerType.get_signless(8)), [], []).result
+def _allocate(size: Size) -> Value:
+    """Bytes, one at least: their size may be known only when the program runs."""
+    i8 = ir.IntegerType.get_signless(8)
+    if isinstance(size, int):
+        return memref.AllocOp(ir.MemRefType.get([size], i8), [], []).result
+    return memref.AllocOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], i8), [size_value(size)], []).result
 
 
 def _name_arguments(function: func.FuncOp, source: ir.OpView) -> None:
-    """Gives arguments the attributes that inputs and results had."""
-    attributes = [*value_attributes(source), *value_attributes(source, "res_attrs")]
+    """Gives arguments the attributes that inputs, results and symbols had."""
+    given, count = value_attributes(source), tensor_count(source)
+    attributes = [*given[:count], *value_attributes(source, "res_attrs"), *given[count:]]
     if any(map(len, attributes)):
         function.arg_attrs = attributes
 
 
-def _reshaped(buffer: Value, type_: ir.MemRefType) -> Value:
+def _reshaped(buffer: Value, type_: ir.MemRefType, elements: Size) -> Value:
     """A memref of identity layout under another shape."""
     if buffer.type == type_:
         return buffer
@@ -301,12 +334,13 @@ def _reshaped(buffer: Value, type_: ir.MemRefType) -> Value:
     for extent in reversed(list(type_.shape)):
         strides.insert(0, step)
         step *= extent
+    operands = [buffer] if type_.has_static_shape else [buffer, size_value(elements)]
     attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(operands) - 1, 0]),
         "static_offsets": ir.DenseI64ArrayAttr.get([0]),
         "static_sizes": ir.DenseI64ArrayAttr.get(list(type_.shape)),
         "static_strides": ir.DenseI64ArrayAttr.get(strides),
     }
     strided = ir.MemRefType.get(list(type_.shape), type_.element_type, ir.StridedLayoutAttr.get(0, strides))
-    view = emit.create("memref.reinterpret_cast", [strided], [buffer], attributes)
+    view = emit.create("memref.reinterpret_cast", [strided], operands, attributes)
     return emit.create("memref.cast", [type_], [view])

@@ -5,8 +5,10 @@
 - `func.func private @p(tensors) -> tensors attributes {relay.packed = "NAME"}` is the packed function registered as NAME: inputs, then
   outputs, which it writes.
 - `func.func private @k(tensors) -> tensors attributes {relay.tir = @k_impl}` is `@k_impl`, a private function of the tir stage in the same
-  module: inputs, then outputs, as static memrefs of identity layout, without results. After them it may take a workspace: a memref of
-  bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
+  module: inputs, then outputs, as memrefs of identity layout (flat ones of unknown size where the shape has symbols), without results.
+  After them it may take a workspace: a memref of bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
+
+The last arguments of each are the symbols that it needs (see pipelines.sizes).
 """
 
 from collections.abc import Sequence
@@ -14,10 +16,14 @@ from dataclasses import dataclass, field
 
 from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.base import RelayError
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, shape_of
 from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.schedule.strategy import buffer_type
+from relayc.pipelines.sizes import symbol_names
 from relayc.runtime.artifact import TensorSpec
+from relayc.symbolic import Size
 
 
 def strings_of(function: ir.OpView, attribute: str) -> tuple[str, ...]:
@@ -30,16 +36,21 @@ def dtypes_of(function: ir.OpView, which: str) -> list[str]:
     name = f"relay.{which}_dtypes"
     if name in function.attributes:
         return list(strings_of(function, name))
+    return [TensorType.from_mlir(t).dtype for t in tensors_of(function, which)]
+
+
+def tensors_of(function: ir.OpView, which: str) -> list[ir.RankedTensorType]:
+    """The types of the "input" or "output" tensors of a te function."""
     signature = signature_of(function)
-    return [TensorType.from_mlir(t).dtype for t in (signature.inputs if which == "input" else signature.results)]
+    return [t for t in (signature.inputs if which == "input" else signature.results) if isinstance(t, ir.RankedTensorType)]
 
 
 def specs_of(function: ir.OpView, which: str, names: Sequence[str] | None = None) -> tuple[TensorSpec, ...]:
     """The "input" or "output" tensors of a te function; `names` are arg0, arg1, ... and out0, out1, ... by default."""
-    signature = signature_of(function)
-    types, stem = (signature.inputs, "arg") if which == "input" else (signature.results, "out")
+    types, stem = tensors_of(function, which), "arg" if which == "input" else "out"
     names = names or [f"{stem}{i}" for i in range(len(types))]
-    return tuple(TensorSpec(n, tuple(t.shape), d) for n, t, d in zip(names, types, dtypes_of(function, which), strict=True))
+    shapes = [TensorType.from_mlir(t).sizes for t in types]
+    return tuple(TensorSpec(n, shape, d) for n, shape, d in zip(names, shapes, dtypes_of(function, which), strict=True))
 
 
 @dataclass
@@ -106,21 +117,34 @@ def _check_standin(functions: Functions, name: str) -> None:
     standin, wanted = functions.standins[name], functions.implementation(name)
     if wanted not in functions.tir:
         raise RelayError(f"@{name}: relay.tir: expected a private function over memrefs with a body, found no such @{wanted}")
-    declared, implementation = signature_of(standin), functions.tir[wanted]
+    implementation = functions.tir[wanted]
     found = signature_of(implementation)
-    types = [memref_type(t) for t in (*declared.inputs, *declared.results)]
+    types = [memref_type(t) for which in ("input", "output") for t in tensors_of(standin, which)]
     taken = [types[i] if i < len(types) and i in packings_of(implementation) else t for i, t in enumerate(found.inputs)]
-    if len(taken) == len(types) + 1 and is_workspace(taken[-1]):
-        taken.pop()
-    if types != taken or len(found.results):
-        expected = ir.FunctionType.get(types, [])
+    symbols = [ir.IndexType.get()] * len(symbol_names(standin))
+    if len(taken) == len(types) + 1 + len(symbols) and is_workspace(taken[len(types)]):
+        taken.pop(len(types))
+    if [*types, *symbols] != taken or len(found.results):
+        expected = ir.FunctionType.get([*types, *symbols], [])
         raise RelayError(f"@{wanted}, which @{name} stands for: expected the type {expected}, found {found}")
+
+
+WORKSPACE = "relay.workspace"
+"""Attribute of a function of the tir stage: bytes of its workspace, where that is an expression."""
+
+
+def workspace_of(function: ir.OpView, tensors: int) -> Size:
+    """Bytes of the workspace that a function of the tir stage takes after its tensors; 0 where it takes none."""
+    if WORKSPACE in function.attributes:
+        return read_size_attribute(function.attributes[WORKSPACE])
+    after = list(signature_of(function).inputs)[tensors:]
+    return after[0].shape[0] if after and is_workspace(after[0]) else 0
 
 
 def is_workspace(type_: ir.Type) -> bool:
     """Whether an argument after inputs and outputs is a workspace."""
     i8 = ir.IntegerType.get_signless(8)
-    return isinstance(type_, ir.MemRefType) and type_.rank == 1 and type_.has_static_shape and type_.element_type == i8
+    return isinstance(type_, ir.MemRefType) and type_.rank == 1 and type_.element_type == i8
 
 
 def packings_of(function: ir.OpView) -> dict[int, Packing]:
@@ -131,8 +155,8 @@ def packings_of(function: ir.OpView) -> dict[int, Packing]:
 
 
 def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
-    """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer)."""
-    return ir.MemRefType.get([0] if 0 in tensor.shape else list(tensor.shape), tensor.element_type)
+    """The memref in which functions pass a tensor (see schedule.strategy)."""
+    return buffer_type([d for d in shape_of(tensor) if d is not None], tensor.element_type)
 
 
 def callees(function: ir.OpView) -> list[str]:

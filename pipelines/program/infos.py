@@ -7,15 +7,18 @@ import numpy as np
 from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.parameters import Parameter
-from relayc.pipelines.program.body import num_bytes
+from relayc.pipelines.program.body import memref_bytes
 from relayc.pipelines.program.calls import max_depth
 from relayc.pipelines.program.components import functions_of, is_packed, programs_of
-from relayc.pipelines.program.functions import packings_of, strings_of
+from relayc.pipelines.program.functions import packings_of, strings_of, workspace_of
+from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.sizes import read_size, symbol_names, symbol_positions
 from relayc.runtime.artifact import (
     Branch,
     BufferRef,
@@ -28,6 +31,7 @@ from relayc.runtime.artifact import (
     Step,
     TensorSpec,
 )
+from relayc.symbolic import Size, symbol
 
 _CONDITION = TensorSpec("condition", (), "bool")
 
@@ -47,13 +51,14 @@ def _kernel_info(function: ir.OpView) -> KernelInfo:
     ins, outs = _tensors(function)
     for i, packing in packings_of(function).items():
         ins = (*ins[:i], TensorSpec(ins[i].name, packing.shape, ins[i].dtype), *ins[i + 1 :])
-    for workspace in signature_of(function).inputs[len(ins) + len(outs) :]:
-        outs = (*outs, TensorSpec("workspace", tuple(workspace.shape), "uint8"))
-    flops, moved = (ir.IntegerAttr(function.attributes[f"relay.{key}"]).value for key in ("flops", "bytes"))
+    workspace = workspace_of(function, len(ins) + len(outs))
+    if workspace != 0:
+        outs = (*outs, TensorSpec("workspace", (workspace,), "uint8"))
+    flops, moved = (read_size_attribute(function.attributes[f"relay.{key}"]) for key in ("flops", "bytes"))
     schedule = ir.StringAttr(function.attributes["relay.schedule"]).value
     ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
-    own = ir.IntegerAttr(function.attributes[OWN_FLOPS]).value if OWN_FLOPS in function.attributes else None
-    return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule, own)
+    own = read_size_attribute(function.attributes[OWN_FLOPS]) if OWN_FLOPS in function.attributes else None
+    return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule, own, tuple(symbol_names(function)))
 
 
 def _tensors(function: ir.OpView, names: tuple[list[str], list[str]] = ([], [])) -> tuple[Specs, Specs]:
@@ -78,14 +83,8 @@ def parameters_of(module: ir.Module, params: Mapping[str, np.ndarray]) -> list[P
             type_ = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
             packing = Packing.from_attribute(op.attributes["relay.packing"], type_.shape) if "relay.packing" in op.attributes else None
             shape = packing.source if packing is not None else tuple(type_.shape)
-            found.setdefault(offset, Parameter(key, offset, num_bytes(type_), params.get(key), shape, packing))
+            found.setdefault(offset, Parameter(key, offset, memref_bytes(type_), params.get(key), shape, packing))
     return list(found.values())
-
-
-def arena_bytes(module: ir.Module) -> int:
-    """Size of the arena that the public programs take."""
-    public = [f for f in programs_of(module).values() if is_public(f)]
-    return max((signature_of(f).inputs[len(signature_of(f).inputs) - 2].shape[0] for f in public), default=0)
 
 
 def params_bytes(module: ir.Module) -> int:
@@ -130,16 +129,31 @@ class _ProgramReader:
         self.name = symbol_name(function)
         self.block = function.regions[0].blocks[0]
         ins, outs = specs[self.name]
-        if len(self.block.arguments) != len(ins) + len(outs) + 2:
-            raise RelayError(f"@{self.name}: expected inputs, outputs, the arena and the parameters (run plan-memory)")
+        positions = symbol_positions(function)
+        if len(self.block.arguments) != len(ins) + len(outs) + len(positions) + 2:
+            raise RelayError(f"@{self.name}: expected inputs, outputs, symbols, the arena and the parameters (run plan-memory)")
+        self.symbols = tuple(positions)
+        self.sizes: dict[ir.Value, Size] = {self.block.arguments[i]: symbol(name) for name, i in positions.items()}
 
     def info(self) -> ProgramInfo:
         ins, outs = self.specs[self.name]
-        return ProgramInfo(self.name, ins, outs, self._nodes(self.block), is_public(self.function), max_depth(self.function))
+        nodes, depth = self._nodes(self.block), max_depth(self.function)
+        return ProgramInfo(self.name, ins, outs, nodes, is_public(self.function), depth, self.symbols, self._arena_bytes())
+
+    def _arena_bytes(self) -> Size:
+        if ARENA in self.function.attributes:
+            return read_size_attribute(self.function.attributes[ARENA])
+        return ir.MemRefType(self.block.arguments[len(self.block.arguments) - 2].type).shape[0]
 
     def _nodes(self, block: ir.Block) -> tuple[Node, ...]:
         readers = {func.CallOp: self._call, scf.IfOp: self._branch, scf.WhileOp: self._loop}
-        return tuple(readers[type(op)](op) for op in block.operations if type(op) in readers)
+        found: list[Node] = []
+        for op in block.operations:
+            if (size := read_size(op.operation, self.sizes)) is not None:
+                self.sizes[op.operation.results[0]] = size
+            elif type(op) in readers:
+                found.append(readers[type(op)](op))
+        return tuple(found)
 
     def _call(self, op: func.CallOp) -> Node:
         name, sources = op.callee.value, sources_of(op.operation.location)
@@ -147,11 +161,14 @@ class _ProgramReader:
         ins, outs = self.called[name] if name in self.called else _tensors(callee)
         refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, (*ins, *outs), strict=False))
         inputs, outputs = refs[: len(ins)], refs[len(ins) :]
+        after = [v for v in list(op.operation.operands)[len(refs) :] if v in self.sizes]
+        sizes = tuple(self.sizes[v] for v in after)
         if name in self.specs:
-            return ProgramCall(name, inputs, outputs, self._reference(op.operation.operands[len(refs)], _CONDITION).offset, sources)
+            arena = self._reference(op.operation.operands[len(refs) + len(after)], _CONDITION).offset
+            return ProgramCall(name, inputs, outputs, arena, sources, sizes)
         if is_packed(callee):
             return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)
-        return Step(name, inputs, outputs, sources)
+        return Step(name, inputs, outputs, sources, sizes)
 
     def _branch(self, op: scf.IfOp) -> Node:
         then, otherwise = (self._nodes(region.blocks[0]) if len(region.blocks) else () for region in op.operation.regions)
@@ -175,18 +192,19 @@ class _ProgramReader:
 
     def _reference(self, value: ir.Value, spec: TensorSpec) -> BufferRef:
         """Where a tensor is that an operation takes."""
-        offset = 0
+        offset: Size = 0
         while not isinstance(value.owner, ir.Block):
             owner = value.owner
-            if owner.name == "memref.view" and not isinstance(owner.operands[1].owner, ir.Block):
-                offset += ir.IntegerAttr(owner.operands[1].owner.attributes["value"]).value
+            if owner.name == "memref.view" and owner.operands[1] in self.sizes:
+                offset = offset + self.sizes[owner.operands[1]]
             elif owner.name not in ("memref.cast", "memref.reinterpret_cast"):
                 raise RelayError(f"@{self.name}: expected views of arguments as operands of a call, found {owner} (run plan-memory)")
             value = owner.operands[0]
         position = ir.BlockArgument(value).arg_number
         ins, outs = (len(part) for part in self.specs[self.name])
+        arena = len(self.block.arguments) - 2
         if position < ins:
             return BufferRef("input", position, 0, spec)
         if position < ins + outs:
             return BufferRef("output", position - ins, 0, spec)
-        return BufferRef("arena" if position == ins + outs else "param", 0, offset, spec)
+        return BufferRef("arena" if position == arena else "param", 0, offset, spec)

@@ -20,6 +20,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.kernel.graph import NotStructured, read_kernel
 from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, items_of, num_bytes, read_program
 from relayc.pipelines.program.functions import read_functions
+from relayc.symbolic import Size
 
 Value: TypeAlias = ir.Value
 
@@ -64,7 +65,7 @@ def _concatenation(function: ir.OpView) -> _Concatenation | None:
     result = kernel.results[0]
     positions = tuple(n.position for n in result.inputs if n.kind == "arg")
     whole = len(result.inputs) == len(kernel.args) == len(set(positions)) == len(positions)
-    return _Concatenation(positions, result.axis) if whole and prod(result.shape[: result.axis]) == 1 and result.size else None
+    return _Concatenation(positions, result.axis) if whole and prod(result.shape[: result.axis]) == 1 and result.size != 0 else None
 
 
 def _in_place(program: Program, body: Body, kernels: dict[str, _Concatenation]) -> list[Call]:
@@ -95,7 +96,7 @@ class Nesting:
 
     program: Program
     body: Body
-    within: dict[Value, tuple[Value, int]] = field(default_factory=dict)
+    within: dict[Value, tuple[Value, Size]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._results = {r for item in self.body.items if isinstance(item, Call) for r in item.op.operation.results}
@@ -108,7 +109,7 @@ class Nesting:
         if whole in placed or len(set(parts)) < len(parts) or not set(parts) <= self._results - placed:
             return False
         sizes = [num_bytes(p.type) for p in parts]
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        starts = [sum(sizes[:i], 0) for i in range(len(sizes))]
         if not any(p in self.within for p in parts):
             self.within.update((p, (whole, start)) for p, start in zip(parts, starts, strict=True))
         elif whole not in self.within and self._lie_together(parts, starts):
@@ -126,15 +127,15 @@ class Nesting:
                     "block that stand in no second place (see concatenate-in-place)"
                 )
 
-    def outermost(self, value: Value) -> tuple[Value, int]:
+    def outermost(self, value: Value) -> tuple[Value, Size]:
         """The tensor that encloses all others around `value`, and the first byte of `value` in it."""
-        offset = 0
+        offset: Size = 0
         while value in self.within:
             value, inner = self.within[value]
             offset += inner
         return value, offset
 
-    def _lie_together(self, parts: Sequence[Value], starts: Iterable[int]) -> bool:
+    def _lie_together(self, parts: Sequence[Value], starts: Iterable[Size]) -> bool:
         """Whether parts already lie one after the other in one tensor."""
         found = [self.outermost(p) for p in parts]
         outer, first = found[0]

@@ -11,24 +11,28 @@ What a person and the runtime want to know stands in the attributes of the funct
 - `relay.schedule`: the strategy and its numbers; `relay.flops`: floating-point operations of a call; `relay.bytes`: bytes that a call moves
   at least, in and out;
 - `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
+- `relay.workspace`: bytes of its workspace, where that is an expression;
 - `relay.uses_tiles`: it has operations on tile registers.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relayc.dialects.functions import Names, signature_of, symbol_name
+from relayc.dialects.functions import Names, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
-from relayc.pipelines.program.functions import Functions, callees, dtypes_of, read_functions, specs_of
+from relayc.pipelines.program.functions import WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
+from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import TensorSpec
+from relayc.symbolic import Dim, Size, minimum
 
 _KEPT = ("relay.ops", "relay.sources", OWN_FLOPS)
 
@@ -94,6 +98,8 @@ def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> 
         names_of[name] = taken.free(f"{name}.te")
         with ir.InsertionPoint(kernel), kernel.operation.location:
             declared = func.FuncOp(names_of[name], signature_of(kernel), visibility="private")
+        if symbol_names(kernel):
+            declared.arg_attrs = [*[ir.DictAttr.get({})] * tensor_count(kernel), *symbol_attributes(symbol_names(kernel))]
         declared.attributes["relay.tir"] = ir.FlatSymbolRefAttr.get(name)
 
     def rename(op: ir.Operation) -> ir.WalkResult:
@@ -112,11 +118,10 @@ def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> 
 
 def tensors_attribute(function: ir.OpView) -> ir.TypeAttr:
     """The type of a te function as callers see it: te tensors are signless."""
-    signature = signature_of(function)
-    seen = [
-        [TensorType(tuple(t.shape), d).to_mlir() for t, d in zip(tensors, dtypes_of(function, which), strict=True)]
-        for tensors, which in ((signature.inputs, "input"), (signature.results, "output"))
-    ]
+    seen = []
+    for which in ("input", "output"):
+        tensors = zip(tensors_of(function, which), dtypes_of(function, which), strict=True)
+        seen.append([TensorType.from_mlir(t).with_dtype(dtype).to_mlir() for t, dtype in tensors])
     return ir.TypeAttr.get(ir.FunctionType.get(*seen))
 
 
@@ -126,11 +131,13 @@ def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView) -> None:
     cost = kernel_cost(source)
     ins, outs = specs_of(source, "input"), specs_of(source, "output")
     taken = [TensorSpec(s.name, scheduled.packings[i].shape, s.dtype) if i in scheduled.packings else s for i, s in enumerate(ins)]
-    moved = sum(min(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(taken))
+    moved = sum((minimum(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(taken)), 0)
     moved += sum(s.num_bytes for s in outs) + scheduled.workspace_bytes
     _annotate(function, source, schedule, cost.flops, moved)
+    if isinstance(scheduled.workspace_bytes, Dim):
+        function.attributes[WORKSPACE] = size_attribute(scheduled.workspace_bytes)
     if scheduled.packings:
-        arguments = [ir.DictAttr.get({})] * len(signature_of(function).inputs)
+        arguments = value_attributes(function)
         for i, packing in scheduled.packings.items():
             arguments[i] = ir.DictAttr.get({"relay.packing": packing.to_attribute()})
         function.arg_attrs = arguments
@@ -144,12 +151,11 @@ def _describe_tir(function: ir.OpView, standin: ir.OpView) -> None:
     _annotate(function, standin, "tir", 0, moved)
 
 
-def _annotate(function: ir.OpView, source: ir.OpView, schedule: str, flops: int, moved: int) -> None:
-    i64 = ir.IntegerType.get_signless(64)
+def _annotate(function: ir.OpView, source: ir.OpView, schedule: str, flops: Size, moved: Size) -> None:
     function.attributes["relay.tensors"] = tensors_attribute(source)
     function.attributes["relay.schedule"] = ir.StringAttr.get(schedule)
-    function.attributes["relay.flops"] = ir.IntegerAttr.get(i64, flops)
-    function.attributes["relay.bytes"] = ir.IntegerAttr.get(i64, moved)
+    function.attributes["relay.flops"] = size_attribute(flops)
+    function.attributes["relay.bytes"] = size_attribute(moved)
     for key in _KEPT:
         if key in source.attributes:
             function.attributes[key] = source.attributes[key]

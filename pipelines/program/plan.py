@@ -7,6 +7,9 @@ memref<Mxi8>`, the same for all programs. A buffer becomes `memref.view %arena[O
 A buffer is alive from the operation that first uses it to the last one. One from outside of a loop that is used in the loop is alive as
 long as the loop: what has been written before is needed again and again.
 
+Where sizes are expressions over the symbols of a program, so are the offsets and the size of its arena: they are computed when a call
+begins, and `relay.arena` says how large the arena is.
+
 Of programs that call one another, each call takes what follows the caller's own part of the arena: `relay.max_depth` says how many calls
 may nest.
 """
@@ -17,16 +20,23 @@ from typing import TypeAlias
 
 from relayc.dialects.functions import extend_signature, symbol_name
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.memory import Tensor, align, plan
-from relayc.pipelines.program.body import num_bytes
+from relayc.pipelines.program.body import element_bytes, memref_bytes
 from relayc.pipelines.program.components import Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.schedule.strategy import buffer_type
+from relayc.pipelines.sizes import function_sizes, read_size, size_value, symbol_names, symbol_positions
 from relayc.pipelines.tir import emit
+from relayc.symbolic import Size, maximum, substitute, symbol
 
 MAX_RECURSION_BYTES = 4 << 30
 """Arena bytes of a recursive program above which it is refused."""
+
+ARENA = "relay.arena"
+"""Attribute of a program: the bytes that its arena has, where that is of its symbols."""
 
 VIEWS = frozenset(
     {"memref.view", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.subview"}
@@ -74,7 +84,7 @@ class _Buffer:
 
     op: ir.OpView
     loops: list[_Loop]
-    size: int
+    size: Size
     uses: list[tuple[int, list[_Loop]]] = field(default_factory=list)
     tensor: Tensor | None = None
 
@@ -93,6 +103,7 @@ class _Program:
 
     Attributes:
       nested: calls of programs of its own component; `arenas`: the part of the arena that any other call of a program takes.
+      sizes: values of type index, as expressions of its symbols.
       frame_bytes: its own part of the arena.
       arena_bytes: what a call of it needs; of a recursive one, a call that all the nested calls may follow.
       max_depth: how many nested calls may follow; 0 where it is not recursive.
@@ -104,7 +115,12 @@ class _Program:
         self.parameters: list[ir.OpView] = []
         self.calls: list[tuple[func.CallOp, int]] = []
         self.arenas: dict[int, Tensor] = {}
-        self.frame_bytes = self.arena_bytes = self.max_depth = 0
+        self.frame_bytes: Size = 0
+        self.arena_bytes: Size = 0
+        self.max_depth = 0
+        self.symbols = symbol_names(function)
+        arguments = function.regions[0].blocks[0].arguments
+        self.sizes: dict[Value, Size] = {arguments[i]: symbol(name) for name, i in symbol_positions(function).items()}
         self._step = 0
         self._roots: dict[Value, _Buffer] = {}
         self._read(function.regions[0].blocks[0], [])
@@ -114,7 +130,9 @@ class _Program:
     def _read(self, block: ir.Block, loops: list[_Loop]) -> None:
         for op in block.operations:
             operation = op.operation
-            if operation.name == "memref.alloc":
+            if (size := read_size(operation, self.sizes)) is not None:
+                self.sizes[operation.results[0]] = size
+            elif operation.name == "memref.alloc":
                 self._allocation(op, loops)
             elif operation.name == "memref.get_global":
                 self.parameters.append(op)
@@ -137,12 +155,20 @@ class _Program:
                     inner[-1].last = self._step
 
     def _allocation(self, op: ir.OpView, loops: list[_Loop]) -> None:
-        type_ = op.operation.results[0].type
-        if not type_.has_static_shape:
-            raise RelayError(f"@{self.name}: memref.alloc at {op.operation.location}: expected a buffer of known size, found {type_}")
-        buffer = _Buffer(op, loops, num_bytes(type_))
+        type_, operands = op.operation.results[0].type, list(op.operation.operands)
+        if not type_.has_static_shape and (type_.rank != 1 or operands[0] not in self.sizes):
+            where = f"@{self.name}: memref.alloc at {op.operation.location}"
+            raise RelayError(f"{where}: expected a buffer whose size is a number or of symbols, found {type_}")
+        size = memref_bytes(type_) if type_.has_static_shape else self.sizes[operands[0]] * element_bytes(type_)
+        buffer = _Buffer(op, loops, size)
         self.buffers.append(buffer)
         self._roots[op.operation.results[0]] = buffer
+
+    def bytes_for(self, call: func.CallOp, callee: "_Program") -> Size:
+        """What a call of another program needs of the arena, in the symbols of this one."""
+        operands = list(call.operation.operands)
+        values = [self.sizes[v] for v in operands[len(operands) - len(callee.symbols) :]]
+        return substitute(callee.arena_bytes, dict(zip(callee.symbols, values, strict=True)))
 
 
 def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_depth: int) -> None:
@@ -150,15 +176,19 @@ def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_dep
     for program in members:
         for number, (call, step) in enumerate(program.calls):
             if call.callee.value in programs and not component.is_nested(call.callee.value):
-                program.arenas[number] = Tensor(programs[call.callee.value].arena_bytes, step, step)
+                program.arenas[number] = Tensor(program.bytes_for(call, programs[call.callee.value]), step, step)
         tensors = [b.tensor for b in program.buffers if b.tensor is not None]
-        program.frame_bytes = program.arena_bytes = max(plan([*tensors, *program.arenas.values()]), align(1))
+        program.frame_bytes = program.arena_bytes = maximum(plan([*tensors, *program.arenas.values()]), align(1))
+    if component.recursive and any(p.symbols for p in members):
+        raise RelayError(
+            f"@{members[0].name}: expected a recursive program whose sizes are numbers, found the symbols {members[0].symbols}"
+        )
     if component.recursive:
-        largest = max(p.frame_bytes for p in members)
+        largest = max(int(p.frame_bytes) for p in members)
         for program in members:
             program.max_depth = max_depth
             program.arena_bytes = program.frame_bytes + max_depth * largest
-            if program.arena_bytes > MAX_RECURSION_BYTES:
+            if int(program.arena_bytes) > MAX_RECURSION_BYTES:
                 raise RelayError(
                     f"@{program.name}: expected at most {MAX_RECURSION_BYTES} bytes of memory for {max_depth} nested calls, found "
                     f"{program.arena_bytes}, {largest} for each; lower relay.max_recursion_depth"
@@ -192,7 +222,7 @@ class _Blob:
         entry = (ir.StringAttr(op.attributes["relay.param"]).value, packing)
         if entry not in self._entered:
             self._entered[entry] = self.size
-            self.size += align(max(num_bytes(type_), 1))
+            self.size += align(max(memref_bytes(type_), 1))
         self.offsets[name] = self._entered[entry]
         op.attributes["relay.offset"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.offsets[name])
 
@@ -207,8 +237,14 @@ class _Rewriting:
         self.program, self.programs, self.blob = program, programs, blob
 
     def run(self) -> None:
+        with function_sizes(self.program.function):
+            self._rewrite()
+
+    def _rewrite(self) -> None:
         program = self.program
         self.arena, self.params = self._add_arguments()
+        if program.symbols:
+            program.function.attributes[ARENA] = size_attribute(program.arena_bytes)
         if program.max_depth:
             program.function.attributes["relay.max_depth"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), program.max_depth)
         for buffer in program.buffers:
@@ -225,13 +261,16 @@ class _Rewriting:
 
     def _add_arguments(self) -> tuple[Value, Value]:
         i8 = ir.IntegerType.get_signless(8)
-        types = [ir.MemRefType.get([size], i8) for size in (self.program.arena_bytes, self.blob.size)]
+        types = [buffer_type([size], i8) for size in (self.program.arena_bytes, self.blob.size)]
         arena, params = extend_signature(self.program.function, types)
         return arena, params
 
-    def _place(self, op: ir.Operation, memory: Value, offset: int) -> None:
+    def _place(self, op: ir.Operation, memory: Value, offset: Size) -> None:
         """Puts a part of `memory` in the place of a buffer or a parameter."""
         result = op.results[0]
+        if not isinstance(offset, int) or not result.type.has_static_shape:
+            self._shift(op, memory, offset)
+            return
         if all(use.owner.name == "memref.view" and _is_constant(use.owner.operands[1]) for use in result.uses):
             for view in [use.owner.operation for use in result.uses]:
                 _move(view, memory, offset)
@@ -240,11 +279,22 @@ class _Rewriting:
                 result.replace_all_uses_with(emit.create("memref.view", [result.type], [memory, emit.index_constant(offset)]))
         op.erase()
 
-    def _pass_on(self, call: ir.Operation, callee: _Program, offset: int) -> None:
+    def _shift(self, op: ir.Operation, memory: Value, offset: Size) -> None:
+        """Makes views of bytes of symbolic size, or at a symbolic offset, ones of the memory around."""
+        for view in [use.owner.operation for use in op.results[0].uses]:
+            if view.name != "memref.view" or view.operands[1] not in self.program.sizes:
+                raise RelayError(f"@{self.program.name}: {op.name} at {op.location}: expected views of its bytes, found {view.name}")
+            with ir.InsertionPoint(view), view.location:
+                view.operands[1] = size_value(offset + self.program.sizes[view.operands[1]])
+            view.operands[0] = memory
+        op.erase()
+
+    def _pass_on(self, call: ir.Operation, callee: _Program, offset: Size) -> None:
         """Gives a program that is called its part of the arena, and the parameters."""
-        type_ = ir.MemRefType.get([callee.arena_bytes], ir.IntegerType.get_signless(8))
+        type_ = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8))
         with ir.InsertionPoint(call), call.location:
-            part = emit.create("memref.view", [type_], [self.arena, emit.index_constant(offset)])
+            size = [] if type_.has_static_shape else [size_value(self.program.bytes_for(call.opview, callee))]
+            part = emit.create("memref.view", [type_], [self.arena, emit.index_constant(offset), *size])
             func.CallOp([], call.attributes["callee"], [*call.operands, part, self.params])
         call.erase()
 

@@ -5,7 +5,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.calls import emit_calls
 from relayc.pipelines.program.components import functions_of
-from relayc.pipelines.program.infos import arena_bytes, kernel_infos, parameters_of, params_bytes, program_infos
+from relayc.pipelines.program.infos import kernel_infos, parameters_of, params_bytes, program_infos
 
 
 class TirModule(IRModule):
@@ -13,7 +13,6 @@ class TirModule(IRModule):
 
     Attributes:
       programs, kernels: as in the runtime's Artifact.
-      arena_bytes: size of the arena that public programs take; each of them uses what it needs of that.
       layout: where every parameter goes in the parameter blob; `parameters.Blob` writes them.
       params_bytes: size of the parameter blob.
       uses_tiles: whether a kernel has operations on tile registers.
@@ -24,7 +23,7 @@ class TirModule(IRModule):
         super().__init__(mod.module)
         self.kernels = kernel_infos(mod.module)
         self.programs = program_infos(mod.module, self.kernels)
-        self.arena_bytes, self.params_bytes = arena_bytes(mod.module), params_bytes(mod.module)
+        self.params_bytes = params_bytes(mod.module)
         self.layout: list[Parameter] = parameters_of(mod.module, mod.params)
         self.uses_tiles = any("relay.uses_tiles" in f.attributes for f in functions_of(mod.module).values())
 

@@ -44,9 +44,9 @@ class Evaluator:
         self.lane, self.width, self.mask = saved
 
     @contextmanager
-    def along(self, width: int) -> Iterator[Index]:
+    def along(self, width: int, mask: ir.Value | None = None) -> Iterator[Index]:
         """A scope with lanes; gives the index of a lane, which is 0 where there is one only."""
-        with self.lanes(width):
+        with self.lanes(width, mask):
             yield self.lane_index
 
     @property
@@ -103,16 +103,12 @@ class Evaluator:
     def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         """The element(s) of a flat buffer at an offset."""
         stride = offset.coefficient(self.lane)
-        if offset.has_vector():
-            if self.mask is not None:
-                raise NotStructured("a masked load at computed indices")
+        if offset.has_vector() or (self.mask is not None and stride not in (0, 1)):
             return self._gather(buffer, element, offset)
         base = offset - Index(0, {self.lane: stride})
         if stride == 0:
             return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
         if self.mask is not None:
-            if stride != 1:
-                raise NotStructured("a masked load that is not contiguous")
             type_ = emit.vector_of(self.width, element)
             return emit.create("vector.maskedload", [type_], [buffer, emit.materialize(base), self.mask, emit.zero(type_)])
         if stride == 1:
@@ -140,6 +136,9 @@ class Evaluator:
 
     def _gather(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         offsets = self.index_value(offset)
+        if self.mask is not None:
+            # Some lane counts, so there is an element at 0.
+            offsets = emit.select(self.mask, offsets, emit.zero(offsets.type))
         lanes = []
         for i in range(self.width):
             lanes.append(emit.create("memref.load", [element], [buffer, vectors.extract(offsets, i)]))

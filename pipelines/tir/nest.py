@@ -9,7 +9,7 @@ from relayc.pipelines.kernel.graph import NotStructured
 from relayc.pipelines.kernel.index import Index, Var, even_runs
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, guess, proves
 
 
 @contextmanager
@@ -22,14 +22,14 @@ def serial(variables: Sequence[Var], evaluator: Evaluator) -> Iterator[None]:
         yield
 
 
-def parallel(variables: Sequence[Var], evaluator: Evaluator, body: Callable[[], None]) -> None:
-    """One parallel loop over the box of variables."""
+def parallel(variables: Sequence[Var], evaluator: Evaluator, body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
+    """One parallel loop over the box of variables; where the work is a symbolic size, from `grain` on (see emit.parallel_loop)."""
 
     def inside() -> None:
         with evaluator.scope():
             body()
 
-    emit.parallel_loop(variables, inside)
+    emit.parallel_loop(variables, inside, work, grain)
 
 
 def tasks(
@@ -38,11 +38,14 @@ def tasks(
     is_parallel: bool,
     body: Callable[[], None],
     begin: Callable[[], None] = lambda: None,
+    work: Size = 0,
+    grain: int = 0,
 ) -> None:
     """Independent iterations over a box, in one parallel loop (of at least one variable) where that is asked for.
 
     Args:
       begin: is emitted first in the code of each thread: makes buffers.
+      work, grain: where the work is a symbolic size, the loop is parallel from `grain` on only.
     """
     if is_parallel and variables:
 
@@ -50,7 +53,7 @@ def tasks(
             begin()
             body()
 
-        parallel(variables, evaluator, inside)
+        parallel(variables, evaluator, inside, work, grain)
         return
     begin()
     with serial(variables, evaluator):
@@ -58,27 +61,30 @@ def tasks(
 
 
 def box(
-    extents: Sequence[int],
+    extents: Sequence[Size],
     evaluator: Evaluator,
     body: Callable[[list[Index]], None],
     parallel_loops: int = 0,
     begin: Callable[[], None] = lambda: None,
+    work: Size = 0,
+    grain: int = 0,
 ) -> None:
     """`body(indices)` for every point of a box; the first `parallel_loops` loops are one parallel loop, and loops of one iteration none.
 
     Args:
       begin: is emitted first in the code of each thread: makes buffers.
+      work, grain: where the work is a symbolic size, the loop is parallel from `grain` on only.
     """
     variables = [Var(0, extent - 1, name=f"d{d}") for d, extent in enumerate(extents)]
-    together, rest = ([v for v in some if v.high > 0] for some in (variables[:parallel_loops], variables[parallel_loops:]))
+    together, rest = ([v for v in some if v.extent != 1] for some in (variables[:parallel_loops], variables[parallel_loops:]))
 
     def inside() -> None:
         begin()
         with serial(rest, evaluator):
-            body([Index.of(v) if v.high > 0 else Index() for v in variables])
+            body([Index.of(v) if v.extent != 1 else Index() for v in variables])
 
     if together:
-        parallel(together, evaluator, inside)
+        parallel(together, evaluator, inside, work, grain)
     else:
         with evaluator.scope():
             inside()
@@ -94,17 +100,35 @@ def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], ot
                 emit.yield_values([])
 
 
-def leading(extents: Sequence[int], wanted: int) -> int:
-    """How many leading loops have at least `wanted` iterations together, at most all of them."""
+def at_least(sizes: Sequence[tuple[Size, int]], evaluator: Evaluator, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """One of two codes: whether each size is at least a number. Where that is known there is no branch."""
+    open_: list[ir.Value] = []
+    for size, least in sizes:
+        if proves(lambda: size < least):  # noqa: B023 (asked at once)
+            otherwise()
+            return
+        if not proves(lambda: size >= least):  # noqa: B023 (asked at once)
+            open_.append(emit.compare("sge", emit.index_constant(size), emit.index_constant(least)))
+    if not open_:
+        then()
+        return
+    condition = open_[0]
+    for other in open_[1:]:
+        condition = emit.arith("andi", condition, other)
+    when(condition, evaluator, then, otherwise)
+
+
+def leading(extents: Sequence[Size], wanted: int) -> int:
+    """How many leading loops have at least `wanted` iterations together where symbols have their typical sizes, at most all of them."""
     count, iterations = 0, 1
     while count < len(extents) and iterations < wanted:
-        iterations *= extents[count]
+        iterations *= guess(extents[count])
         count += 1
     return count
 
 
 @contextmanager
-def blocks(extent: int, size: int, evaluator: Evaluator) -> Iterator[Index]:
+def blocks(extent: Size, size: int, evaluator: Evaluator) -> Iterator[Index]:
     """A loop over blocks of `size` that cover an extent, the last of which starts early rather than ending late; gives where one starts."""
     count = ceil_div(extent, size)
     var = Var(0, count - 1, name="block")

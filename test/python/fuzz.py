@@ -106,7 +106,7 @@ def compile_and_run(data: bytes, number: int) -> tuple[str, str]:
             if found:
                 return "FAILED level", f"opt_level {level} refuses what {LEVELS[0]} takes\n{traceback.format_exc()}"
             return refusal(error, data)
-        size = sum(_num_bytes(spec) for spec in (*module.inputs, *module.outputs)) + module._artifact.arena_bytes
+        size = sum(_num_bytes(spec) for spec in (*module.inputs, *module.outputs)) + sum(p.arena_bytes for p in module._artifact.programs)
         if size > RUN_BYTES:
             found.append(None)
             continue

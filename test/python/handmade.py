@@ -8,6 +8,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ExecutionEngine, ir
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
+from relayc.pipelines.packed_entry import PackedEntry
 from relayc.runtime import Artifact, BufferRef, KernelInfo, ProgramInfo, Step, TensorSpec
 from relayc.runtime.artifact import aligned_empty
 
@@ -87,13 +88,13 @@ def build_artifact(device: str = "cpu") -> Artifact:
         Step("copy", (BufferRef("input", 1, 0, N),), (BufferRef("output", 1, 0, M),)),
     )
     blobs = (TensorSpec("arena", (128,), "uint8"), TensorSpec("params", (88,), "uint8"))
-    signatures = {"main": (X, N, Y, M, *blobs), **{k.name: (*k.inputs, *k.outputs) for k in kernels}}
+    entries = {"main": PackedEntry((X, N, Y, M, *blobs), blobs=2), **{k.name: PackedEntry((*k.inputs, *k.outputs)) for k in kernels}}
     with ir.Context() as context, ir.Location.unknown():
         context.load_all_available_dialects()
         module = ir.Module.parse(_ADD + _COPY + _MAIN)
-        add_packed_entries(module, signatures, device=device)
+        add_packed_entries(module, entries, device)
         assert module.operation.verify()
         engine = ExecutionEngine(module, opt_level=2)
-    functions = entry_addresses(engine, signatures)
-    programs = (ProgramInfo("main", (X, N), (Y, M), steps, public=True),)
-    return Artifact(functions, engine, programs, kernels, 128, params, {"llvm": "text"}, {"llvm": 0.5}, "cpu", device=device)
+    functions = entry_addresses(engine, entries)
+    programs = (ProgramInfo("main", (X, N), (Y, M), steps, public=True, arena_bytes=128),)
+    return Artifact(functions, engine, programs, kernels, params, {}, {"llvm": "text"}, {"llvm": 0.5}, "cpu", device=device)

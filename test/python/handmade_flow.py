@@ -19,6 +19,7 @@ from handmade import LOOP
 
 from relayc.dialects.mlir import ExecutionEngine, ir
 from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
+from relayc.pipelines.packed_entry import PackedEntry
 from relayc.runtime import Artifact, Branch, BufferRef, KernelInfo, Loop, PackedCall, ProgramCall, ProgramInfo, Step, TensorSpec
 from relayc.runtime.artifact import aligned_empty
 
@@ -249,7 +250,9 @@ def programs() -> tuple[ProgramInfo, ProgramInfo]:
         ),
     )
     y = TensorSpec("y", (2, 3), "float32")
-    return ProgramInfo("main", (X,), (y,), main, True), ProgramInfo("climb", (X,), (y,), climb, True, DEPTH)
+    arena = _CALLEE + _NEXT * DEPTH
+    main = ProgramInfo("main", (X,), (y,), main, True, arena_bytes=arena)
+    return main, ProgramInfo("climb", (X,), (y,), climb, True, DEPTH, arena_bytes=arena)
 
 
 def expected(x: np.ndarray) -> np.ndarray:
@@ -272,12 +275,12 @@ def build_artifact() -> Artifact:
     with ir.Context() as context, ir.Location.unknown():
         context.load_all_available_dialects()
         module = ir.Module.parse(text)
-        signatures = {k.name: (*k.inputs, *k.outputs) for k in kernels}
-        add_packed_entries(module, signatures)
+        packed = {k.name: PackedEntry((*k.inputs, *k.outputs)) for k in kernels}
+        add_packed_entries(module, packed)
         assert module.operation.verify()
         engine = ExecutionEngine(module, opt_level=2)
     entries = {program.name: _address(engine, program.name) for program in programs()}
-    return Artifact({**entries, **entry_addresses(engine, signatures)}, engine, programs(), kernels, _CALLEE + _NEXT * DEPTH, params)
+    return Artifact({**entries, **entry_addresses(engine, packed)}, engine, programs(), kernels, params)
 
 
 def _address(engine: ExecutionEngine, name: str) -> int:

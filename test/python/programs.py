@@ -14,6 +14,7 @@ from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.lowering import materialize_results, te_to_tir
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
+from relayc.pipelines.program.entries import packed_entries
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import (
     Branch,
@@ -24,7 +25,6 @@ from relayc.runtime.artifact import (
     ProgramCall,
     ProgramInfo,
     Step,
-    TensorSpec,
     aligned_empty,
     numpy_dtype,
 )
@@ -79,17 +79,15 @@ class Programs:
             self.tir = str(mod.module)
             self.programs: dict[str, ProgramInfo] = {p.name: p for p in mod.programs}
             self.kernels = {k.name: k for k in mod.kernels}
-            self.arena_bytes = mod.arena_bytes
+            self.arena_bytes = max(int(p.arena_bytes) for p in mod.programs)
             self.params = Blob(mod.take_layout(), mod.params_bytes, pool, 1).result()
-            blobs = [TensorSpec("arena", (mod.arena_bytes,), "uint8"), TensorSpec("params", (mod.params_bytes,), "uint8")]
-            signatures = {k.name: [*k.inputs, *k.outputs] for k in mod.kernels}
-            signatures |= {p.name: [*p.inputs, *p.outputs, *blobs] for p in mod.programs if p.public}
+            entries = packed_entries(mod, {})
             with mod.context, ir.Location.unknown():
                 lower_to_llvm(mod.module, target)
-                add_packed_entries(mod.module, signatures, {p.name: p.max_depth for p in mod.programs})
+                add_packed_entries(mod.module, entries)
                 assert mod.module.operation.verify()
                 self.engine = jit(mod.module, target)
-        addresses = entry_addresses(self.engine, signatures)
+        addresses = entry_addresses(self.engine, entries)
         self.functions = {
             name: tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self.engine) for name, address in addresses.items()
         }

@@ -70,7 +70,7 @@ class Program:
             lower_to_llvm(self.tir.module, target)
             self.engine = jit(self.tir.module, target)
         self.arrays = [np.ascontiguousarray(a) for _, arrays in kernels for a in arrays]
-        self.arena, self.params = aligned_empty(self.tir.arena_bytes), aligned_empty(self.tir.params_bytes)
+        self.arena, self.params = aligned_empty(max(p.arena_bytes for p in self.tir.programs)), aligned_empty(self.tir.params_bytes)
 
     def run_with_threads(self, count: int) -> list[np.ndarray]:
         """What `run` gives with a number of threads."""

@@ -392,7 +392,7 @@ def test_branches_loops_and_calls_are_found_again(folder, tmp_path):
         cache = Cache(folder)
         assert cache.store(key, artifact, Origin("made by hand"))
         found = cache.load(key, runs_here=False)
-        for name in ("programs", "kernels", "arena_bytes", "code"):
+        for name in ("programs", "kernels", "ranges", "code"):
             assert getattr(found, name) == getattr(artifact, name)
         assert list(found.functions) == list(artifact.functions)
 

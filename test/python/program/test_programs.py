@@ -257,7 +257,7 @@ def test_public_programs_check_their_arguments():
     with pytest.raises(ValueError, match=r"g: argument 0 'input0': expected float32\[40\], found float32\[2\]"):
         programs.functions["g"](np.zeros(2, np.float32), vector(0), vector(0), vector(0))
     small = np.zeros(64, np.uint8)
-    with pytest.raises(ValueError, match=rf"g: argument 2 'arena': expected uint8\[{programs.arena_bytes}\]"):
+    with pytest.raises(ValueError, match=rf"g: argument 2 'arena': expected uint8\[{programs.programs['g'].arena_bytes}\]"):
         programs.functions["g"](vector(0), vector(0), small, programs.params)
 
 

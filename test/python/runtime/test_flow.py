@@ -271,7 +271,7 @@ def stepwise(artifact, flow, programs, arena_bytes):
     y = np.empty_like(X)
     spaces = {"input": [X], "output": [y], "arena": [np.empty(arena_bytes, np.uint8)], "param": [artifact.params]}
     by_name = {program.name: program for program in programs}
-    return y, Stepwise(programs[0].name, by_name, {k.name: k for k in artifact.kernels}, lambda name: flow[name].packed, spaces)
+    return y, Stepwise(programs[0].name, by_name, {k.name: k for k in artifact.kernels}, lambda name: flow[name].packed, spaces, {})
 
 
 def test_calls_one_by_one_give_the_results_of_a_call(artifact, flow):

@@ -150,21 +150,21 @@ def test_threads_get_their_own_arenas(module, n):
 def test_arenas_of_a_burst_of_calls_go(monkeypatch):
     now = 100.0
     monkeypatch.setattr("relayc.runtime.module.time.monotonic", lambda: now)
-    pool = ArenaPool(64, aligned_empty(64))
-    burst = [pool.acquire() for _ in range(3)]
+    pool = ArenaPool(aligned_empty(64))
+    burst = [pool.acquire(64) for _ in range(3)]
     for arena in burst:
         pool.release(arena)
     for _ in range(5):  # soon after: all stay
-        pool.release(pool.acquire())
-    assert [id(pool.acquire()) for _ in burst] == [id(arena) for arena in reversed(burst)]
+        pool.release(pool.acquire(64))
+    assert [id(pool.acquire(64)) for _ in burst] == [id(arena) for arena in reversed(burst)]
     for arena in burst:
         pool.release(arena)
     now = 200.0
     for _ in range(5):
-        last = pool.acquire()
+        last = pool.acquire(64)
         pool.release(last)
-    assert pool.acquire() is last is burst[-1]
-    assert all(pool.acquire() is not arena for arena in burst)
+    assert pool.acquire(64) is last is burst[-1]
+    assert all(pool.acquire(64) is not arena for arena in burst)
 
 
 def test_calls_release_the_gil(module):

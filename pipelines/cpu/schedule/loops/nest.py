@@ -1,6 +1,7 @@
 """The loop nests of the default strategy: outer loops in parallel, reductions of a row, inner loops with lanes (see `plan`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -12,10 +13,16 @@ from relayc.pipelines.kernel.graph import Node, sources
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.pipelines.tir.lanes import Lanes, cover
+from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 Loops = dict[Var, Index]
 """Indices of loops of the output; of others there is one iteration."""
+Parts = Mapping[Var, tuple[Index, Index]]
+"""Where a part of a loop starts, and how many iterations it has."""
+
+LANE_BLOCK = 1 << 13
+"""Elements of the lane loop that one iteration of a parallel loop takes where the running program knows how many there are."""
 
 
 class Nest:
@@ -25,14 +32,18 @@ class Nest:
         self.plan, self.evaluator, self.parameters, self.buffer = plan, evaluator, parameters, buffer
 
     def emit(self) -> None:
-        if self.plan.turned is not None:
-            self._turned(self.plan.turned)
-        else:
-            self._parallel(self.plan.rows if self.plan.reductions else self.plan.inner)
+        loops = self.plan.rows if self.plan.reductions else self.plan.inner
+        if self.plan.turned is None:
+            self._parallel(loops)
+            return
+        turned = self.plan.turned
+        least = [(loops[turned.position].extent, turned.lanes * turned.across), (loops[-1].extent, turned.lanes * turned.along)]
+        nest.at_least(least, self.evaluator, lambda: self._turned(turned), lambda: self._parallel(loops))
 
     @property
     def is_parallel(self) -> bool:
-        return self.plan.work >= self.parameters.parallel_grain
+        """Whether the work is worth threads, or may be: then the running program decides."""
+        return bounds(self.plan.work)[1] >= self.parameters.parallel_grain
 
     def _parallel(self, loops: list[MergedLoop]) -> None:
         """Emits the outer loops, in parallel where the work is worth it, with `_inside` within."""
@@ -40,22 +51,57 @@ class Nest:
         if not self.is_parallel:
             self._serial(outer, last, {})
             return
+        if isinstance(self.plan.work, Dim):
+            self._symbolic_tasks(outer, last)
+            return
         taken = nest.leading([loop.extent for loop in outer], self.parameters.parallel_chunks)
         together, rest = outer[:taken], outer[taken:]
         if taken and (prod(loop.extent for loop in together) >= 4 or not last):
             variables = [Var(0, loop.extent - 1, name="p") for loop in together]
-
-            def body() -> None:
-                point: Loops = {}
-                for loop, var in zip(together, variables, strict=True):
-                    point.update(loop.at(Index.of(var)))
-                self._serial(rest, last, point)
-
-            nest.parallel(variables, self.evaluator, body)
+            nest.parallel(variables, self.evaluator, lambda: self._serial(rest, last, _point(together, variables)))
         elif last:
             self._chunked(outer, last[0])
         else:
             self._serial(outer, last, {})
+
+    def _symbolic_tasks(self, outer: list[MergedLoop], last: list[MergedLoop]) -> None:
+        """One parallel loop where only the running program knows the extents: any of them may be the one with iterations enough.
+
+        Over several loops its iterations are blocks of the innermost ones, as finding out where in the box one is takes divisions.
+        """
+        variables = [Var(0, loop.extent - 1, name="p") for loop in outer]
+        blocks: list[tuple[MergedLoop, Size, Var]] = []
+
+        def cut(loop: MergedLoop, size: Size) -> Var:
+            blocks.append((loop, size, Var(0, ceil_div(loop.extent, size) - 1, name="c")))
+            return blocks[-1][2]
+
+        if last and not self._is_checked(last[0]):
+            extent, vector = last[0].extent, self.plan.width * self.parameters.unroll
+            if not outer:
+                variables.append(cut(last[0], maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)))
+            elif not proves(lambda: extent <= LANE_BLOCK):
+                variables.append(cut(last[0], LANE_BLOCK))
+        if not variables:
+            self._serial(outer, last, {})
+            return
+        whole = outer
+        if len(variables) > 1:
+            whole, row = outer[:-1], outer[-1]
+            inside = self.plan.work // prod(loop.extent for loop in outer)
+            variables[len(whole)] = cut(row, ceil_div(LANE_BLOCK, maximum(1, inside)))
+
+        def task() -> None:
+            parts = {}
+            for loop, size, var in blocks:
+                start = Index(0, {var: size})
+                parts[loop.var] = start, emit.at_most(Index(loop.extent) - start, size)
+            self._serial(outer[len(whole) :], last, _point(whole, variables[: len(whole)]), parts)
+
+        nest.parallel(variables, self.evaluator, task, self.plan.work, self.parameters.parallel_grain)
+
+    def _is_checked(self, loop: MergedLoop) -> bool:
+        return not self.plan.checked.isdisjoint(loop.members)
 
     def _turned(self, turned: Turned) -> None:
         """Tiles of the lanes' loop and the one that is turned against it; the last ones start early rather than ending early."""
@@ -64,15 +110,13 @@ class Nest:
         outer = [loop for i, loop in enumerate(loops[:-1]) if i != turned.position]
         across, along = turned.lanes * turned.across, turned.lanes * turned.along
         lane_tiles = ceil_div(lane_loop.extent, along)
-        chunk = ceil_div(lane_tiles, ceil_div(lane_tiles, turned.chunk))
+        chunk = ceil_div(lane_tiles, ceil_div(lane_tiles, turned.chunk)) if isinstance(lane_tiles, int) else turned.chunk
         variables = [Var(0, loop.extent - 1, name="p") for loop in outer]
         chunks, tile = Var(0, ceil_div(lane_tiles, chunk) - 1, name="c"), Var(0, ceil_div(turned_loop.extent, across) - 1, name="t")
         inner = Var(0, chunk - 1, name="l")
 
         def block() -> None:
-            point: Loops = {}
-            for loop, var in zip(outer, variables, strict=True):
-                point.update(loop.at(Index.of(var)))
+            point = _point(outer, variables)
             first = emit.at_most(Index(0, {tile: across}), turned_loop.extent - across)
             lanes = emit.at_most(Index(0, {chunks: chunk * along, inner: along}), lane_loop.extent - along)
             with self.evaluator.scope():
@@ -80,59 +124,96 @@ class Nest:
                 emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
 
         def chunk_of_lanes() -> None:
-            with nest.serial([inner], self.evaluator):
+            tiles: ir.Value | Size = chunk
+            if isinstance(lane_tiles, Dim):
+                tiles = emit.materialize(emit.at_most(Index(lane_tiles, {chunks: -chunk}), chunk))
+            with emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
                 block()
 
-        nest.tasks([*variables, chunks, tile], self.evaluator, self.is_parallel, chunk_of_lanes)
+        work, grain = self.plan.work, self.parameters.parallel_grain
+        nest.tasks([*variables, chunks, tile], self.evaluator, self.is_parallel, chunk_of_lanes, work=work, grain=grain)
 
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""
-        vector = self.plan.width * self.parameters.unroll
-        block = max(vector, ceil_div(last.extent, self.parameters.parallel_chunks * vector) * vector)
-        blocks = last.extent // block
-        if blocks < 2 or not self.plan.checked.isdisjoint(last.members):
+        vector, extent = self.plan.width * self.parameters.unroll, last.extent
+        if isinstance(extent, Dim) or self._is_checked(last):
+            self._serial(outer, [last], {})
+            return
+        block = max(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
+        blocks = extent // block
+        if blocks < 2:
             self._serial(outer, [last], {})
             return
         var = Var(0, blocks - 1, name="p")
-        whole, left = MergedLoop(last.members, block), MergedLoop(last.members, last.extent % block)
-        nest.parallel([var], self.evaluator, lambda: self._serial(outer, [whole], {}, Index(0, {var: block})))
-        if left.extent:
-            self._serial(outer, [left], {}, Index(blocks * block))
+        nest.parallel([var], self.evaluator, lambda: self._serial(outer, [last], {}, {last.var: (Index(0, {var: block}), Index(block))}))
+        if extent % block:
+            self._serial(outer, [last], {}, {last.var: (Index(blocks * block), Index(extent % block))})
 
-    def _serial(self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, start: Index | None = None) -> None:
-        variables = [Var(0, loop.extent - 1, name="s") for loop in loops]
-        with nest.serial(variables, self.evaluator):
-            for loop, var in zip(loops, variables, strict=True):
-                point = {**point, **loop.at(Index.of(var))}
+    def _serial(self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, parts: Parts | None = None) -> None:
+        """Loops one within the other, of some of them a part."""
+        parts = parts or {}
+        with ExitStack() as stack:
+            for loop in loops:
+                start, count = parts.get(loop.var, (Index(), Index(loop.extent)))
+                var = Var(0, loop.extent - 1, name="s")
+                high = emit.materialize(count) if loop.var in parts else loop.extent
+                stack.enter_context(emit.for_loop(0, high, 1, var))
+                stack.enter_context(self.evaluator.scope())
+                point = {**point, **loop.at(start + var)}
             if last:
-                self._lane_loop(last[0], start or Index(), point, self._inside)
+                self._lane_loop(last[0], point, self._inside, parts.get(last[0].var))
             else:
                 self._inside([point])
 
-    def _lane_loop(self, loop: MergedLoop, start: Index, point: Loops, body: Callable[[list[Loops]], None]) -> None:
+    def _lane_loop(
+        self, loop: MergedLoop, point: Loops, body: Callable[[list[Loops]], None], part: tuple[Index, Index] | None = None
+    ) -> None:
         """A loop with lanes: whole vectors (several side by side), then the rest in shorter ones; padding checks only at the borders."""
-        low, high = self._unchecked_range(loop.var, loop.extent)
+        start, count = part or (Index(), Index(loop.extent))
 
-        def block(first: Index, width: int, unroll: int) -> None:
-            with self.evaluator.along(width) as lanes:
+        def block(first: Index, width: int, unroll: int, mask: ir.Value | None = None) -> None:
+            with self.evaluator.along(width, mask) as lanes:
                 body([{**point, **loop.at(start + first + k * width + lanes)} for k in range(unroll)])
 
-        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, loop.extent, 1)):
-            self._segment(begin, end, width, block)
+        def some(first: Index, width: int, unroll: int, mask: ir.Value | None, values: list[ir.Value]) -> list[ir.Value]:
+            block(first, width, unroll, mask)
+            return values
 
-    def _unchecked_range(self, var: Var, extent: int) -> tuple[int, int]:
+        if not count.is_constant:
+            cover(Index(), count, self._lanes_of(loop), self.evaluator, some)
+            return
+        extent = count.const
+        low, high = self._unchecked_range(loop.var, extent)
+        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, extent, 1)):
+            if isinstance(begin, int) and isinstance(end, int):
+                self._segment(begin, end, width, block)
+            elif begin != end:
+                cover(Index(begin), Index(end), Lanes(1) if width == 1 else self._lanes_of(loop), self.evaluator, some)
+
+    def _lanes_of(self, loop: MergedLoop) -> Lanes:
+        """How vectors cover a loop of symbolic extent: what is not stored side by side cannot be masked."""
+        store = self.plan.offset([Index.of(v) for v in self.plan.variables]).coefficient(loop.var)
+        return self._lanes() if store == 1 else Lanes(self.plan.width, self.parameters.unroll)
+
+    def _lanes(self) -> Lanes:
+        masks = self.parameters.mask_bits if self.plan.maskable else 0
+        return Lanes(self.plan.width, self.parameters.unroll, masks > 0, masks == 8)
+
+    def _unchecked_range(self, var: Var, extent: Size) -> tuple[Size, Size]:
         """Iterations of a loop, from the first to before the last, in which no padding is met."""
-        low, high = 0, extent
+        low: Size = 0
+        high = extent
         for index, limit in self.plan.accesses.bounds:
             c = index.coefficient(var)
-            if c > 0:
-                rest_low, rest_high = (index - Index(0, {var: c})).bounds()
-                low = max(low, -(rest_low // c))
-                high = min(high, -((rest_high - limit) // c))
-            elif c < 0:
+            if c == 0:
+                continue
+            if not proves(lambda: c > 0):  # noqa: B023 (asked at once)
                 return 0, 0
-        low = min(low, extent)
-        return low, max(low, high)
+            rest_low, rest_high = (index - Index(0, {var: c})).bounds()
+            low = maximum(low, -(rest_low // c))
+            high = minimum(high, -((rest_high - limit) // c))
+        low = minimum(low, extent)
+        return low, maximum(low, high)
 
     def _segment(self, begin: int, end: int, width: int, block: Callable[[Index, int, int], None]) -> None:
         """`block(first, lanes, vectors)` for the elements from `begin` to `end`, in vectors of up to `width` lanes."""
@@ -189,7 +270,7 @@ class Nest:
             return
         loop, *rest = loops
         if not rest and not row_lanes:
-            self._lane_loop(loop, Index(), assigned, body)
+            self._lane_loop(loop, assigned, body)
             return
         var = Var(0, loop.extent - 1, name="k")
         with nest.serial([var], self.evaluator):
@@ -202,7 +283,7 @@ class Nest:
         if self.evaluator.width > 1 or not self.plan.lanes_along_reduction:
             found = Reduction(self.evaluator, node).across(list(unique.values()))
         else:
-            found = [Reduction(self.evaluator, node).along(p, self.plan.width) for p in unique.values()]
+            found = [Reduction(self.evaluator, node).along(p, self._lanes()) for p in unique.values()]
         for point, values in zip(unique.values(), found, strict=True):
             for sibling in self.plan.siblings(node):
                 self.evaluator.remember(sibling, point, values[sibling.position])
@@ -215,6 +296,11 @@ class Nest:
         values = [self.evaluator.at(node, p) for p in points]
         for point, value in zip(points, values, strict=True):
             self.evaluator.store(value, self.buffer, self.plan.offset(point))
+
+
+def _point(loops: Sequence[MergedLoop], variables: Sequence[Var]) -> Loops:
+    """Indices of the members of loops, of each of which a variable counts the iterations."""
+    return {v: i for loop, var in zip(loops, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
 
 
 def _depends(node: Node, wanted: Node) -> bool:

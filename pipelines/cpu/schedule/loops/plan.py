@@ -16,6 +16,7 @@ from relayc.pipelines.kernel.access import Accesses, Analysis, MergedLoop, colla
 from relayc.pipelines.kernel.graph import Node, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.kernel.reduction import combiners
+from relayc.symbolic import Size, guess
 
 Point = list[Index]
 Offset = Callable[[Point], Index]
@@ -31,12 +32,14 @@ class LoopParameters:
       parallel_grain: work (elements times operations) below which a nest stays on one thread.
       parallel_chunks: iterations a parallel loop is cut into where it can be.
       unroll: vectors computed side by side along the last dimension.
+      mask_bits: of the smallest elements of which a masked load and store are one instruction each; 0 where there are none.
     """
 
     vector_bytes: int = 32
     parallel_grain: int = 1 << 15
     parallel_chunks: int = 32
     unroll: int = 4
+    mask_bits: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class NestPlan:
       stash: an elementwise node that the reductions compute on their way, and that is kept in the output; None for none.
       turned: how operands are read that are contiguous along another loop than the lanes'; None where there are none.
       work: elements times operations.
+      maskable: whether vectors of all that is read and written can be masked.
     """
 
     node: Node
@@ -69,7 +73,8 @@ class NestPlan:
     lane_loop_is_outer: bool
     stash: Node | None
     turned: Turned | None
-    work: int
+    work: Size
+    maskable: bool
 
     @property
     def checked(self) -> set[Var]:
@@ -107,12 +112,13 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
     if not used <= set(variables):
         raise NotStructured(f"a reduction of what another one computes, at {node.kind}")
     # Where only the reduction is left inside, every dimension is a row.
-    only_rows = not any(v.high > 0 and v not in used for v in variables)
-    moving = [v for v in variables if v.high > 0]
+    only_rows = not any(v.extent != 1 and v not in used for v in variables)
+    moving = [v for v in variables if v.extent != 1]
     rows = [v for v in moving if reductions and (v in used or only_rows)]
     inner = [v for v in moving if v not in rows]
     elements = [n.element for n, _ in (*accesses.offsets, *accesses.reductions)]
-    width = max(1, parameters.vector_bytes // max(map(element_bytes, [*elements, node.element])))
+    elements.append(node.element)
+    width = max(1, parameters.vector_bytes // max(map(element_bytes, elements)))
     store = offset(point)
     merged = collapse(inner, accesses, [store])
     along = bool(reductions) and _lanes_along_reduction(reductions, accesses, variables, rows, inner, width)
@@ -133,6 +139,7 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
         _stash(node, reductions, [*memory, *(n for n, _ in accesses.reductions)], place, point) if keeps else None,
         None if reductions else find_turned(merged, accesses, store, width, element_bytes(node.element)),
         node.size * max(1, accesses.operations) + sum(prod(n.structured.extents) for n, _ in accesses.reductions),
+        parameters.mask_bits > 0 and all(8 * element_bytes(e) >= parameters.mask_bits for e in elements),
     )
 
 
@@ -154,7 +161,7 @@ def _lanes_along_reduction(
         return True
     along_row = all(s in (0, 1, 2) for s in accesses.strides(last_row)) and last_row not in accesses.irregular
     if along_row and along_reduction:
-        return last_row.extent < width <= max((v.extent for v in innermost), default=1)
+        return guess(last_row.extent) < width <= max((guess(v.extent) for v in innermost), default=1)
     return along_reduction and not along_row
 
 

@@ -1,6 +1,7 @@
 """Reductions at a point: loops over the reduction dimensions with the accumulators as loop-carried values."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -10,6 +11,8 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.reduction import COMBINERS, combiners
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.pipelines.tir.lanes import Lanes, cover
+from relayc.symbolic import Dim
 
 Values = list[ir.Value]
 Steps = Mapping[int, Index]
@@ -44,7 +47,7 @@ class Reduction:
         accumulators = [v for p in points for v in self._initial(p)]
         extents = [self.structured.extents[d] for d in self.dims]
         total = prod(extents)
-        if total <= UNROLL_LIMIT and total * self._loads(points) <= UNROLLED_LOADS:
+        if isinstance(total, int) and total <= UNROLL_LIMIT and total * self._loads(points) <= UNROLLED_LOADS:
             for position in range(total):
                 index, rest = {}, position
                 for d, extent in reversed(list(zip(self.dims, extents, strict=True))):
@@ -78,26 +81,41 @@ class Reduction:
                 result += [emit.broadcast(v, self.evaluator.width) if emit.is_vector(a) else v for v, a in zip(found, values, strict=True)]
         return result
 
-    def along(self, indices: Sequence[Index], width: int) -> Values:
+    def along(self, indices: Sequence[Index], lanes: Lanes) -> Values:
         """One scalar point with the lanes along the innermost reduction dimension, joined at the end."""
+        width = lanes.width
         names = combiners(self.structured)
-        if names is None or width == 1 or not all(self.structured.extents[d] for d in self.dims):
+        if names is None or width == 1 or 0 in (self.structured.extents[d] for d in self.dims):
             return self.across([indices])[0]
         base = self._loop_point(indices)
         positions, merged = self._merged(indices)
         *outer, inner = merged
         extent = inner.extent
         start = [self._neutral(name, init, width) for name, init in zip(names, self._initial(indices), strict=True)]
-        blocks = min(ACCUMULATORS, extent // width) or 1
+        if isinstance(extent, int):
+            blocks = min(ACCUMULATORS, extent // width) or 1
+            tail = extent % width > 0
+        else:
+            blocks, tail = ACCUMULATORS, not lanes.masked
         wide_count = blocks * len(start)
-        tail = extent % width if extent >= width else extent
         variables = [Var(0, loop.extent - 1, name="r") for loop in outer]
         around = {v: i for loop, var in zip(outer, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
 
         def at(index: Index) -> Steps:
             return {positions[v]: i for v, i in {**around, **inner.at(index)}.items()}
 
+        def some(first: Index, width: int, unroll: int, mask: ir.Value | None, accumulators: Values) -> Values:
+            if width == 1:
+                return accumulators[:wide_count] + self._step([base], at(first), accumulators[wide_count:])
+            used = unroll * len(start)
+            found = self._lanes(base, at, first, unroll, width, accumulators[:used], mask)
+            if mask is not None:
+                found = [emit.select(mask, new, old) for new, old in zip(found, accumulators, strict=False)]
+            return found + accumulators[used:]
+
         def innermost(accumulators: Values) -> Values:
+            if isinstance(extent, Dim):
+                return cover(Index(), Index(extent), replace(lanes, unroll=blocks), self.evaluator, some, accumulators)
             wide, scalars = accumulators[:wide_count], accumulators[wide_count:]
             step, done = width * blocks, 0
             if extent // step:
@@ -126,16 +144,23 @@ class Reduction:
         analysis.visit(self.node, indices)
         variables = analysis.reduction_vars[id(self.structured)]
         positions = dict(zip(variables, self.dims, strict=True))
-        kept = [v for v, d in positions.items() if self.structured.extents[d] > 1] or variables[-1:]
+        kept = [v for v, d in positions.items() if self.structured.extents[d] != 1] or variables[-1:]
         return positions, collapse(kept, analysis.found)
 
     def _lanes(
-        self, base: list[Index], at: Callable[[Index], Steps], start: Index, blocks: int, width: int, accumulators: Values
+        self,
+        base: list[Index],
+        at: Callable[[Index], Steps],
+        start: Index,
+        blocks: int,
+        width: int,
+        accumulators: Values,
+        mask: ir.Value | None = None,
     ) -> Values:
         count = len(self.structured.inits)
         result: Values = []
         for block in range(blocks):
-            with self.evaluator.lanes(width) as lane:
+            with self.evaluator.lanes(width, mask) as lane:
                 steps = at(start + block * width + Index.of(lane))
                 result += self._step([base], steps, accumulators[block * count : (block + 1) * count])
         return result

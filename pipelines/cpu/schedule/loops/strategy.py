@@ -15,16 +15,24 @@ from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size
 
 
 def schedule_loops(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
     """Schedules any kernel: parallel, vectorised loops. Raises NotStructured for a few, which are left to the fallback."""
     names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
-    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes), names)
+    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names)
     with kernel_body(kernel) as body:
         for node, buffer in zip(kernel.results, body.outputs, strict=True):
             fill(node, body.evaluator, parameters, buffer)
     return Scheduled(body.function)
+
+
+def mask_bits(target: Target) -> int:
+    """Bits of the smallest elements that a target loads and stores under a mask, 0 where it does not."""
+    if target.has("avx512vl") and target.has("avx512bw"):
+        return 8
+    return 32 if target.has("avx2") else 0
 
 
 def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
@@ -47,7 +55,7 @@ class _Pieces:
                 self.write(source, lambda point: linearize(point, source.shape))
                 return
         if node.kind == "concat":
-            start = 0
+            start: Size = 0
             for piece in node.inputs:
                 self.write(piece, _shifted(offset, [start if d == node.axis else 0 for d in range(len(node.shape))]))
                 start += piece.shape[node.axis]
@@ -58,22 +66,23 @@ class _Pieces:
             self._nest(node, offset)
 
     def _nest(self, node: Node, offset: Offset) -> None:
-        if node.size:
+        if node.size != 0:
             Nest(plan_nest(node, self.evaluator.buffers, self.parameters, offset), self.evaluator, self.parameters, self.buffer).emit()
 
     def _border(self, node: Node, offset: Offset) -> None:
         """Fills the border of a padding: for each dimension the slabs before and after, within what earlier dimensions left."""
         source = node.inputs[0].shape
-        begins, ends = [0] * len(node.shape), list(node.shape)
+        begins: list[Size] = [0] * len(node.shape)
+        ends = list(node.shape)
         for d, (low, inner, extent) in enumerate(zip(node.low, source, node.shape, strict=True)):
             for begin, end in ((0, low), (low + inner, extent)):
-                if begin < end:
+                if begin != end:
                     starts = [*begins[:d], begin, *begins[d + 1 :]]
                     sizes = tuple(e - b for b, e in zip(starts, [*ends[:d], end, *ends[d + 1 :]], strict=True))
                     self._nest(Node("splat", sizes, node.element, op=node.pad_value), _shifted(offset, starts))
             begins[d], ends[d] = low, low + inner
 
 
-def _shifted(offset: Offset, starts: Sequence[int]) -> Offset:
+def _shifted(offset: Offset, starts: Sequence[Size]) -> Offset:
     """An offset of points that are counted from `starts` on."""
     return lambda point: offset([i + s for i, s in zip(point, starts, strict=True)])

@@ -10,6 +10,7 @@ from relayc.pipelines.kernel.graph import Node
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import guess
 
 Assign = Callable[[Index, Index], Mapping[Var, Index]]
 """Indices of the loops for those across and along the lanes."""
@@ -53,12 +54,13 @@ def find_turned(loops: Sequence[MergedLoop], accesses: Accesses, store: Index, w
     across = [(node, offset) for node, offset in accesses.offsets if offset.coefficient(lane) not in _CHEAP_STRIDES]
     best: Turned | None = None
     for position, loop in enumerate(loops[:-1]):
-        lanes = 1 << (min(width, MAX_LANES, loop.extent, lane_extent).bit_length() - 1)
+        extents = max(1, guess(loop.extent)), max(1, guess(lane_extent))
+        lanes = 1 << (min(width, MAX_LANES, *extents).bit_length() - 1)
         reads = [(node, offset) for node, offset in across if offset.coefficient(loop.var) == 1]
         if loop.var not in fixed and reads and lanes >= 4 and (best is None or len(reads) > len(best.reads)):
             line = LINE_BYTES // element_bytes
-            over, along = (max(1, min(line, n) // lanes) for n in (loop.extent, lane_extent))
-            rows = max(1, CHUNK_BYTES // (loop.extent * element_bytes))
+            over, along = (max(1, min(line, n) // lanes) for n in extents)
+            rows = max(1, CHUNK_BYTES // (extents[0] * element_bytes))
             best = Turned(position, reads, lanes, over, along, max(1, rows // (lanes * along)))
     return best
 

@@ -1,0 +1,27 @@
+"""The packed functions of a module of the tir stage: its public programs and its kernels."""
+
+from collections.abc import Mapping
+
+from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.packed_entry import PackedEntry
+from relayc.pipelines.program.tir import TirModule
+from relayc.runtime.artifact import TensorSpec
+from relayc.runtime.shapes import find_sources
+
+
+def packed_entries(program: TirModule, ranges: Mapping[str, tuple[int, int]]) -> dict[str, PackedEntry]:
+    """What every packed function takes.
+
+    Raises RelayError for a program of which a symbol does not follow from the shapes of what it is called with.
+    """
+    found = {k.name: PackedEntry((*k.inputs, *k.outputs), k.symbols, ranges=ranges) for k in program.kernels}
+    params = TensorSpec("params", (program.params_bytes,), "uint8")
+    for p in program.programs:
+        if p.public:
+            try:
+                sources = find_sources(p.inputs, p.symbols)
+            except ValueError as error:
+                raise RelayError(f"@{p.name}: {error}") from None
+            tensors = (*p.inputs, *p.outputs, TensorSpec("arena", (p.arena_bytes,), "uint8"), params)
+            found[p.name] = PackedEntry(tensors, p.symbols, 2, sources, ranges, p.max_depth)
+    return found

@@ -1,0 +1,70 @@
+"""Loops with lanes over an extent that only the running program knows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit
+from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import bounds
+
+Values = list[ir.Value]
+Block = Callable[[Index, int, int, ir.Value | None, Values], Values]
+"""Emits what is done with neighbouring vectors: where the first one starts, lanes of each, how many there are, the mask of the last ones
+(None where all lanes count), and the values that the loops carry; gives those that go on."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How an extent is covered by vectors.
+
+    Attributes:
+      width: lanes of a vector.
+      unroll: vectors side by side.
+      masked: whether what is left over goes in one masked vector, else element by element.
+      cheap_masks: whether a masked vector costs no more than another one.
+    """
+
+    width: int
+    unroll: int = 1
+    masked: bool = False
+    cheap_masks: bool = False
+
+
+def cover(begin: Index, end: Index, lanes: Lanes, evaluator: Evaluator, block: Block, values: Sequence[ir.Value] = ()) -> Values:
+    """`block` for all elements from `begin` to before `end`: several vectors side by side, single ones, and what is left over."""
+    carried, width, step = list(values), lanes.width, lanes.width * lanes.unroll
+    low, high = begin.bounds()[0], end.bounds()[1]
+    most = bounds(high - low)[1]
+    start = emit.materialize(begin)
+
+    def loop(stop: ir.Value, stride: int, last: int, masked: bool = False) -> None:
+        """Goes on to `stop` with `stride` elements at a time, in vectors of `last` lanes."""
+        nonlocal start, carried
+        # Lanes that a mask leaves out do not count among the values of the variable.
+        var = Var(low, high - stride, name="l")
+        with emit.for_loop(start, stop, stride, var, carried) as made, evaluator.scope():
+            inside = carried and list(made.inner_iter_args)
+            mask = emit.first_lanes(emit.arith("subi", stop, var.value), last) if masked else None
+            inside = block(Index.of(var), last, stride // last, mask, inside)
+            if carried:
+                emit.yield_values(inside)
+        start, carried = stop, carried and list(made.results)
+
+    def whole(unit: int) -> ir.Value:
+        """Where the last one of as many units of elements as fit ends."""
+        count = emit.arith("subi", stop, start)
+        count = emit.arith("andi", emit.larger(count, 0), emit.index_constant(-unit))
+        return emit.create("arith.addi", [count.type], [start, count], emit.no_overflow())
+
+    stop = emit.materialize(end)
+    if lanes.unroll > 1 and most >= step:
+        loop(whole(step), step, width)
+    if width > 1 and most >= width and not (lanes.masked and lanes.cheap_masks):
+        loop(whole(width), width, width)
+    if lanes.masked:
+        loop(stop, width, width, masked=True)
+    else:
+        loop(stop, 1, 1)
+    return carried

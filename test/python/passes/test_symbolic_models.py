@@ -20,8 +20,8 @@ BATCH, LENGTH = 11, 13
 """Sizes that are factors of no other size of the models."""
 BOTH = {BATCH: "batch", LENGTH: "length"}
 CASES = {
-    "bert": (dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), [BATCH, LENGTH]), BOTH),
-    "gpt2": (dict.fromkeys(("input_ids", "attention_mask"), [BATCH, LENGTH]), BOTH),
+    "bert": ({name: [BATCH, LENGTH] for name in ("input_ids", "attention_mask", "token_type_ids")}, BOTH),
+    "gpt2": ({name: [BATCH, LENGTH] for name in ("input_ids", "attention_mask")}, BOTH),
     "llama": ({"input_ids": [1, LENGTH]}, {LENGTH: "length"}),
     "mlp_mixer": ({"series": [BATCH, 24, 5]}, {BATCH: "batch"}),
     "resnet18": ({"image": [BATCH, 3, 64, 64]}, {BATCH: "batch"}),

@@ -23,6 +23,7 @@ __all__ = [
     "conditions_of",
     "defined_by",
     "is_cast",
+    "normalize_sizes",
     "replace_symbols",
     "scope_before",
     "size_attributes",
@@ -275,6 +276,32 @@ def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bo
             signature = signature_of(inner)
             inputs, results = ([_replaced_type(t, values) for t in types] for types in (signature.inputs, signature.results))
             inner.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def normalize_sizes(module: ir.Module) -> None:
+    """Writes the sizes in all types of the relay functions of a module in their normal form.
+
+    Types are equal to MLIR where their texts are: `n*m` as somebody wrote it, or as it was before more became known of n, is another one.
+    """
+    for function in module.operation.regions[0].blocks[0].operations:
+        if not isinstance(function, func.FuncOp) or "relay.stage" in function.attributes:
+            continue
+        for inner in _walk(function.operation):
+            for result in inner.results:
+                _normalize_type(result)
+            for region in inner.regions:
+                for block in region.blocks:
+                    for argument in block.arguments:
+                        _normalize_type(argument)
+        signature = signature_of(function)
+        inputs, results = ([_replaced_type(t, {}) for t in types] for types in (signature.inputs, signature.results))
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _normalize_type(value: ir.Value) -> None:
+    type_ = _replaced_type(value.type, {})
+    if type_ != value.type:
+        value.set_type(type_)
 
 
 def _replaced(size: Any, values: Mapping[str, Size]) -> Any:

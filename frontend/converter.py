@@ -221,8 +221,7 @@ def unified(*tensors: Tensor) -> tuple[Tensor, ...]:
     rank = max(t.rank for t in tensors)
     wanted: list[Size] = [1] * rank
     for position in range(1, rank + 1):
-        dims = {t.shape[-position] for t in tensors if t.rank >= position} - {1}
-        for d in dims:
+        for d in (t.shape[-position] for t in tensors if t.rank >= position and t.shape[-position] != 1):
             wanted[-position] = d if wanted[-position] == 1 else simpler(wanted[-position], d)
     return tuple(
         assume(t, [d if d == 1 else w for d, w in zip(t.shape, wanted[rank - t.rank :], strict=True)]) if t.rank else t for t in tensors

@@ -239,7 +239,10 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
     if found is None:
         if not tensor.type.is_static:
             raise ModelError(f"input {what}: expected as many elements as is known at import, found {tensor.type}")
-        tensor.name = tensor.name or what
+        name = tensor.name or what
+        if resolved is not None:
+            tensor, resolved = resolved(), None
+        tensor.name = tensor.name or name
         found = as_pending(tensor)
     pending = ModelBuilder.current().pending
     flat = list(found.reshape(-1))

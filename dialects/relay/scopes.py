@@ -22,6 +22,7 @@ __all__ = [
     "check_scopes",
     "conditions_of",
     "defined_by",
+    "is_cast",
     "replace_symbols",
     "scope_before",
     "size_attributes",
@@ -83,7 +84,7 @@ def defined_by(op: Operation, scope: Iterable[str] = ()) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     for result in operation.results:
-        if operation.name == "func.call" and _only_cast(result):
+        if operation.name == "func.call" and is_cast(result):
             continue
         found |= symbols_of_value(result)
     if operation.name == "relay.match_shape":
@@ -96,10 +97,14 @@ def _users(value: ir.Value) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
-def _only_cast(value: ir.Value) -> bool:
-    """Whether a result of a call is read by casts only: then its type is in symbols of the callee."""
-    users = _users(value)
-    return len(users) > 0 and all(user.name in ("relay.cast_shape", "relay.tuple_get_item") for user in users)
+def is_cast(result: ir.Value) -> bool:
+    """Whether a result of a call, or its fields, are read by casts only: then its type is in symbols of the callee."""
+    users = _users(result)
+    fields = [user.results[0] for user in users if user.name == "relay.tuple_get_item"]
+    casts = [user for user in users if user.name == "relay.cast_shape"]
+    cast_fields = list(map(is_cast, fields))
+    only = len(fields) + len(casts) == len(users) and all(c or "?" not in str(f.type) for f, c in zip(fields, cast_fields, strict=True))
+    return only and (len(casts) > 0 or any(cast_fields))
 
 
 def _is_argument_cast(operation: ir.Operation) -> bool:
@@ -113,11 +118,11 @@ def _is_argument_cast(operation: ir.Operation) -> bool:
 def _is_of_callee(operation: ir.Operation) -> bool:
     """Whether an operation's results are in symbols of a callee: a cast before a call, the call, or a field of its result."""
     if operation.name == "func.call":
-        return all(_only_cast(result) for result in operation.results)
+        return all(map(is_cast, operation.results))
     if operation.name == "relay.tuple_get_item":
         owner = operation.operands[0].owner
         is_result = not isinstance(owner, ir.Block) and owner.operation.name in ("func.call", "relay.tuple_get_item")
-        return is_result and _only_cast(operation.results[0])
+        return is_result and is_cast(operation.results[0])
     return _is_argument_cast(operation)
 
 
@@ -237,12 +242,15 @@ class SymbolNames:
         return symbol(unique)
 
 
-def replace_symbols(operation: Operation, values: Mapping[str, Size]) -> None:
+def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees: bool = True) -> None:
     """Puts sizes in the place of symbols, in the types and attributes of an operation and of all inside it, and in function types.
 
-    A `relay.define_sizes` takes a symbol as a new name; raises RelayError where it would be anything else.
+    Where `of_callees` is false, what is in symbols of a callee (casts before a call, its results) stays as it is. A `relay.define_sizes`
+    takes a symbol as a new name; raises RelayError where it would be anything else.
     """
     for inner in _walk(operation.operation):
+        if not of_callees and (inner.name == "func.call" or _is_of_callee(inner)):
+            continue
         for name, value in size_attributes(inner).items():
             spec = inner.opview.attr_specs[name]
             new = tuple(_replaced(v, values) for v in value) if isinstance(value, tuple) else _replaced(value, values)

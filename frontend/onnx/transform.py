@@ -317,7 +317,7 @@ def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: 
 
 @converter(since=18)
 def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
-    chosen = range(x.rank) if axes is None else axes_of(axes, x.rank)
+    chosen = tuple(range(x.rank)) if axes is None else axes_of(axes, x.rank)
     wanted = sizes(shape, "shape")
     if len(wanted) != len(chosen):
         raise OnnxError(f"input shape: expected {len(chosen)} values, one for each axis, found {list(wanted)}")
@@ -330,7 +330,8 @@ def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None
         else:
             before.append(maximum(missing, 0) // 2 - maximum(-missing, 0) // 2)
         after.append(missing - before[-1])
-    return _pad(x, [*before, *after], None, "constant", chosen)
+    found = _pad(x, [*before, *after], None, "constant", chosen)
+    return assume(found, [wanted[chosen.index(a)] if a in chosen else d for a, d in enumerate(found.shape)])
 
 
 # ---- blocks and triangles -------------------------------------------------------------------------------------------------------------

@@ -284,7 +284,8 @@ class _Rewriting:
         for view in [use.owner.operation for use in op.results[0].uses]:
             if view.name != "memref.view" or view.operands[1] not in self.program.sizes:
                 raise RelayError(f"@{self.program.name}: {op.name} at {op.location}: expected views of its bytes, found {view.name}")
-            view.operands[1] = size_value(offset + self.program.sizes[view.operands[1]])
+            with ir.InsertionPoint(view), view.location:
+                view.operands[1] = size_value(offset + self.program.sizes[view.operands[1]])
             view.operands[0] = memory
         op.erase()
 

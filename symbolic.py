@@ -217,7 +217,9 @@ def is_symbolic(x: object) -> bool:
 def _text(terms: Terms) -> str:
     text = ""
     for m, c in sorted(terms.items(), key=lambda t: (-len(t[0]), t[1] < 0, [str(a) for a in t[0]])):
-        factors = [f"({a})" if isinstance(a, Floor) and (len(m) > 1 or abs(c) != 1) else str(a) for a in m]
+        # A leading minus would be one of what is divided.
+        alone = len(m) == 1 and (c == 1 or (c == -1 and text != ""))
+        factors = [f"({a})" if isinstance(a, Floor) and not alone else str(a) for a in m]
         if abs(c) != 1 or not factors:
             factors.insert(0, str(abs(c)))
         sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")

@@ -13,7 +13,7 @@ arguments. Temporaries of symbolic size are heap buffers.
 Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
@@ -34,7 +34,7 @@ def bufferize_kernel(module: ir.Module) -> None:
     """Turns every te function of `module` into loops over memrefs, in place.
 
     `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., symbols...)` with identity
-    layouts: memrefs of static tensors have their shape, others are flat.
+    layouts: memrefs of static tensors that are not empty have their shape, others are flat.
     Raises MLIRError where an operation has no bufferization.
     """
     with module.context, module.operation.location:
@@ -89,17 +89,19 @@ def _to_destination_passing(function: func.FuncOp) -> None:
     types = [*map(_boundary_type, tensors), *[s.type for s in symbols]]
     buffers = [block.add_argument(t, function.location) for t in types]
     with ir.InsertionPoint(block.operations[0]), function.location:
-        views = [_view(buffer, type_) for buffer, type_ in zip(buffers[: len(tensors)], tensors, strict=True)]
-        destinations = views[count:]
-        for argument, view in zip(inputs, views[:count], strict=True):
-            argument.replace_all_uses_with(bufferization.to_tensor(argument.type, view, restrict=True))
+        for argument, buffer in zip(inputs, buffers, strict=False):
+            argument.replace_all_uses_with(bufferization.to_tensor(argument.type, _view(buffer, argument.type), restrict=True))
+        # Reshapes go from a result to its destination, where they cost nothing and let the producer write in place.
+        results = [_before_reshapes(value) for value in terminator.operands]
+        # Those of symbolic size stand where their sizes are computed, before what is to write to them.
+        destinations = [b if v.type.has_static_shape else _view(b, v.type) for b, v in zip(buffers[count:], results, strict=False)]
     for symbol, argument in zip(symbols, buffers[len(tensors) :], strict=True):
         symbol.replace_all_uses_with(argument)
     for _ in (*inputs, *symbols):
         block.erase_argument(0)
     with ir.InsertionPoint(terminator), function.location:
-        for value, destination in zip(terminator.operands, destinations, strict=True):
-            value, destination = _through_reshapes(value, destination)
+        for value, destination in zip(results, destinations, strict=True):
+            destination = _view(destination, value.type) if value.type.has_static_shape else destination
             bufferization.materialize_in_destination(None, value, destination, restrict=True, writable=True)
         func.ReturnOp([])
     terminator.operation.erase()
@@ -113,18 +115,15 @@ def _to_destination_passing(function: func.FuncOp) -> None:
 
 def _boundary_type(tensor_type: ir.RankedTensorType) -> ir.MemRefType:
     """Type of the buffer of an argument or a result."""
-    sizes = [ir.ShapedType.get_dynamic_size()] if not tensor_type.has_static_shape else tensor_type.shape
-    return ir.MemRefType.get(sizes, tensor_type.element_type)
+    if not tensor_type.has_static_shape:
+        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], tensor_type.element_type)
+    # MLIR passes a flat buffer only as a bare pointer where there are no elements.
+    return ir.MemRefType.get([0] if 0 in tensor_type.shape else tensor_type.shape, tensor_type.element_type)
 
 
 def _view(buffer: ir.Value, tensor_type: ir.RankedTensorType) -> ir.Value:
-    """A buffer at the boundary in the shape of its tensor."""
-    if tensor_type.has_static_shape or tensor_type.rank == 1:
-        return buffer
-    sizes = _known_sizes(tensor_type)
-    type_ = ir.MemRefType.get(tensor_type.shape, tensor_type.element_type)
-    operands = [size_value(d) for d in sizes if isinstance(d, Dim)]
-    return memref.expand_shape(type_, buffer, [list(range(type_.rank))], operands, _static(sizes))
+    """A buffer at the boundary in the shape of its tensor, or of one with as many elements."""
+    return reshape_memref(buffer, _known_sizes(tensor_type))
 
 
 def _known_sizes(tensor_type: ir.RankedTensorType) -> list[Size]:
@@ -156,30 +155,30 @@ def _without_encodings(function: func.FuncOp) -> None:
     function.operation.walk(visit)
 
 
-def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Moves reshapes from the value to the destination, where they cost nothing and let the producer write in place."""
-    source = value
-    while isinstance(_producer(source), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
-        source = source.owner.operands[0]
-    if source is value or source.type == value.type:
-        return source, destination
-    if not source.type.has_static_shape:
-        return value, destination
-    return source, reshape_memref(destination, source.type.shape)
+def _before_reshapes(value: ir.Value) -> ir.Value:
+    """The tensor that a value is a view of."""
+    while isinstance(_producer(value), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
+        value = value.owner.operands[0]
+    return value
 
 
-def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
-    """A view of an identity-layout memref under another static shape with as many elements."""
-    type_, shape = buffer.type, list(shape)
-    flat = ir.MemRefType.get([prod(shape)], type_.element_type)
-    if type_.rank == 0:
-        buffer = memref.expand_shape(flat, buffer, [], [], [1])
-    elif type_.rank > 1:
-        buffer = memref.collapse_shape(flat, buffer, [list(range(type_.rank))])
-    if len(shape) == 1:
+def reshape_memref(buffer: ir.Value, shape: Sequence[Size]) -> ir.Value:
+    """A view of an identity-layout memref, of static shape or flat, under another shape with as many elements."""
+    type_, sizes = buffer.type, list(shape)
+    element = type_.element_type
+    static = [ir.ShapedType.get_dynamic_size() if isinstance(d, Dim) else d for d in sizes]
+    result = ir.MemRefType.get(static, element)
+    if type_ == result:
         return buffer
-    result = ir.MemRefType.get(shape, type_.element_type)
-    return memref.expand_shape(result, buffer, [list(range(len(shape)))], [], shape) if shape else memref.collapse_shape(result, buffer, [])
+    if type_.rank == 0:
+        buffer = memref.expand_shape(ir.MemRefType.get([1], element), buffer, [], [], [1])
+    elif type_.rank > 1:
+        buffer = memref.collapse_shape(ir.MemRefType.get([prod(type_.shape)], element), buffer, [list(range(type_.rank))])
+    if len(sizes) == 1:
+        return buffer
+    if not sizes:
+        return memref.collapse_shape(result, buffer, [])
+    return memref.expand_shape(result, buffer, [list(range(len(sizes)))], [size_value(d) for d in sizes if isinstance(d, Dim)], static)
 
 
 def _write_in_place(function: func.FuncOp) -> None:

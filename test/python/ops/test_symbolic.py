@@ -195,20 +195,20 @@ CASES: dict[str, list[Case]] = {
     # resampling
     "image.resize1d": [Case(f32("n, 2, w"), {"size": ("3*w",), "method": "linear"}, {"w": 1})],
     "image.resize2d": [
-        Case(f32("n, 2, h, w"), {"size": ("2*h", "2*w"), "method": "nearest_neighbor", "coordinate_transformation_mode": "asymmetric"}),
-        Case(f32("n, 2, h, w"), {"size": ("2*h", "2*w"), "method": "linear"}),
+        Case(f32("n, 2, h, w"), {"size": ("2*h", "2*w"), "method": "nearest_neighbor", "coordinate_transformation_mode": "asymmetric"}, {"h": 1, "w": 1}),
+        Case(f32("n, 2, h, w"), {"size": ("2*h", "2*w"), "method": "linear"}, {"h": 1, "w": 1}),
         Case(f32("n, 2, h, w"), {"size": (7, 5), "method": "linear"}, {"h": 1, "w": 1}),
         Case(f32("n, 2, h, w"), {"size": (7, 5), "method": "nearest_neighbor"}, {"h": 1, "w": 1}),
-        Case(f32("n, 2, h, w"), {"size": ("a", "b"), "method": "cubic", "coordinate_transformation_mode": "align_corners"}, {"h": 1, "w": 1}, free="a b"),
-        Case(f32("n, 2, h, w"), {"size": ("a", "b"), "coordinate_transformation_mode": "pytorch_half_pixel"}, {"h": 1, "w": 1}, free="a b"),
+        Case(f32("n, 2, h, w"), {"size": ("a", "b"), "method": "cubic", "coordinate_transformation_mode": "align_corners"}, {"h": 1, "w": 1, "a": 1, "b": 1}, free="a b"),
+        Case(f32("n, 2, h, w"), {"size": ("a", "b"), "coordinate_transformation_mode": "pytorch_half_pixel"}, {"h": 1, "w": 1, "a": 1, "b": 1}, free="a b"),
         Case(
             f32("n, 2, h, w"),
             {"size": ("a", "b"), "coordinate_transformation_mode": "tf_crop_and_resize", "roi": (0.1, 0.2, 0.9, 0.7)},
-            {"h": 1, "w": 1},
+            {"h": 1, "w": 1, "a": 1, "b": 1},
             free="a b",
         ),
         Case(f32("n, 2, h, w"), {"size": ("h//2", "w//2"), "scales": (0.5, 0.5)}, {"h": 2, "w": 2}),
-        Case(f32("n, 2, 2*h, 3*w"), {"size": ("h", "w"), "method": "nearest_neighbor"}, {"h": 1, "w": 1}),
+        Case(f32("n, 2, 2*h, 3*w"), {"size": ("h", "w"), "method": "nearest_neighbor"}, {"h": 1, "w": 1, "a": 1, "b": 1}),
     ],
     "image.resize3d": [Case(f32("n, 2, d, 3, w"), {"size": ("d", 6, "w + 1")}, {"d": 1, "w": 1})],
     "nn.upsampling": [

@@ -3,7 +3,7 @@
 from math import prod
 
 from relayc.dialects.mlir import ir, memref
-from relayc.dialects.relay.threads import ParallelIf
+from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.codegen.bare_pointers import give_bare_pointers
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
 from relayc.pipelines.codegen.calls import add_call_bodies

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, SLOT, Cover, cover, heights, most_left
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     TILE,
     Accumulators,
@@ -22,7 +23,6 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     Sweep,
     rows_from,
 )
-from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, SLOT, Cover, cover, heights, most_left
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
 from relayc.pipelines.cpu.schedule.contraction.rows import pack_rows

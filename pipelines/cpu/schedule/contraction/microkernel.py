@@ -18,13 +18,13 @@ from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div
 
 Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
 Point = dict[Var, Index]
 Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
 Steps = Mapping[Var, tuple[ir.Value, ir.Value]]  # bounds of reduction loops that do not run over their whole extent
-Checks = Sequence[tuple[Index, int]]  # indices that a padding bounds, with their extents
+Checks = Sequence[tuple[Index, Size]]  # indices that a padding bounds, with their extents
 
 COLUMN = Var(0, 0, name="column")
 """Key of the first column of a panel in a point."""
@@ -65,6 +65,7 @@ class Sweep:
       steps: bounds of reduction loops that do not run over their whole extent.
       on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
       ahead: what the steps ask the memory for; None for nothing.
+      is_edge: whether a padding may bound the rows, of which there is one: the steps inside are found when it runs.
     """
 
     columns: Columns
@@ -72,6 +73,7 @@ class Sweep:
     steps: Steps = field(default_factory=dict)
     on_inner_loop: Callable[[Point], None] | None = None
     ahead: Ahead | None = None
+    is_edge: bool = False
 
 
 class Microkernel:
@@ -120,7 +122,7 @@ class Microkernel:
             return self._unrolled(var, rest, checks, points, sweep, accumulators, edge)
         low, high = sweep.steps.get(var, (0, var.extent))
         for index, extent in checks:
-            if not self._is_inside(index, extent, points[0]):
+            if not self._is_inside(index, extent, points[0], sweep.is_edge):
                 low, high = _bounds(index, extent, var, points[0])
         loop = Var(0, var.high, name=var.name)
         keys = list(accumulators)
@@ -130,13 +132,13 @@ class Microkernel:
             emit.yield_values([found[k] for k in keys])
         return dict(zip(keys, op.results, strict=True))
 
-    def _is_inside(self, index: Index, extent: int, point: Point) -> bool:
+    def _is_inside(self, index: Index, extent: Size, point: Point, is_edge: bool) -> bool:
         """Whether a checked index stays within its dimension at this row, for every step of the loop it depends on.
 
         Tiles that are no edges were chosen so that checks along the innermost row loop hold.
         """
-        low, high = index.at({**{v: Index.of(v) for v in index.terms}, **point}).bounds()
-        return (low >= 0 and high < extent) or (bool(self.c.rows) and self.c.rows[-1].var in index.terms)
+        here = index.at({**{v: Index.of(v) for v in index.terms}, **point})
+        return here.is_within(0, extent - 1) or (not is_edge and bool(self.c.rows) and self.c.rows[-1].var in index.terms)
 
     def _unrolled(
         self,
@@ -239,7 +241,7 @@ def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
     return evaluator.at(operand.node, [index.at(point) for index in operand.indices])
 
 
-def _bounds(index: Index, extent: int, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:
+def _bounds(index: Index, extent: Size, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:
     """First and one-past-last step of `var` for which 0 <= index < extent."""
     c = index.coefficient(var)
     rest = (index - Index(0, {var: c})).at(point)

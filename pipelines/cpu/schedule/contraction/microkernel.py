@@ -7,7 +7,8 @@ tile is stored once. What lies around the tiles is the business of `nest`.
 Paddings cost nothing: outer reduction loops get bounds that depend on the row, and at the ends of a row tiles leave out what lies outside.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
@@ -28,6 +29,8 @@ Checks = Sequence[tuple[Index, Size]]  # indices that a padding bounds, with the
 
 COLUMN = Var(0, 0, name="column")
 """Key of the first column of a panel in a point."""
+LEFT = Var(0, 0, name="left")
+"""Key of the number of columns that are there from the first column of a panel on in a point, where it may not be a whole vector."""
 TILE = Var(0, 0, name="tile")
 """Key of the number of a row tile in a point, where A is packed."""
 
@@ -99,7 +102,7 @@ class Microkernel:
         init = self.c.structured.inits[0]
         result = {}
         for j, (start, lanes) in enumerate(columns):
-            with self.evaluator.along(lanes) as lane:
+            with along_columns(self.evaluator, points[0], start, lanes) as lane:
                 for i, point in enumerate(points):
                     value = self.evaluator.at(init, self._output_at(point, lane + start) if init.shape else [])
                     result[i, j] = emit.broadcast(value, lanes)
@@ -201,13 +204,13 @@ class Microkernel:
     def _load_b(self, point: Point, panel: Panel | None, start: int, lanes: int) -> ir.Value:
         """A vector of B: `lanes` columns from column `start` of the panel."""
         c = self.c
-        with self.evaluator.along(lanes) as lane:
-            if panel is None:
+        if panel is None:
+            with along_columns(self.evaluator, point, start, lanes) as lane:
                 value = element(c.b, {**point, **c.column_point(point[COLUMN] + start + lane)}, self.evaluator)
-            else:
-                at = panel.start + c.step(point) * self.tile.width + start + lane
-                value = self.evaluator.load_from(panel.buffer, c.b.node.element, at)
-            return emit.convert(value, c.b.casts)
+                return emit.convert(value, c.b.casts)
+        with self.evaluator.along(lanes) as lane:
+            at = panel.start + c.step(point) * self.tile.width + start + lane
+            return emit.convert(self.evaluator.load_from(panel.buffer, c.b.node.element, at), c.b.casts)
 
     # ---- epilogue
 
@@ -217,7 +220,7 @@ class Microkernel:
         stride = c.store_stride(c.column)
         row_stride = c.store_stride(var) if var is not None else 0
         for j, (start, lanes) in enumerate(columns):
-            with self.evaluator.along(lanes) as lane:
+            with along_columns(self.evaluator, points[0], start, lanes) as lane:
                 offsets, values = [], []
                 for i, point in enumerate(points):
                     at = self._output_at(point, lane + start)
@@ -239,6 +242,19 @@ class Microkernel:
 def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
     """The element(s) of an operand, where it lies, at a point; loops without an index there are at 0."""
     return evaluator.at(operand.node, [index.at(point) for index in operand.indices])
+
+
+@contextmanager
+def along_columns(evaluator: Evaluator, point: Point, start: int, lanes: int) -> Iterator[Index]:
+    """A scope with the lanes of a vector of a panel, from its column `start` on, of which only those are read and written that are there."""
+    left = point.get(LEFT)
+    if left is None:
+        with evaluator.along(lanes) as lane:
+            yield lane
+        return
+    mask = evaluator.once(("columns", left.key, start, lanes), lambda: emit.first_lanes(emit.materialize(left - start), lanes))
+    with evaluator.lanes(lanes, mask) as var:
+        yield Index.of(var)
 
 
 def _bounds(index: Index, extent: Size, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:

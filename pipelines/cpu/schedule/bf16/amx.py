@@ -39,7 +39,12 @@ def _block(rows: int, outer: int, columns: int) -> Block:
     return Block(height, 2, 2)
 
 
-TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES)
+def _lower(block: Block) -> list[Block]:
+    """A tile of the fewest rows that are there, or half of it."""
+    return [Block(rows, 1, block.column_tiles) for rows in (8, 4, 2, 1) if rows < block.rows]
+
+
+TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES, _lower)
 
 
 def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -49,7 +54,7 @@ def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
     plan = best_plan(kernel, TILES)
     if plan is None or plan.cycles >= plan.vector_cycles:
         return None
-    return PairsNest(kernel, plan, Tiles(plan.block, plan.layout.step), target, tuning).emit()
+    return PairsNest(kernel, plan, lambda block: Tiles(block, plan.layout.step), target, tuning).emit()
 
 
 class Tiles:

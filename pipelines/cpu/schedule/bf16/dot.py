@@ -43,7 +43,11 @@ def _block(rows: int, outer: int, columns: int) -> Block:
     return min((Block(tile_rows(rows, (REGISTERS - 1 - v) // v), 1, v) for v in range(1, min(wide, MAX_VECTORS) + 1)), key=cost)
 
 
-DOTS = Instructions(2, _block, _cycles)
+def _lower(block: Block) -> list[Block]:
+    return [Block(rows, 1, block.column_tiles) for rows in (4, 2, 1) if rows < block.rows]
+
+
+DOTS = Instructions(2, _block, _cycles, _lower)
 
 
 def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -53,7 +57,7 @@ def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
     plan = best_plan(kernel, DOTS)
     if plan is None or plan.cycles >= plan.vector_cycles * GAIN:
         return None
-    return PairsNest(kernel, plan, Dots(plan.block), target, tuning).emit()
+    return PairsNest(kernel, plan, Dots, target, tuning).emit()
 
 
 class Dots:

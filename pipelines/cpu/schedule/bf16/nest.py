@@ -5,13 +5,13 @@ small buffer of the thread, on which the epilogue is evaluated. All tiles have t
 late, and only rows that are new are stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Protocol
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
-from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
 from relayc.pipelines.cpu.schedule.bf16.moves import TASKS
 from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
 from relayc.pipelines.cpu.schedule.bf16.plan import Plan
@@ -25,7 +25,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Dim, Size, ceil_div, guess
 
 Point = dict[Var, Index]
 Values = Sequence[ir.Value]
@@ -66,24 +66,33 @@ class PairsNest:
     b: ir.Value
     scratch: ir.Value
 
-    def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target, tuning: Tuning) -> None:
+    def __init__(self, kernel: Kernel, plan: Plan, instructions: Callable[[Block], BlockKernel], target: Target, tuning: Tuning) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
-        self.kernel, self.c, self.layout, self.block, self.instructions = kernel, contraction, layout, block, instructions
-        self.is_parallel = plan.cycles >= tuning.number("grain", GRAIN)
+        self.kernel, self.plan, self.c, self.layout, self.make = kernel, plan, contraction, layout, instructions
+        grain = tuning.number("grain", GRAIN)
+        # Where a call says how much work there is, as many cycles count as the plan has for a typical call.
+        self.work = plan.work
+        self.grain = max(1, int(guess(plan.work) * grain / max(plan.cycles, 1)))
+        self.is_parallel = isinstance(plan.work, Dim) or plan.cycles >= grain
         self.lanes = target.lanes(32)
         self.rows = layout.row_loops(contraction)
         self.blocks = ceil_div(contraction.column_extent, block.width) * block.column_tiles
         self.row = self.rows[-1].var if self.rows else None
-        self.row_extent = self.rows[-1].extent if self.rows else 1
-        self.tiles = ceil_div(self.row_extent, block.rows)
-        # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
-        self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2
-        # What is read once is asked for before.
-        read_once = ceil_div(self.tiles * prod(row.extent for row in self.rows[:-1]), block.row_tiles) == 1
-        packed_bytes = prod(packed_shape(contraction, layout, self.blocks)) * 2
-        self.prefetches = is_param(kernel, contraction.b.node) and read_once and packed_bytes > target.l2_bytes
+        self.row_extent: Size = self.rows[-1].extent if self.rows else 1
+        packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * 2
+        self.streams = is_param(kernel, contraction.b.node) and packed_bytes > target.l2_bytes
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
+        self._use(block)
+
+    def _use(self, block: Block) -> None:
+        """From now on the nest is one of these blocks."""
+        self.block, self.instructions = block, self.make(block)
+        self.tiles = ceil_div(self.row_extent, block.rows)
+        # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
+        self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2 or not isinstance(self.tiles, int)
+        # What is read once is asked for before.
+        self.prefetches = self.streams and ceil_div(self.tiles * prod(row.extent for row in self.rows[:-1]), block.row_tiles) == 1
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
@@ -97,17 +106,36 @@ class PairsNest:
         with kernel_body(self.kernel, packings, workspace_bytes) as body:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
             self.a, self.b = (
-                view(body.workspace, start, size, bf16) if body.workspace is not None and size else self.evaluator.memory(operand.node)
+                view(body.workspace, start, size, bf16) if body.workspace is not None and size != 0 else self.evaluator.memory(operand.node)
                 for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
             )
-            if sizes[0]:
-                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel)
-            if sizes[1]:
-                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel)
-            self._nest()
+            if sizes[0] != 0:
+                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel, self.work, self.grain)
+            if sizes[1] != 0:
+                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel, self.work, self.grain)
+            self._versions([self.block, *self._lower_blocks()])
         return Scheduled(body.function, packings, workspace_bytes, self.instructions.uses_tiles)
 
     # ---- outer loops
+
+    def _lower_blocks(self) -> Sequence[Block]:
+        """Blocks for fewer rows than a tile has, where only a call knows how many there are."""
+        return [] if isinstance(self.row_extent, int) else self.plan.instructions.lower(self.block)
+
+    def _versions(self, blocks: Sequence[Block]) -> None:
+        """The nest of the first block whose tiles have no more rows than there are. Each has all of the loops: a function of its own in
+        the end, where it is parallel, as the shapes of tiles are those of a function."""
+        block, *lower = blocks
+        if not lower:
+            self._use(block)
+            self._nest()
+            return
+
+        def high() -> None:
+            self._use(block)
+            self._nest()
+
+        nest.at_least([(self.row_extent, block.rows)], self.evaluator, high, lambda: self._versions(lower))
 
     def _nest(self) -> None:
         """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""
@@ -122,14 +150,14 @@ class PairsNest:
         rows = [*outer, (self.tile, tiles)]
         height = prod(row.extent for row in self.rows)
         loops = [(v, v.extent) for v in self.c.batch]
-        loops += [*columns, *rows] if self.c.column_extent >= height else [*rows, *columns]
+        loops += [*columns, *rows] if guess(self.c.column_extent) >= guess(height) else [*rows, *columns]
         extents = [extent for _, extent in loops]
         fixed = {m: Index() for row in self.rows for m in row.members}
 
         def body(indices: list[Index]) -> None:
             self._block({**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}})
 
-        nest.box(extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate)
+        nest.box(extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate, self.work, self.grain)
 
     def _allocate(self) -> None:
         self.scratch = local_buffer(self.block.size, ir.F32Type.get())

@@ -14,7 +14,7 @@ from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
 from relayc.pipelines.cpu.schedule.bf16.moves import TASKS
 from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
-from relayc.pipelines.cpu.schedule.bf16.plan import Plan
+from relayc.pipelines.cpu.schedule.bf16.plan import Lower, Plan
 from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
@@ -113,29 +113,40 @@ class PairsNest:
                 RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel, self.work, self.grain)
             if sizes[1] != 0:
                 ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel, self.work, self.grain)
-            self._versions([self.block, *self._lower_blocks()])
+            if isinstance(self.row_extent, int):
+                self._nest()
+            else:
+                self._nest_of_call(self.block, self.plan.instructions.lower(self.block))
         return Scheduled(body.function, packings, workspace_bytes, self.instructions.uses_tiles)
 
     # ---- outer loops
 
-    def _lower_blocks(self) -> Sequence[Block]:
-        """Blocks for fewer rows than a tile has, where only a call knows how many there are."""
-        return [] if isinstance(self.row_extent, int) else self.plan.instructions.lower(self.block)
+    def _nest_of_call(self, block: Block, lower: Lower) -> None:
+        """The nest of the block that suits the rows of a call. Each has all of the loops: a function of its own in the end, as these are
+        parallel and the shapes of tiles are those of a function."""
+        rows, most = emit.index_constant(self.row_extent), len(lower.choice) - 1
 
-    def _versions(self, blocks: Sequence[Block]) -> None:
-        """The nest of the first block whose tiles have no more rows than there are. Each has all of the loops: a function of its own in
-        the end, where it is parallel, as the shapes of tiles are those of a function."""
-        block, *lower = blocks
-        if not lower:
-            self._use(block)
-            self._nest()
-            return
-
-        def high() -> None:
+        def nest_of(block: Block) -> None:
             self._use(block)
             self._nest()
 
-        nest.at_least([(self.row_extent, block.rows)], self.evaluator, high, lambda: self._versions(lower))
+        def few() -> None:
+            # Three bits for each number of rows.
+            bits = sum(choice << 3 * at for at, choice in enumerate(lower.choice))
+            shift = emit.arith("muli", rows, emit.index_constant(3))
+            number = emit.arith("andi", emit.arith("shrui", emit.index_constant(bits), shift), emit.index_constant(7))
+            one_of(number, list(enumerate(lower.blocks)))
+
+        def one_of(number: ir.Value, blocks: Sequence[tuple[int, Block]]) -> None:
+            (at, first), *others = blocks
+            if not others:
+                nest_of(first)
+                return
+            is_first = emit.compare("eq", number, emit.index_constant(at))
+            nest.when(is_first, self.evaluator, lambda: nest_of(first), lambda: one_of(number, others))
+
+        many = emit.compare("sgt", rows, emit.index_constant(most))
+        nest.when(many, self.evaluator, lambda: nest_of(block), few)
 
     def _nest(self) -> None:
         """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""

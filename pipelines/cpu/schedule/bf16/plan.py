@@ -17,6 +17,19 @@ STORED = 12
 
 
 @dataclass(frozen=True)
+class Lower:
+    """Blocks of lower tiles for few rows.
+
+    Attributes:
+      blocks: of which none has tiles of more rows than there are where it is chosen.
+      choice: for 0, 1, 2, ... rows which block; for more the one that these stand beside.
+    """
+
+    blocks: Sequence[Block]
+    choice: Sequence[int]
+
+
+@dataclass(frozen=True)
 class Instructions:
     """What plans are made for.
 
@@ -24,13 +37,13 @@ class Instructions:
       max_step: reduction steps of an instruction, at most.
       block: the block of sums for (rows along the innermost loop, row tiles around them, columns).
       cycles: of a block for one instruction in depth.
-      lower: blocks of lower tiles for fewer rows than a block is made for, higher ones first.
+      lower: the blocks for fewer rows than a block is made for, where a call says how many there are.
     """
 
     max_step: int
     block: Callable[[int, int, int], Block]
     cycles: Callable[[Block], float]
-    lower: Callable[[Block], Sequence[Block]]
+    lower: Callable[[Block], Lower]
 
 
 @dataclass(frozen=True)
@@ -72,10 +85,9 @@ def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructi
     if not isinstance(c.column_extent, int) or not isinstance(c.depth, int):
         return None
     extent, outer = guess(rows[-1].extent) if rows else 1, guess(prod(row.extent for row in rows[:-1]))
-    if rows and not isinstance(rows[-1].extent, int):
-        extent = max(extent, TYPICAL_ROWS)
     batches = guess(c.batches)
-    block = instructions.block(extent, outer, c.column_extent)
+    is_known = not rows or isinstance(rows[-1].extent, int)
+    block = instructions.block(extent if is_known else MANY_ROWS, outer, c.column_extent)
     tiles = ceil_div(extent, block.rows) * outer
     row_blocks = ceil_div(tiles, block.row_tiles)
     columns = ceil_div(c.column_extent, block.width)
@@ -92,8 +104,8 @@ def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructi
     return Plan(c, layout, block, cycles, instructions)
 
 
-TYPICAL_ROWS = 64
-"""Rows, at least, that a block is chosen for where a call says how many there are: fewer have blocks of their own."""
+MANY_ROWS = 240
+"""Rows that a block is chosen for where a call says how many there are: so many that tiles of any height have them about evenly."""
 
 
 def column_tiles(columns: int) -> int:

@@ -235,7 +235,7 @@ class BlockedNest(ContractionNest):
             def panel_code(panel: Index, columns: Columns, at: Point) -> None:
                 start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
                 self._pack_columns(columns, at, self.panel_scratch, start)
-                if self.chunks > 1:
+                if self.chunks != 1:
                     self._clear(columns, self.panel_scratch, self.c.b.node.element, start)
 
             self._each_panel(task, lambda panel: self._panel_code(panel, inner, panel_code))

@@ -40,10 +40,11 @@ def _block(rows: int, outer: int, columns: int) -> Block:
 
 
 def _lower(block: Block) -> Lower:
-    """Two tiles that have the rows together, of which they may share some."""
+    """Two tiles that have the rows together, of which they may share some; or one tile of a copy."""
     two = [Block(rows, min(2, SUMS // block.column_tiles), block.column_tiles) for rows in (8, 4, 2)]
     one = [Block(rows, 1, block.column_tiles) for rows in (2, 1)]
-    return Lower([*two, *one], [4, 4, 3, 2, 2, 1, 1, 1, 1, *[0] * 8])
+    staged = [Block(rows, 1, block.column_tiles) for rows in (16, 8, 4, 2)]
+    return Lower([*two, *one], [4, 4, 3, 2, 2, 1, 1, 1, 1, *[0] * 8], staged, [3, 3, 3, 2, 2, 1, 1, 1, 1, *[0] * 8])
 
 
 TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES, _lower)

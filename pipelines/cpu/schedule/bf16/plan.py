@@ -23,10 +23,13 @@ class Lower:
     Attributes:
       blocks: of which none has tiles of more rows than there are where it is chosen.
       choice: for 0, 1, 2, ... rows which block; for more the one that these stand beside.
+      staged, staged_choice: the same where the rows are copied first to where rows behind the last may be read: one tile has them all.
     """
 
     blocks: Sequence[Block]
     choice: Sequence[int]
+    staged: Sequence[Block] = ()
+    staged_choice: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

@@ -50,12 +50,13 @@ class Panel:
 @dataclass(frozen=True)
 class Ahead:
     """What the steps of a tile ask the memory for: step k of the reduction for the cache lines of `pitch` elements of a buffer from
-    `first` + k * `pitch` on, to come to the cache of a level."""
+    `first` + k * `pitch` on, to come to the cache of a level; with a `share` for those of `pitch` elements from `first` + k * `share` on."""
 
     buffer: ir.Value
     first: Index
     pitch: int
     level: int
+    share: ir.Value | None = None
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,10 @@ class Microkernel:
         """What a step asks the memory for."""
         if ahead is None:
             return
-        start = emit.at_most(ahead.first + self.c.step(point) * ahead.pitch, ahead.buffer.type.shape[0] - 1)
+        along = self.c.step(point) * ahead.pitch
+        if ahead.share is not None:
+            along = self.evaluator.opaque(emit.arith("muli", emit.materialize(self.c.step(point)), ahead.share))
+        start = emit.at_most(ahead.first + along, ahead.buffer.type.shape[0] - 1)
         for line in range(0, ahead.pitch, LINE * 8 // self.c.b.node.element.width):
             prefetch(ahead.buffer, start + line, ahead.level)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
-from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
+from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, Lower, best_plan, column_tiles
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
@@ -39,7 +39,15 @@ def _block(rows: int, outer: int, columns: int) -> Block:
     return Block(height, 2, 2)
 
 
-TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES)
+def _lower(block: Block) -> Lower:
+    """Two tiles that have the rows together, of which they may share some; or one tile of a copy."""
+    two = [Block(rows, min(2, SUMS // block.column_tiles), block.column_tiles) for rows in (8, 4, 2)]
+    one = [Block(rows, 1, block.column_tiles) for rows in (2, 1)]
+    staged = [Block(rows, 1, block.column_tiles) for rows in (16, 8, 4, 2)]
+    return Lower([*two, *one], [4, 4, 3, 2, 2, 1, 1, 1, 1, *[0] * 8], staged, [3, 3, 3, 2, 2, 1, 1, 1, 1, *[0] * 8])
+
+
+TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES, _lower)
 
 
 def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -49,7 +57,7 @@ def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
     plan = best_plan(kernel, TILES)
     if plan is None or plan.cycles >= plan.vector_cycles:
         return None
-    return PairsNest(kernel, plan, Tiles(plan.block, plan.layout.step), target, tuning).emit()
+    return PairsNest(kernel, plan, lambda block: Tiles(block, plan.layout.step), target, tuning).emit()
 
 
 class Tiles:

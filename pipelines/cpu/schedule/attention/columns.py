@@ -358,7 +358,9 @@ class Columns(Emission):
         step = Var(0, self.block_keys - 1, name="v")
         with emit.for_loop(self.strips.first_kept(keys), count, p.lanes, step), self.evaluator.scope():
             last = emit.materialize(keys.base * -1 + (self.keys - p.lanes))
-            start = Index.of(Var(-self.turned_before, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start"))
+            start = Index.of(
+                Var(-self.turned_before, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start")
+            )
             for j in range(p.vectors):
                 with self.evaluator.lanes(p.lanes) as lane:
                     points = [[*self._row(tile, j, i), keys.base + start + lane] for i in range(p.lanes)]

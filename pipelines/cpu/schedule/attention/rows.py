@@ -86,16 +86,19 @@ class Rows(Emission):
         extents = [attention.shape[i] for i in self.row_loops]
         self.rows = prod(extents)
         self.most_rows = prod(extent if isinstance(extent, int) else most for extent in extents)
-        keys = parameters.keys
-        if isinstance(self.rows, Dim):
-            keys = min(keys, MAX_BYTES // (self.most_rows * self.wide.width // 8))
-        self.p = replace(parameters, keys=max(1, keys // parameters.depth_lanes) * parameters.depth_lanes)
+        lanes = parameters.depth_lanes
+        self.p = replace(parameters, keys=max(1, parameters.keys // lanes) * lanes)
         # Keys beyond the last that any query sees are left out.
         last = attention.shape[QUERY] - 1 + attention.causal if attention.causal is not None else self.keys - 1
         self.seen = maximum(0, minimum(self.keys, last + 1))
-        self.block_keys = self.p.keys
+        self.block_keys: Size = self.p.keys
         if isinstance(self.seen, int):
-            self.block_keys = min(self.block_keys, ceil_div(max(1, self.seen), self.p.depth_lanes) * self.p.depth_lanes)
+            self.block_keys = min(self.p.keys, ceil_div(max(1, self.seen), lanes) * lanes)
+        self.most_scores = self.most_rows * self.block_keys
+        if isinstance(self.rows, Dim):
+            # Fewer keys for more rows, so that the scores take as much memory.
+            self.most_scores = max(min(self.most_scores, MAX_BYTES // (self.wide.width // 8)), self.most_rows * lanes)
+            self.block_keys = minimum(self.block_keys, self.most_scores // maximum(self.rows, 1) // lanes * lanes)
         self.key_blocks = ceil_div(self.seen, self.block_keys)
 
     def _buffers(self) -> dict[str, int]:
@@ -104,7 +107,7 @@ class Rows(Emission):
             "query": rows * self.depth,
             "context": rows * self.width,
             "rows": rows * 3,
-            "scores": rows * self.block_keys,
+            "scores": self.most_scores,
         }
 
     def _row(self, row: list[Index], place: "_Place") -> list[Index]:

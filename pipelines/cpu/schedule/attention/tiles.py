@@ -33,6 +33,8 @@ Value = Callable[[Index, int, ir.Value | None], ir.Value]
 
 MAX_BYTES = 1 << 20
 """Memory of a task, which stays in the second-level cache; attention over more keys is left to the schedule that goes by blocks of them."""
+SKEW = 640
+"""Bytes between buffers whose sizes do not go with the number of keys."""
 TASKS = 8
 """Tasks that there should be at least, so that threads get equal shares."""
 
@@ -128,7 +130,12 @@ class _Tiles(Emission):
         return sum(count * size for count, size in self._sizes().values())
 
     def _buffers(self) -> dict[str, tuple[int, ir.Type]]:
-        return {name: (count, self.bf16 if size == 2 else self.wide) for name, (count, size) in self._sizes().items()}
+        found = {}
+        for name, (count, size) in self._sizes().items():
+            # Sizes that go with the most keys are whole pages: neighbours would start at the same place in a page, and so in the cache.
+            skew = SKEW // size if isinstance(self.keys, Dim) else 0
+            found[name] = count + skew, self.bf16 if size == 2 else self.wide
+        return found
 
     # ---- a task
 
@@ -139,9 +146,9 @@ class _Tiles(Emission):
         each = ceil_div(self.query_blocks, self.blocks)
         number = Var(0, each - 1, name="queries")
         if isinstance(each, Dim):
-            with emit.for_loop(0, emit.smaller(emit.materialize(block * each * -1 + self.query_blocks), each), 1, number):
-                with self.evaluator.scope():
-                    self._query_block(row, block * each + number)
+            left = emit.smaller(emit.materialize(block * each * -1 + self.query_blocks), each)
+            with emit.for_loop(0, left, 1, number), self.evaluator.scope():
+                self._query_block(row, block * each + number)
             return
         with nest.serial([number], self.evaluator):
             # The last task may have fewer blocks of its own: it computes those of others again, and stores only what is new.

@@ -27,6 +27,8 @@ MAX_BYTES = 64 << 10
 """Memory for the scores of a symbolic number of queries."""
 MAX_GROUP = 8
 """Heads of the query that are taken together where they share a key, and the number of queries is symbolic."""
+FEW_KEYS = 3
+"""Keys, of a symbolic number of them, that are taken one by one rather than as a vector, which takes as long."""
 TOGETHER = 4
 """Queries for which a value is read once, where their number is symbolic."""
 
@@ -161,6 +163,9 @@ class Rows(Emission):
     def _scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
         """Scores of a block of keys, as many at a time as there are lanes, then one by one; what is left of the last vector is -inf."""
         lanes = self.p.depth_lanes
+        if isinstance(self.seen, Dim) and lanes > 1:
+            self._symbolic_scores(row, base, count)
+            return
         whole = emit.arith("muli", emit.arith("divui", count, emit.index_constant(lanes)), emit.index_constant(lanes))
         several = Var(0, self.block_keys - lanes, step=lanes, name="k")
         with emit.for_loop(0, whole, lanes, several), self.evaluator.scope(), self._each_row() as place:
@@ -174,6 +179,29 @@ class Rows(Emission):
         with emit.for_loop(count, end, 1, key), self.evaluator.scope(), self._each_row() as place:
             never = emit.number(float("-inf"), self.wide)
             self._store("scores", place.number * self.block_keys + key, never)
+
+    def _symbolic_scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
+        """The same of a symbolic number of keys. Where more than a few are left they are a vector, too, which starts early: a score that is
+        computed twice is the same both times."""
+        lanes = self.p.depth_lanes
+        width, rest = emit.index_constant(lanes), emit.arith("remui", count, emit.index_constant(lanes))
+        last = emit.arith("subi", count, width)
+        with self._each_row() as place, self.evaluator.lanes(lanes) as lane:
+            end = emit.arith("muli", emit.arith("divui", emit.arith("subi", count, emit.index_constant(1)), width), width)
+            never = emit.number(float("-inf"), emit.vector_of(lanes, self.wide))
+            self._store("scores", place.number * self.block_keys + Index(0, {Var(0, self.block_keys, end): 1}) + lane, never)
+        is_early = emit.arith(
+            "andi", emit.compare("sgt", rest, emit.index_constant(FEW_KEYS)), emit.compare("sge", last, emit.index_constant(0))
+        )
+        whole = emit.select(is_early, count, emit.arith("subi", count, rest))
+        several = Var(0, self.block_keys - lanes, step=lanes, name="k")
+        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope():
+            start = Index.of(Var(0, self.block_keys - lanes, emit.arith("minsi", emit.materialize(Index.of(several)), last), name="start"))
+            with self._each_row() as place:
+                self._some_scores(row, place, base, start, lanes)
+        key = Var(0, self.block_keys - 1, name="k")
+        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
+            self._some_scores(row, place, base, Index.of(key), 1)
 
     def _some_scores(self, row: list[Index], place: "_Place", base: Index, start: Index, keys: int) -> None:
         """Scores of a query and one key, or as many keys as there are lanes."""

@@ -1,6 +1,7 @@
 """The command `python -m relayc.bench`.
 
     latency    whole models, engine against engine
+    dynamic    models compiled once, at many sizes, against the same compiled for each size
     ops        matrix products and convolutions, against the peak of the machine
     compile    seconds and memory of a first compilation
     passes     milliseconds of each pass on the graph, and fusion groups
@@ -11,15 +12,26 @@ Exit codes: 0; 1 where an engine or a revision failed, or for an error in the ar
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from relayc.bench.compilation import compilation_table, measure_compilation
-from relayc.bench.engines import ENGINES
+from relayc.bench.dynamic import (
+    VARIANTS,
+    Variant,
+    costs_table,
+    measure_sweep,
+    plot_sweeps,
+    summarize_costs,
+    summarize_sweeps,
+    sweep_table,
+    sweeps_table,
+)
+from relayc.bench.engines import ENGINES, Engine
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.machine import describe, load_average, measure_peak
 from relayc.bench.measure import Progress, Settings
@@ -27,8 +39,10 @@ from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.passes import measure_passes, passes_table
 from relayc.bench.peer_process import Interpreter
+from relayc.bench.random_sizes import measure_random, random_table
 from relayc.bench.report import write_json
 from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
+from relayc.bench.sizes import choose_grids, open_model, parse_grid
 from relayc.runtime import Peak
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console
@@ -102,6 +116,32 @@ def latency(arguments: argparse.Namespace, console: Console) -> int:
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for result in results)
 
 
+def dynamic(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench dynamic`."""
+    given = [parse_grid(text) for text in arguments.sizes]
+    settings, seed, rounds = _settings(arguments), arguments.seed, arguments.compile_rounds
+    with ExitStack() as stack:
+        models = [open_model(source.name, stack.enter_context(source.file())) for source in find_models(arguments.models)]
+        chosen = list(zip(models, choose_grids(models, given), strict=True))
+        progress = stack.enter_context(status())
+        peak, machine = _peak(arguments, console, progress)
+        if arguments.random is not None:
+            found = [r for model, grids in chosen for r in measure_random(model, grids, settings, arguments.random, seed, progress)]
+            console.print(random_table(found, arguments.threads))
+            _save(arguments, machine, results=[result.as_data() for result in found])
+            return _report_errors((result.model, VARIANTS[result.engine].title, result.error) for result in found)
+        sweeps = [measure_sweep(model, grids, settings, rounds, seed, progress) for model, grids in chosen]
+    summary, costs = summarize_sweeps(sweeps, arguments.engines), summarize_costs(sweeps)
+    for sweep in sweeps:
+        console.print(sweep_table(sweep, arguments.engines, peak, arguments.precision), "", sep="\n")
+    console.print(sweeps_table(summary), "", costs_table(costs, arguments.engines), sep="\n")
+    _save(arguments, machine, results=[sweep.as_data() for sweep in sweeps], summary=summary, costs=costs)
+    if arguments.plot is not None:
+        plot_sweeps(sweeps, arguments.engines, arguments.plot)
+    failed = {(r.case, VARIANTS[r.engine].title, r.error): None for sweep in sweeps for point in sweep.points for r in point}
+    return _report_errors(failed)
+
+
 def ops(arguments: argparse.Namespace, console: Console) -> int:
     """`bench ops`."""
     chosen = find_operations(arguments.sizes)
@@ -169,18 +209,23 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _engines(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    unknown = [name for name in names if name not in ENGINES]
-    if unknown or not names:
-        raise argparse.ArgumentTypeError(f"expected engines out of {', '.join(ENGINES)}, found {text!r}")
-    return names
+def _engines(known: Mapping[str, Engine | Variant]) -> Callable[[str], tuple[str, ...]]:
+    """Reads a list of engines out of some."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            raise argparse.ArgumentTypeError(f"expected engines out of {', '.join(known)}, found {text!r}")
+        return names
+
+    return parse
 
 
-def _add_common(parser: argparse.ArgumentParser, engines: str) -> None:
-    listed = f"of {', '.join(ENGINES)}, separated by commas (default: those of {engines} that are installed)"
-    parser.add_argument("--engines", type=_engines, metavar="LIST", help=listed)
-    parser.set_defaults(default_engines=_engines(engines))
+def _add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
+    listed = f"of {', '.join(known)}, separated by commas (default: those of {engines} that are installed)"
+    parser.add_argument("--engines", type=_engines(known), metavar="LIST", help=listed)
+    parser.set_defaults(default_engines=_engines(known)(engines))
     _add_settings(parser)
 
 
@@ -221,6 +266,18 @@ def make_parser() -> argparse.ArgumentParser:
     _add_rounds(command)
     _add_plot(command, "draw the latencies as bars")
     command.set_defaults(action=latency)
+    command = commands.add_parser("dynamic", help="models compiled once, at many sizes, against the same compiled for each size")
+    models = "dynamic, files and patterns of files with named dimensions, separated by commas (default dynamic)"
+    command.add_argument("--models", default="dynamic", metavar="LIST", help=models)
+    sizes = "combinations that are measured of models with exactly these symbols; may be repeated (default: see bench/sizes.py)"
+    command.add_argument("--sizes", action="append", default=[], metavar="[MODEL:]NAME=N,N,...;NAME=N,...", help=sizes)
+    rounds = "loadings by each engine, each in a fresh process that meets every size for the first time (default 3)"
+    command.add_argument("--compile-rounds", type=_count, default=3, metavar="N", help=rounds)
+    command.add_argument("--random", type=_count, metavar="N", help="instead: N calls at random sizes, in order and from several threads")
+    _add_common(command, "relayc,relayc-static,ort", VARIANTS)
+    _add_rounds(command)
+    _add_plot(command, "draw the ratios over the sizes")
+    command.set_defaults(action=dynamic)
     command = commands.add_parser("ops", help="matrix products and convolutions, against the peak of the machine")
     sizes = "sets of shapes, or shapes as MxNxK and CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS] (default all); see README.md"
     command.add_argument("--sizes", default="all", metavar="LIST", help=sizes)
@@ -252,9 +309,12 @@ def make_parser() -> argparse.ArgumentParser:
 def _installed(given: tuple[str, ...] | None, default: tuple[str, ...]) -> tuple[str, ...]:
     """The engines to measure. Raises ModuleNotFoundError where one that was asked for is not installed; of the default ones it is left
     out, and said."""
-    missing = [name for name in given or default if not ENGINES[name].is_installed]
+    known: dict[str, Engine | Variant] = {**VARIANTS}
+    known |= ENGINES
+    missing = [name for name in given or default if not known[name].is_installed]
     if missing:
-        text = f"not installed: {', '.join(ENGINES[name].package for name in missing)} (pip install 'relayc[bench]')"
+        packages = dict.fromkeys(known[name].package for name in missing)
+        text = f"not installed: {', '.join(packages)} (pip install 'relayc[bench]')"
         if given is not None:
             raise ModuleNotFoundError(text)
         print(f"relayc.bench: left out, as {text}", file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 Call = Callable[[], list[np.ndarray]]
+Inputs = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -23,18 +24,22 @@ class Job:
       model: path of the ONNX file.
       inputs: arrays by name.
       shapes: shape of each input that has symbolic dimensions.
-      symbols: value of each named symbolic dimension.
+      symbols: value of each named symbolic dimension. Without both, symbolic dimensions stay open.
       threads: how many the engine may use.
       precision: "f32", or "bf16" for engines that can compute in it; inputs and outputs stay as the model declares them.
     """
 
     engine: str
     model: str
-    inputs: Mapping[str, np.ndarray]
+    inputs: Inputs
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     symbols: Mapping[str, int] = field(default_factory=dict)
     threads: int = 1
     precision: str = "f32"
+
+
+def _untold(inputs: Inputs) -> int | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,15 @@ class Loaded:
     """A model ready to be called.
 
     Attributes:
-      call: runs it once on the inputs of the job and gives the outputs in order. They may be overwritten by the next call.
+      bind: makes a call out of inputs: those of the job, or others of sizes that the job leaves open. The call runs the model once and
+        gives the outputs in order. They may be overwritten by the next call.
       facts: what the engine tells of it, as plain data; "precision" is what it computes products and convolutions in.
+      arena_bytes: memory for intermediate tensors of a call on inputs; None where the engine does not tell.
     """
 
-    call: Call
+    bind: Callable[[Inputs], Call]
     facts: Mapping[str, Any] = field(default_factory=dict)
+    arena_bytes: Callable[[Inputs], int | None] = _untold
 
 
 @dataclass(frozen=True)
@@ -76,17 +84,23 @@ def _relayc(job: Job) -> Loaded:
     set_num_threads(job.threads)
     target = Target("cpu", num_threads=job.threads)
     module = compile_(job.model, target=target, shapes=job.shapes or None, cache=False, precision=job.precision)
-    arguments = [job.inputs[name] for name in module.input_names]
     main = module["main"]
 
-    def call() -> list[np.ndarray]:
-        found = main(*arguments)
-        return list(found) if isinstance(found, tuple) else [found]
+    def bind(inputs: Inputs) -> Call:
+        arguments = [inputs[name] for name in module.input_names]
+
+        def call() -> list[np.ndarray]:
+            found = main(*arguments)
+            return list(found) if isinstance(found, tuple) else [found]
+
+        return call
 
     steps = module.step_kernels
-    flops = {"flops": sum(k.operator_flops for k in steps), "done_flops": sum(k.flops for k in steps)}
-    counts = {**flops, "kernels": len(module.kernels), "calls": len(steps)}
-    return Loaded(call, {**counts, "stages": dict(module.stats), "precision": module.precision})
+    facts: dict[str, Any] = {"kernels": len(module.kernels), "calls": len(steps)}
+    if all(isinstance(extent, int) for spec in module.inputs for extent in spec.shape):
+        facts |= {"flops": sum(k.operator_flops for k in steps), "done_flops": sum(k.flops for k in steps)}
+    facts |= {"stages": dict(module.stats), "precision": module.precision}
+    return Loaded(bind, facts, module.arena_bytes)
 
 
 def _onnxruntime(job: Job) -> Loaded:
@@ -100,8 +114,12 @@ def _onnxruntime(job: Job) -> Loaded:
         options.add_free_dimension_override_by_name(name, value)
     session = onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    feed = dict(job.inputs)
-    return Loaded(lambda: session.run(names, feed), {"precision": "f32"})
+
+    def bind(inputs: Inputs) -> Call:
+        feed = dict(inputs)
+        return lambda: session.run(names, feed)
+
+    return Loaded(bind, {"precision": "f32"})
 
 
 def _openvino(job: Job) -> Loaded:
@@ -118,16 +136,20 @@ def _openvino(job: Job) -> Loaded:
     }
     compiled = core.compile_model(model, "CPU", settings)
     request = compiled.create_infer_request()
-    # By position: OpenVINO's passes may add names of inner values to an input.
-    feed = {i: job.inputs[next(n for n in source.get_names() if n in job.inputs)] for i, source in enumerate(compiled.inputs)}
     count = len(compiled.outputs)
 
-    def call() -> list[np.ndarray]:
-        # Shared: neither inputs nor outputs are copied, as with the other engines.
-        found = request.infer(feed, share_inputs=True, share_outputs=True)
-        return [found[i] for i in range(count)]
+    def bind(inputs: Inputs) -> Call:
+        # By position: OpenVINO's passes may add names of inner values to an input.
+        feed = {i: inputs[next(n for n in source.get_names() if n in inputs)] for i, source in enumerate(compiled.inputs)}
 
-    return Loaded(call, {"precision": compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()})
+        def call() -> list[np.ndarray]:
+            # Shared: neither inputs nor outputs are copied, as with the other engines.
+            found = request.infer(feed, share_inputs=True, share_outputs=True)
+            return [found[i] for i in range(count)]
+
+        return call
+
+    return Loaded(bind, {"precision": compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()})
 
 
 ENGINES: dict[str, Engine] = {

@@ -1,7 +1,7 @@
 """Engines on one case: loaded in processes of their own, checked against the reference, measured in turns."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -83,19 +83,26 @@ def measure_case(case: Case, settings: Settings, progress: Progress = lambda tex
                 result.error = str(error)
         reference = outputs[REFERENCE] if REFERENCE in outputs else _reference(case, settings.threads)
         for engine, found in outputs.items():
-            _check(results[engine], found, reference)
+            check(results[engine], found, reference)
         outputs.clear()
-        for turn in range(settings.rounds):
-            for engine, process in list(running.items()):
-                progress(f"{case.name}: round {turn + 1} of {settings.rounds}, {ENGINES[engine].title}")
-                try:
-                    results[engine].rounds.append(process.measure(settings.runs))
-                except EngineError as error:
-                    results[engine].error = str(error)
-                    del running[engine]
+        take_turns(results, running, settings, lambda text: progress(f"{case.name}: {text}"))
         for engine, process in running.items():
-            results[engine].memory = process.memory()
+            if results[engine].error is None:
+                results[engine].memory = process.memory()
     return list(results.values())
+
+
+def take_turns(results: Mapping[str, Result], running: Mapping[str, EngineProcess], settings: Settings, progress: Progress) -> None:
+    """Enters the times of the rounds into results, by the name of what is measured. What fails has its error there, and runs no more."""
+    for turn in range(settings.rounds):
+        for name, process in running.items():
+            if results[name].error is not None:
+                continue
+            progress(f"round {turn + 1} of {settings.rounds}, {name}")
+            try:
+                results[name].rounds.append(process.measure(settings.runs))
+            except EngineError as error:
+                results[name].error = str(error)
 
 
 def _reference(case: Case, threads: int) -> list[np.ndarray] | None:
@@ -110,7 +117,7 @@ def _reference(case: Case, threads: int) -> list[np.ndarray] | None:
         return None
 
 
-def _check(result: Result, outputs: Sequence[np.ndarray], reference: Sequence[np.ndarray] | None) -> None:
+def check(result: Result, outputs: Sequence[np.ndarray], reference: Sequence[np.ndarray] | None) -> None:
     """Enters how far outputs are from the reference, or as an error that they differ in number or shape."""
     if reference is None:
         return

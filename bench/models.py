@@ -16,6 +16,9 @@ from relayc.runtime import TensorSpec
 from relayc.tools.inputs import random_inputs
 from relayc.tools.light import light_names, random_light
 
+FOLDERS = {"test": "*.onnx", "dynamic": "dynamic/*.onnx"}
+"""Models of this repository by alias: those that are compiled for given shapes, and those that are measured at many sizes."""
+
 LENGTH = 16
 """Symbolic dimensions that are neither a batch nor given."""
 
@@ -58,7 +61,7 @@ class Case:
 
 def find_models(text: str) -> list[Source]:
     """Models named in a list separated by commas: `light` (the networks of the onnx package, or one by its name), `test` (the models of
-    this repository's tests), files, patterns of files.
+    this repository's tests), `dynamic` (those of them whose sizes are open), files, patterns of files.
 
     Raises:
       ValueError: an entry names no model.
@@ -71,15 +74,29 @@ def find_models(text: str) -> list[Source]:
         elif entry.removeprefix("light_") in light:
             found.append(Source(entry.removeprefix("light_")))
         else:
-            pattern = str(Path(relayc.__path__[0]) / "test" / "models" / "*.onnx") if entry == "test" else entry
+            pattern = str(Path(relayc.__path__[0]) / "test" / "models" / FOLDERS[entry]) if entry in FOLDERS else entry
             files = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
             if not files:
-                known = ", ".join(["light", "test", *light])
+                known = ", ".join(["light", *FOLDERS, *light])
                 raise ValueError(f"--models: expected {known}, a file or a pattern of files, found {entry!r}")
             found += [Source(file.stem, file) for file in files]
     if not found:
         raise ValueError("--models: expected at least one model")
     return found
+
+
+def load_graph(path: Path) -> onnx.GraphProto:
+    """The graph of a model, without data from other files. Raises ValueError where the file is no ONNX model."""
+    try:
+        return onnx.load(path, load_external_data=False).graph
+    except DecodeError as error:
+        raise ValueError(f"{path}: expected an ONNX model: {error}") from error
+
+
+def inputs_of(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """What a call has to give: inputs without a value in the model."""
+    initialised = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in initialised]
 
 
 def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: int = 0) -> Case:
@@ -91,12 +108,7 @@ def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: 
     Raises:
       ValueError: a shape does not fit the model, or an input is not a tensor of numbers.
     """
-    try:
-        graph = onnx.load(path, load_external_data=False).graph
-    except DecodeError as error:
-        raise ValueError(f"{path}: expected an ONNX model: {error}") from error
-    initialised = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name not in initialised]
+    inputs = inputs_of(load_graph(path))
     symbols: dict[str, int] = {}
     for value in inputs:
         if value.name in shapes:
@@ -105,7 +117,7 @@ def make_case(name: str, path: Path, shapes: Mapping[str, Sequence[int]], seed: 
     for value in inputs:
         dims = value.type.tensor_type.shape.dim
         shape = tuple(shapes[value.name]) if value.name in shapes else tuple(_extent(dim, axis, symbols) for axis, dim in enumerate(dims))
-        specs.append(TensorSpec(value.name, shape, _dtype(value)))
+        specs.append(TensorSpec(value.name, shape, dtype_of(value)))
         if not all(dim.HasField("dim_value") for dim in dims):
             symbolic[value.name] = shape
     return Case(name, path, random_inputs(specs, seed), symbolic, symbols)
@@ -133,7 +145,8 @@ def _extent(dim: onnx.TensorShapeProto.Dimension, axis: int, symbols: dict[str, 
     return symbols.setdefault(dim.dim_param, default) if dim.dim_param else default
 
 
-def _dtype(value: onnx.ValueInfoProto) -> str:
+def dtype_of(value: onnx.ValueInfoProto) -> str:
+    """Dtype of a graph's input. Raises ValueError where it is not a tensor of numbers."""
     element = value.type.tensor_type.elem_type
     if not element or element == onnx.TensorProto.STRING:
         raise ValueError(f"input {value.name!r}: expected a tensor of numbers, found {value.type}")

@@ -1,7 +1,7 @@
 """One engine in a process of its own: loads a model, then answers requests over a pipe and sleeps in between.
 
 A process per engine keeps thread pools, allocators and libraries of the engines apart, and its memory can be told. Requests are
-(method, arguments) of `_Server`; answers are (True, value) or (False, message of the error).
+(method, arguments) of `Server`; answers are (True, value) or (False, message of the error).
 """
 
 import multiprocessing
@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from relayc.bench.engines import ENGINES, Job, Loaded
+from relayc.bench.engines import ENGINES, Call, Job, Loaded
 
 SECONDS = 0.3
 """Time of the calls of one round where their number is not given."""
@@ -44,11 +44,12 @@ def memory() -> dict[str, int]:
         return {"resident": peak, "anonymous": peak, "peak": peak}
 
 
-class _Server:
+class Server:
     """What the process does on request."""
 
     def __init__(self) -> None:
         self.loaded: Loaded | None = None
+        self.call: Call | None = None
 
     def load(self, job: Job) -> dict[str, Any]:
         """Imports the engine, loads the model; gives the seconds of both, the memory after it and the engine's facts."""
@@ -57,6 +58,7 @@ class _Server:
         _import(job.engine)
         imported, base = time.perf_counter(), memory()["resident"]
         self.loaded = engine.load(job)
+        self.call = self.loaded.bind(job.inputs)
         seconds = time.perf_counter() - imported
         return {
             "version": engine.version,
@@ -69,19 +71,19 @@ class _Server:
 
     def outputs(self) -> list[np.ndarray]:
         """The outputs of one call."""
-        assert self.loaded is not None
-        return [np.array(value) for value in self.loaded.call()]
+        assert self.call is not None
+        return [np.array(value) for value in self.call()]
 
     def measure(self, runs: int | None) -> list[float]:
         """Seconds of each of `runs` calls (as many as fit in SECONDS by default), after calls that are not counted: they wake the
         threads and bring back what another engine has displaced from the caches."""
-        assert self.loaded is not None
-        call = self.loaded.call
+        call = self.call
+        assert call is not None
         call()
-        estimate = _timed(call)
+        estimate = timed(call)
         if runs is None:
             runs = min(MOST_RUNS, max(FEWEST_RUNS, int(SECONDS / max(estimate, 1e-9))))
-        return [_timed(call) for _ in range(runs)]
+        return [timed(call) for _ in range(runs)]
 
     def memory(self) -> dict[str, int]:
         return memory()
@@ -96,15 +98,16 @@ def _import(engine: str) -> None:
         __import__(ENGINES[engine].module)
 
 
-def _timed(call: Callable[[], Any]) -> float:
+def timed(call: Callable[[], Any]) -> float:
+    """Seconds of one call."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
-def serve(connection: Connection) -> None:
+def serve(connection: Connection, kind: type[Server]) -> None:
     """The process: answers requests until the pipe is closed."""
-    server = _Server()
+    server = kind()
     while True:
         try:
             method, arguments = connection.recv()
@@ -117,6 +120,9 @@ def serve(connection: Connection) -> None:
         connection.send(answer)
 
 
+_Process = TypeVar("_Process", bound="EngineProcess")
+
+
 class EngineProcess:
     """A process that runs one engine on one model; a context manager that ends it.
 
@@ -124,15 +130,18 @@ class EngineProcess:
       EngineError: from every request that fails, or where the process has died.
     """
 
+    server: type[Server] = Server
+    """What runs in the process."""
+
     def __init__(self, job: Job) -> None:
         self.job = job
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self._process = context.Process(target=serve, args=(theirs, self.server), daemon=True)
         self._process.start()
         theirs.close()
 
-    def __enter__(self) -> "EngineProcess":
+    def __enter__(self: _Process) -> _Process:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,11 +8,12 @@ what `builder.finish` gives:
             y = emit("nn.relu", builder.inputs["x"])
         return builder.finish([("y", y)])
 
-A Tensor may be known at import. Small steps that many converters share are in `steps`.
+A Tensor may be known at import, as numbers or as expressions over symbols (see `sizes`). Small steps that many converters share are in
+`steps`.
 """
 
 import contextvars
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from math import isfinite
 from types import TracebackType
@@ -22,25 +23,30 @@ import numpy as np
 
 from relayc.dialects.functions import refresh_signature, value_names
 from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay.base import OPS
+from relayc.dialects.relay.conditions import collected
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.names import build
+from relayc.dialects.relay.names import build, ir_name
 from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.frontend.dimensions import free_name
 from relayc.frontend.errors import ModelError
+from relayc.symbolic import Dim, Extreme, Range, Ranges, Size, Undecided, bounds, evaluate, proves, substitute, symbols_of
 
 
 class Tensor:
-    """A value of a model: an SSA value, an array known at import, or both.
+    """A value of a model: an SSA value, what is known of it at import, or both.
 
     A known array becomes a relay.constant only when an operator that stays in the program uses it.
 
     Attributes:
       type: shape and dtype.
+      elements: those of a tensor of sizes (see relayc.frontend.sizes), an array of objects; None for any other tensor.
       name: name in the model; empty for a value made inside a converter.
       foldable: whether operators on it may be evaluated at import (not for weights that are to stay arguments).
     """
 
-    __slots__ = ("_array", "_materialise", "_read", "_value", "foldable", "name", "type")
+    __slots__ = ("_array", "_home", "_materialise", "_read", "_value", "elements", "foldable", "name", "type")
 
     def __init__(
         self,
@@ -51,6 +57,7 @@ class Tensor:
         materialise: Callable[["Tensor"], ir.Value] | None = None,
         name: str = "",
         foldable: bool = True,
+        elements: np.ndarray | None = None,
     ) -> None:
         self.type = type_
         self.name = name
@@ -59,10 +66,18 @@ class Tensor:
         self._read = read
         self._array: np.ndarray | None = None
         self._materialise = materialise
+        self.elements = elements
+        # Where the program computes it, if it comes to that: inside of what sees the symbols of its elements.
+        self._home = ir.InsertionPoint.current.block if elements is not None else None
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Size, ...]:
         return self.type.shape  # type: ignore[return-value] # importing gives every dimension a size
+
+    @property
+    def key(self) -> object:
+        """What tells it from other tensors."""
+        return self.value
 
     @property
     def dtype(self) -> str:
@@ -97,6 +112,10 @@ class Tensor:
     @property
     def value(self) -> ir.Value:
         """The SSA value; a known array is entered in the module on first use."""
+        if self._value is None and self.elements is not None:
+            assert self._materialise is not None and self._home is not None
+            with _inside(self._home):
+                self._value = self._materialise(self)
         if self._value is None:
             self._value = self._materialise(self) if self._materialise else _enter(self)
             self._array = None  # the parameter table has it now; read again in the rare case that it is asked for
@@ -106,7 +125,7 @@ class Tensor:
 def _enter(tensor: Tensor) -> ir.Value:
     # A constant made inside a converter belongs to the node, another one is known by its own name.
     with ir.Location.name(tensor.name) if tensor.name else ir.Location.current, _outside_regions():
-        return _MODULE.get().constant(np.asarray(tensor.array, order="C"), tensor.name or "const")
+        return ModelBuilder.current().module.constant(np.asarray(tensor.array, order="C"), tensor.name or "const")
 
 
 def _outside_regions() -> ir.InsertionPoint:
@@ -115,6 +134,14 @@ def _outside_regions() -> ir.InsertionPoint:
     owner = at.block.owner
     while owner.operation.name != "func.func":
         at, owner = ir.InsertionPoint(owner.operation), owner.operation.parent
+    return at
+
+
+def _inside(block: ir.Block) -> ir.InsertionPoint:
+    """Where the whole rest of a block sees what is built: before the branch or loop in it that the ambient insertion point is in."""
+    at = ir.InsertionPoint.current
+    while at.block != block:
+        at = ir.InsertionPoint(at.block.owner.operation)
     return at
 
 
@@ -128,16 +155,92 @@ def constant(array: Any, dtype: str | None = None) -> Tensor:
 
 
 def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
-    """Builds a Relay operator by its name; a Tensor, or a tuple of them where it has several results. Raises RelayError."""
-    found = build(relay_name, *(t.value for t in inputs), **attributes)
+    """Builds a Relay operator by its name; a Tensor, or a tuple of them where it has several results. Raises RelayError.
+
+    Dimensions of operands that broadcast are checked when the program runs where nothing proves that they fit.
+    """
+    operator = OPS.get(ir_name(relay_name))
+    if operator is not None and operator.broadcasts and not all(t.type.is_static for t in inputs):
+        inputs = unified(*inputs)
+    values = [t.value for t in inputs]
+    with collected() as conditions:
+        found = build(relay_name, *values, **attributes)
+    if conditions:
+        ModelBuilder.current().learn(c.size for c in conditions)
     if isinstance(found, (tuple, list)):
         return tuple(Tensor(TensorType.of(v), value=v) for v in found)
     return Tensor(TensorType.of(found), value=found)
 
 
+# ---- what a model takes for granted of shapes ----------------------------------------------------------------------------------------
+
+
+def assume(x: Tensor, shape: Sequence[Size]) -> Tensor:
+    """x, of which the model takes for granted that it has this shape: checked when the program runs where that is not proved.
+
+    Raises ModelError where it has another.
+    """
+    shape = tuple(shape)
+    if x.shape == shape:
+        return x
+    if len(x.shape) != len(shape) or any(a != b and not may_equal(a, b) for a, b in zip(x.shape, shape, strict=True)):
+        raise ModelError(f"expected a tensor of shape {list(shape)}, found {list(x.shape)}")
+    if ModelBuilder.current().learn_equal(zip(x.shape, shape, strict=True)):
+        # What is known now may make them the same.
+        shape = tuple(substitute(d, {}) for d in shape)
+        known = x.type.with_shape(substitute(d, {}) for d in x.shape)
+        if known.shape == shape:
+            x.value.set_type(known.to_mlir())
+            return Tensor(known, value=x.value, name=x.name)
+    return emit("match_shape", x, shape=shape)
+
+
+def may_equal(a: Size, b: Size) -> bool:
+    """Whether two sizes are the same for some values of their symbols, as far as is known."""
+    if a == b:
+        return True
+    if isinstance(a, int) and isinstance(b, int):
+        return False
+    return not proves(lambda: (a - b) > 0) and not proves(lambda: (a - b) < 0)
+
+
+def simpler(a: Size, b: Size) -> Size:
+    """Of two sizes that are taken for equal, the one to go on with: a number, or else the shorter expression."""
+    if isinstance(a, int) or isinstance(b, int):
+        return a if isinstance(a, int) else b
+    return a if (len(a.terms), len(str(a))) <= (len(b.terms), len(str(b))) else b
+
+
+def unified(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors that broadcast to each other: dimensions of different expressions, none of which is 1, are taken for equal.
+
+    Raises ModelError where they cannot be.
+    """
+    if all(t.type.is_static for t in tensors):
+        return tensors
+    rank = max(t.rank for t in tensors)
+    wanted: list[Size] = [1] * rank
+    for position in range(1, rank + 1):
+        for d in (t.shape[-position] for t in tensors if t.rank >= position and t.shape[-position] != 1):
+            wanted[-position] = d if wanted[-position] == 1 else simpler(wanted[-position], d)
+    return tuple(
+        assume(t, [d if d == 1 else w for d, w in zip(t.shape, wanted[rank - t.rank :], strict=True)]) if t.rank else t for t in tensors
+    )
+
+
 # ---- the module that is being built ---------------------------------------------------------------------------------------------------
 
-_MODULE: contextvars.ContextVar[IRModule] = contextvars.ContextVar("imported_module")
+_BUILDER: contextvars.ContextVar["ModelBuilder"] = contextvars.ContextVar("model_builder")
+
+
+def _constants(size: Size) -> set[int]:
+    """The numbers in a size that it may be cut off at."""
+    atoms = [atom for m in size.terms for atom in m] if isinstance(size, Dim) else []
+    return {arg for atom in atoms if isinstance(atom, Extreme) for arg in atom.args if isinstance(arg, int)}
+
+
+_SEARCHED = 64
+"""Sizes that are tried for the least one with which an operator works: windows are small."""
 
 
 class ModelBuilder:
@@ -146,18 +249,30 @@ class ModelBuilder:
     Args:
       inputs: types of the model's inputs by name, in order.
       name: of the model, for the locations of what no node makes.
+      ranges: what is known of the symbols in these types.
 
     Attributes:
       module: the module.
       inputs: the inputs as tensors.
     """
 
-    def __init__(self, inputs: Mapping[str, TensorType], name: str = "main") -> None:
+    def __init__(self, inputs: Mapping[str, TensorType], name: str = "main", ranges: Mapping[str, Range] | None = None) -> None:
         self._names = list(inputs)
+        self._symbols = {name for type_ in inputs.values() for name in type_.symbols}
+        self._arguments = frozenset(self._symbols)
+        self.pending: dict[str, tuple[Tensor, int, bool]] = {}
+        """Symbols that stand for elements of tensors that only the program knows: tensor, position, whether it is known to be 0 or more."""
+        self.pending_names: dict[object, list[str]] = {}
+        self.defined: set[tuple[ir.Block, str]] = set()
+        """Those that have been defined, and in which block."""
+        self.counters: dict[str, Size] = {}
+        """Those that stand for the number of a loop's iteration, which is less than this."""
         self._context, self._location = make_context(), name or "main"
         self._entered = ExitStack()
         with self._context, ir.Location.name(self._location):
             self.module = IRModule(ir.Module.create())
+            if ranges:
+                self.module.set_ranges(ranges)
             with ir.InsertionPoint(self.module.module.body):
                 self._function = func.FuncOp("main", ([t.to_mlir() for t in inputs.values()], []))
             self._block = self._function.add_entry_block()
@@ -167,12 +282,90 @@ class ModelBuilder:
     def __enter__(self) -> "ModelBuilder":
         for scope in (self._context, ir.Location.name(self._location, context=self._context), ir.InsertionPoint(self._block)):
             self._entered.enter_context(scope)
-        token = _MODULE.set(self.module)
-        self._entered.callback(lambda: _MODULE.reset(token))
+        self._entered.enter_context(self.module.ranges)
+        token = _BUILDER.set(self)
+        self._entered.callback(lambda: _BUILDER.reset(token))
         return self
+
+    @staticmethod
+    def current() -> "ModelBuilder":
+        """The one that builds."""
+        return _BUILDER.get()
+
+    def fresh(self, text: str) -> str:
+        """A name of a symbol that says what `text` says, and is taken from now on."""
+        # What branches define is called that (relay.If).
+        name = free_name(f"dim_{text}" if text.startswith("branch") else text, self._symbols)
+        self._symbols.add(name)
+        return name
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is built inside is thrown away where an exception leaves the block: what was noted of it is forgotten."""
+        defined, names, pending = set(self.defined), dict(self.pending_names), dict(self.pending)
+        try:
+            yield
+        except BaseException:
+            self.defined, self.pending_names, self.pending = defined, names, pending
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._entered.close()
+
+    def learn(self, sizes: Iterable[Dim]) -> None:
+        """What an operator that is always computed demands, sizes of 0 or more, is known of the inputs from then on.
+
+        Where it is a least size of an input's dimension it is the program's: a window of 3 that slides over n elements says that n is 3 or
+        more, and what the model computes of n is simpler then.
+        """
+        for size in sizes:
+            name = self._only_input(size)
+            if name is None:
+                continue
+            known = Ranges.current().of(name)
+            # What is demanded grows with the symbol, in all that is of use here: the first size with which it holds is searched.
+            for low in range(known.low + 1, min(known.low + _SEARCHED, known.high) + 1):
+                if evaluate(size, {name: low - 1}) >= 0:
+                    break
+                found = Range(low, known.high, known.hint)
+                with Ranges({**Ranges.current(), name: found}):
+                    holds = bounds(size)[0] >= 0
+                if holds:
+                    self._set_range(name, found)
+                    break
+
+    def learn_equal(self, pairs: Iterable[tuple[Size, Size]]) -> bool:
+        """As `learn`, of sizes that have to be equal: min(n, 512) is n where n is at most 512. Whether anything new is known."""
+        learnt = False
+        for a, b in pairs:
+            name = self._only_input(a - b)
+            if name is None:
+                continue
+            known = Ranges.current().of(name)
+            for high in sorted(_constants(a) | _constants(b)):
+                if not known.low <= high < known.high:
+                    continue
+                found = Range(known.low, high, known.hint)
+                with Ranges({**Ranges.current(), name: found}):
+                    same = substitute(a, {}) == substitute(b, {})
+                with Ranges({**Ranges.current(), name: Range(high + 1, known.high)}):
+                    low, most = bounds(a - b)
+                if same and (low > 0 or most < 0):
+                    self._set_range(name, found)
+                    learnt = True
+                    break
+        return learnt
+
+    def _only_input(self, size: Size) -> str | None:
+        """The symbol of an input that a size is an expression of, where that is always computed; None for any other size."""
+        names = symbols_of(size)
+        if len(names) != 1 or not names <= self._arguments or ir.InsertionPoint.current.block != self._block:
+            return None
+        return min(names)
+
+    def _set_range(self, name: str, found: Range) -> None:
+        self.module.set_ranges({**Ranges.current(), name: found})
+        self._entered.enter_context(self.module.ranges)
 
     def add_argument(self, tensor: Tensor) -> ir.Value:
         """An argument of `main` behind those there are, for a tensor whose elements the caller of the program gives: a weight, say. The
@@ -213,6 +406,8 @@ def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Itera
             if isinstance(e, ModelError) and e.located:
                 raise
             raise error(f"{what}: {e}", located=True) from None
+        except Undecided as e:
+            raise error(f"{what}: expected sizes of which more is known, found an open question: {e}", located=True) from None
         except MemoryError as e:
             raise MemoryError(f"{what}: {e}") from None
         except Exception as e:

@@ -16,15 +16,16 @@ class ModelError(ValueError):
 
 
 class MissingShapes(ModelError):
-    """Inputs with dimensions whose sizes the model leaves open and nobody gave.
+    """Inputs of which the model does not say how many dimensions they have, and nobody gave a shape.
 
     Attributes:
       what: the message without what to do about it.
       inputs: their names.
+      missing: what the message says behind each name.
     """
 
     def __init__(self, missing: Mapping[str, str]) -> None:
-        self.inputs = tuple(missing)
+        self.inputs, self.missing = tuple(missing), dict(missing)
         listed = "; ".join(f"input {name}{dimensions}" for name, dimensions in missing.items())
-        self.what = f"expected the sizes of all input dimensions, found none for {listed}"
-        super().__init__(f'{self.what}; give them as shapes={{"{self.inputs[0]}": [...]}}')
+        self.what = f"expected inputs with a number of dimensions, found {listed}"
+        super().__init__(f'{self.what}; give their shapes as shapes={{"{self.inputs[0]}": [...]}}')

@@ -13,11 +13,14 @@ nor onnx.
 """
 
 import importlib
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from relayc.symbolic import Size
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 """Called with the number of nodes that are imported and their total."""
 Import = Callable[..., "IRModule"]
-"""(model, *, shapes, progress) -> module: `shapes` is the shape of each input that the caller gives one for, by name, or None."""
+"""(model, *, shapes, progress) -> module: `shapes` is the shape of each input that the caller gives one for, by name, or None.
+
+Where the caller says sizes of symbolic dimensions, there is an argument `dims`, too (see `import_model`)."""
 _Import = TypeVar("_Import", bound=Import)
 
 
@@ -141,12 +146,19 @@ def suffixes() -> list[str]:
     return [suffix for frontend in FRONTENDS for suffix in frontend.suffixes]
 
 
-def import_model(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = None, progress: Progress | None = None) -> "IRModule":
+def import_model(
+    model: Any,
+    *,
+    shapes: Mapping[str, Sequence[Size | str]] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
+    progress: Progress | None = None,
+) -> "IRModule":
     """A model of any format that a frontend takes, as a module of the relay stage.
 
     Args:
       model: a path, or an object of a type that a frontend takes (see `accepted`). An IRModule is given back as it is.
-      shapes: shape by input name, for inputs whose dimensions the model leaves open.
+      shapes: shape by input name, for inputs whose dimensions the model leaves open: sizes, or texts that name them.
+      dims: by name of a symbolic dimension, its size, or its least and largest size.
       progress: called with the number of nodes done and their total, by frontends that know it.
 
     Raises:
@@ -155,7 +167,13 @@ def import_model(model: Any, *, shapes: Mapping[str, Sequence[int]] | None = Non
     from relayc.dialects.relay.module import IRModule
 
     frontend = find_frontend(model)
-    found = _loaded(frontend.function)(model, shapes=shapes, progress=progress)
+    function = _loaded(frontend.function)
+    given = {"dims": dims} if dims else {}
+    if given and not _takes_dims(function):
+        raise ValueError(
+            f"dims: expected none for a model that the frontend {frontend.name} imports, found {', '.join(map(str, dims or ()))}"
+        )
+    found = function(model, shapes=shapes, progress=progress, **given)
     if not isinstance(found, IRModule):
         raise TypeError(f"frontend {frontend.name}: expected it to give an IRModule, found {type(found).__name__}")
     return found
@@ -179,6 +197,11 @@ def _loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
     module, _, name = function.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found
+
+
+def _takes_dims(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(p.name == "dims" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _public_name(class_: type) -> str:

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.base import RelayError
-from relayc.dialects.relay.shapes import broadcast_shapes
+from relayc.dialects.relay.reshape import same_elements
+from relayc.dialects.relay.slices import slice_bounds
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, simpler
 from relayc.frontend.errors import ModelError
+from relayc.frontend.sizes import is_at_import, tensor_of
+from relayc.symbolic import Dim, Size
 
 _FOLDED_BYTES = 1 << 16
 
@@ -23,13 +26,17 @@ def _fold(x: Tensor, compute: Callable[[np.ndarray], np.ndarray]) -> Tensor | No
     return None
 
 
-def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """x with its elements in another shape (no -1 or 0: sizes)."""
+def reshape(x: Tensor, shape: Sequence[Size]) -> Tensor:
+    """x with its elements in another shape (no -1 or 0: sizes). That there are as many is checked at run time where it is not proved."""
     shape = tuple(shape)
     if x.shape == shape:
         return x
-    if prod(x.shape) != prod(shape):
-        raise ModelError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")
+    if x.elements is not None and is_at_import(x):
+        return tensor_of(x.elements.reshape(shape), x.dtype)
+    if not same_elements(x.shape, shape):
+        if not may_equal(prod(x.shape), prod(shape)):
+            raise ModelError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")
+        return reshape(assume(reshape(x, (prod(x.shape),)), (prod(shape),)), shape)
     return _fold(x, lambda a: a.reshape(shape)) or emit("reshape", x, newshape=shape, allowzero=0 in shape)
 
 
@@ -38,6 +45,8 @@ def transpose(x: Tensor, axes: Sequence[int]) -> Tensor:
     axes = tuple(axes)
     if axes == tuple(range(x.rank)):
         return x
+    if x.elements is not None and is_at_import(x):
+        return tensor_of(x.elements.transpose(axes), x.dtype)
     return _fold(x, lambda a: a.transpose(axes)) or emit("transpose", x, axes=axes)
 
 
@@ -50,18 +59,29 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     return _fold(x, lambda a: a.astype(DTYPES[dtype])) or emit("cast", x, dtype=dtype)
 
 
-def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
+def broadcast_to(x: Tensor, shape: Sequence[Size]) -> Tensor:
     """x repeated along its axes of size 1 (and new leading ones) to `shape`."""
     shape = tuple(shape)
+    if x.shape == shape:
+        return x
+    if not x.type.is_static and x.rank <= len(shape):
+        x = assume(x, [d if d == 1 else w for d, w in zip(x.shape, shape[len(shape) - x.rank :], strict=True)])
     return x if x.shape == shape else emit("broadcast_to", x, shape=shape)
 
 
-def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that several shapes broadcast to. Raises ModelError where they do not."""
-    try:
-        return broadcast_shapes(*map(tuple, shapes))  # type: ignore[return-value] # what sizes broadcast to is sizes
-    except RelayError as e:
-        raise ModelError(str(e)) from None
+def broadcast_shape(*shapes: Sequence[Size]) -> tuple[Size, ...]:
+    """The shape that several shapes broadcast to: of different expressions one, as they are taken for equal. Raises ModelError where they
+    cannot be."""
+    rank = max(map(len, shapes), default=0)
+    out: list[Size] = [1] * rank
+    for shape in shapes:
+        for i, d in enumerate(shape, rank - len(shape)):
+            if out[i] != 1 and d != 1 and not may_equal(out[i], d):
+                raise ModelError(
+                    f"shapes do not broadcast: expected equal or 1 in dimension {i - rank}, found {', '.join(map(str, shapes))}"
+                )
+            out[i] = d if out[i] == 1 else out[i] if d == 1 else simpler(out[i], d)
+    return tuple(out)
 
 
 def like(value: Any, x: Tensor) -> Tensor:
@@ -95,9 +115,15 @@ def variadic(relay_name: str, first: Tensor, *rest: Tensor) -> Tensor:
     return reduce(lambda x, y: emit(relay_name, x, y), rest, first)
 
 
-def strided_slice(x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -> Tensor:
+def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides: Sequence[int], axes: Sequence[int]) -> Tensor:
     """x[begin:end:strides] along `axes`, with begin and end as ONNX Slice has them (negative ones count from the end, large ones clamp)."""
-    bounds = [slice(b, e, s).indices(x.shape[a]) for b, e, s, a in zip(begin, end, strides, axes, strict=True)]
+    given = list(zip(begin, end, strides, axes, strict=True))
+    if any(isinstance(v, Dim) for b, e, _, a in given for v in (b, e, x.shape[a])):
+        parts = [(*slice_bounds(x.shape[a], b, e, s), s, x.shape[a]) for b, e, s, a in given]
+        if all((start, stride) == (0, 1) and count == size for start, count, stride, size in parts):
+            return x
+        return emit("strided_slice", x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), axes=tuple(axes))
+    bounds = [slice(b, e, s).indices(x.shape[a]) for b, e, s, a in given]
     whole = all((b, s) == (0, 1) and e == x.shape[a] for (b, e, s), a in zip(bounds, axes, strict=True))
     if whole:
         return x
@@ -117,7 +143,7 @@ MAX_CONSTANT_BYTES = 1 << 31
 """What a tensor made at import may take: ONNX has no larger message either."""
 
 
-def check_constant(shape: Sequence[int], dtype: str) -> None:
+def check_constant(shape: Sequence[Size], dtype: str) -> None:
     """Raises ModelError for a tensor that is too large to be made at import."""
     type_ = TensorType(tuple(shape), dtype)
     try:
@@ -128,7 +154,10 @@ def check_constant(shape: Sequence[int], dtype: str) -> None:
         raise ModelError(f"expected a constant of at most {MAX_CONSTANT_BYTES} bytes, found {type_.num_bytes} for {type_}")
 
 
-def filled(shape: Sequence[int], value: Any, dtype: str) -> Tensor:
-    """A tensor of `value` everywhere, known at import; its elements are one in memory. Raises OnnxError where it is too large."""
+def filled(shape: Sequence[Size], value: Any, dtype: str) -> Tensor:
+    """A tensor of `value` everywhere, known at import where its shape is; its elements are one in memory. Raises OnnxError where it is too
+    large."""
+    if any(isinstance(d, Dim) for d in shape):
+        return emit("full", constant(value, dtype), shape=tuple(shape))
     check_constant(shape, dtype)
-    return constant(np.broadcast_to(constant(value, dtype).array, tuple(shape)))
+    return constant(np.broadcast_to(constant(value, dtype).array, TensorType(tuple(shape), dtype).static_shape))

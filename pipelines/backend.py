@@ -15,7 +15,7 @@ from relayc.runtime.artifact import ObjectCode
 
 if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
-    from relayc.pipelines.codegen.packed import PackedEntry
+    from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
     from relayc.pipelines.target import Target

@@ -21,6 +21,7 @@ from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.threads import usable_cpus
+from relayc.symbolic import Size
 
 
 class StageTimes(PassInstrument):
@@ -40,7 +41,7 @@ class StageTimes(PassInstrument):
 def build(
     model: Any,
     target: Target,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[Size | str]] | None,
     opt_level: int | None,
     dump_ir: "str | os.PathLike | None",
     keep_ir: bool,
@@ -48,6 +49,7 @@ def build(
     progress: Any,
     precision: str,
     first: str = "relay",
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
 ) -> Artifact | IRModule:
     """Compiles a model; the arguments are those of `relayc.compile`.
 
@@ -55,7 +57,7 @@ def build(
       first: the stage to which `model` is lowered first: "tir" for a module in the te stage.
     """
     times = StageTimes()
-    mod = import_model(model, shapes=shapes, progress=progress)
+    mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
     times.mark("import")
     outer = PassContext.current()
     if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):

@@ -1,8 +1,8 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
-A key covers the model, the input shapes, the target with its attributes, the precision, the settings of the PassContext, the sources of
-relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules, frontends,
-converters, schedules, rewrite and fusion rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
+A key covers the model, the shapes and sizes of its inputs, the target with its attributes, the precision, the settings of the PassContext,
+the sources of relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules,
+frontends, converters, schedules, rewrite and fusion rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
 """
 
 import json
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache as memoize
 from importlib.metadata import PackageNotFoundError, version
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.cache import Cache, Origin, digest
 from relayc.runtime.device import device_kind
+from relayc.symbolic import Dim, Size
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("dialects", "frontend", "pipelines", "runtime")
@@ -77,10 +79,11 @@ class Slot:
 def find_slot(
     model: Any,
     target: Target,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[Size | str]] | None,
     opt_level: int | None,
     wanted: bool | None,
     precision: str,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
 ) -> Slot | None:
     """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, or someone observes.
 
@@ -94,7 +97,8 @@ def find_slot(
     try:
         status = _status(path) if path is not None else None
         content = cache.file_digest(path) if path is not None else _digest(model, wanted)
-        extents = {name: list(map(int, shape)) for name, shape in sorted((shapes or {}).items())}
+        extents = {name: [_extent(d) for d in shape] for name, shape in sorted((shapes or {}).items())}
+        sizes = {name: list(map(index, d)) if isinstance(d, (tuple, list)) else index(d) for name, d in sorted((dims or {}).items())}
     except (OSError, TypeError, ValueError):  # what is wrong is for the compiler to say
         return None
     if content is None:
@@ -102,6 +106,7 @@ def find_slot(
     facts = {
         "model": content,
         "shapes": extents,
+        "dims": sizes,
         "target": [str(target), target.fingerprint],
         "settings": settings,
         "precision": precision,
@@ -110,6 +115,11 @@ def find_slot(
     }
     key = digest([json.dumps(facts, sort_keys=True).encode()])
     return Slot(cache, target, key, str(path.resolve()) if path is not None else type(model).__name__, path, status)
+
+
+def _extent(size: Size | str) -> int | str:
+    """A size as JSON says it. Raises TypeError for what is none."""
+    return str(size) if isinstance(size, (str, Dim)) else index(size)
 
 
 def _status(path: Path) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.module import Module
+from relayc.symbolic import Size
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
@@ -26,7 +27,7 @@ PRECISIONS = ("f32", "bf16")
 def compile(
     model: Any,
     target: "str | Target" = ...,
-    shapes: Mapping[str, Sequence[int]] | None = ...,
+    shapes: Mapping[str, Sequence[Size | str]] | None = ...,
     opt_level: int | None = ...,
     dump_ir: "str | os.PathLike | None" = ...,
     keep_ir: bool = ...,
@@ -35,12 +36,13 @@ def compile(
     cache: bool | None = ...,
     precision: str = ...,
     num_threads: int | None = ...,
+    dims: Mapping[str, int | tuple[int, int]] | None = ...,
 ) -> Module: ...
 @overload
 def compile(
     model: Any,
     target: "str | Target" = ...,
-    shapes: Mapping[str, Sequence[int]] | None = ...,
+    shapes: Mapping[str, Sequence[Size | str]] | None = ...,
     opt_level: int | None = ...,
     dump_ir: "str | os.PathLike | None" = ...,
     keep_ir: bool = ...,
@@ -50,13 +52,14 @@ def compile(
     cache: bool | None = ...,
     precision: str = ...,
     num_threads: int | None = ...,
+    dims: Mapping[str, int | tuple[int, int]] | None = ...,
 ) -> "IRModule": ...
 
 
 def compile(
     model: Any,
     target: "str | Target" = "cpu",
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[Size | str]] | None = None,
     opt_level: int | None = None,
     dump_ir: "str | os.PathLike | None" = None,
     keep_ir: bool = False,
@@ -65,6 +68,7 @@ def compile(
     cache: bool | None = None,
     precision: str = "f32",
     num_threads: int | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
 ) -> "Module | IRModule":
     """Compiles a model.
 
@@ -72,7 +76,8 @@ def compile(
       model: what a frontend takes (relayc.frontend.registry): path of an ONNX file, its bytes, an onnx.ModelProto, a Program, an IRModule
         (which the passes change in place), or a model of another format that one is registered for.
       target: a Target, or its text: "cpu" for this machine, "cpu -num-threads=2"; see Target.
-      shapes: shape of each input with symbolic dimensions.
+      shapes: shape by input name, for inputs with symbolic dimensions: sizes fix them ([1, 3, 224, 224]), texts name or rename them
+        (["batch", 3, "h", "2*h"]). What is not given stays symbolic, under the names that the model has.
       opt_level: 0 (no fusion) to 3 (the default, or that of the ambient PassContext); 4 adds passes that pay on some models
         only.
       dump_ir: a directory for the IR after each pass: numbered files, one folder per stage.
@@ -88,6 +93,7 @@ def compile(
         used: `module.precision` says what was done.
       num_threads: how many threads the schedules plan for and a call uses (`Module.num_threads`). By default that of the target, and what
         holds for the process (runtime.num_threads).
+      dims: by name of a symbolic dimension, its size (4), or its least and largest size ((1, 512)).
 
     Returns:
       A runtime Module: `module["main"](*inputs)`.
@@ -101,10 +107,12 @@ def compile(
         raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
     if shapes is not None and not isinstance(shapes, Mapping):
         raise TypeError(f"shapes: expected a mapping of names of inputs, found {shapes!r}")
+    if dims is not None and not isinstance(dims, Mapping):
+        raise TypeError(f"dims: expected a mapping of names of dimensions, found {dims!r}")
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
     observed = dump_ir is not None or keep_ir or stop_after is not None
-    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision)
+    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims)
     if slot is not None:
         start = time.perf_counter()
         artifact = slot.load()
@@ -115,7 +123,7 @@ def compile(
     from relayc.pipelines.release_memory import release_memory
 
     contexts = live_contexts()
-    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision)
+    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision, dims=dims)
     if not isinstance(built, Artifact):
         return built
     if slot is not None:

@@ -32,7 +32,17 @@ from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.tools import cache, opt
-from relayc.tools.inputs import load_inputs, parse_seed, parse_shape, random_inputs, save_outputs
+from relayc.tools.inputs import (
+    load_inputs,
+    parse_dim,
+    parse_seed,
+    parse_shape,
+    parse_size,
+    random_inputs,
+    save_outputs,
+    sizes_text,
+    symbol_sizes,
+)
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table
 
@@ -75,22 +85,28 @@ def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
     """Compiles the model of a command with its options, of which `changes` replace some."""
     if arguments.threads is not None:
         set_num_threads(arguments.threads)
-    shapes = dict(arguments.shape)
+    shapes, dims = dict(arguments.shape), dict(arguments.dim)
     options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
     options |= {"precision": arguments.precision}
-    return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, **{**options, **changes})
+    return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, dims=dims, **{**options, **changes})
 
 
-def _inputs(module: Module, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    if arguments.inputs is None:
-        return random_inputs(module.inputs, arguments.seed)
-    return load_inputs(arguments.inputs, module.inputs)
+def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
+    if arguments.inputs is not None:
+        return load_inputs(arguments.inputs, module.inputs)
+    given = dict(arguments.size)
+    sizes = symbol_sizes(module.inputs, given, getattr(module, "ranges", {}))
+    if sizes:
+        typical = [name for name in sizes if name not in given]
+        chosen = f" (typical sizes for {', '.join(typical)}: --size says others)" if typical else ""
+        console.print(f"sizes: {sizes_text(sizes)}{chosen}", markup=False)
+    return random_inputs(module.inputs, arguments.seed, sizes)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc run`: compiles, runs, and as asked for saves, checks, times and profiles."""
     module = compile_model(arguments)
-    inputs = _inputs(module, arguments)
+    inputs = _inputs(module, arguments, console)
     if module.lacking:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
     outputs = module.run(inputs)
@@ -171,7 +187,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
     _print_precision(module, arguments, console)
-    profile = None if module.lacking else module.profile(_inputs(module, arguments))
+    profile = None if module.lacking else module.profile(_inputs(module, arguments, console))
     console.print(stage_table(module.stats), "", kernel_table(module.call_sites(), profile), sep="\n")
     if profile is None:
         console.print(f"not run: this machine lacks {', '.join(module.lacking)}")
@@ -197,8 +213,12 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help=f"a model: a file that ends in {' or '.join(suffixes())}")
     parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: random, from --seed)")
     parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of random inputs (default 0)")
-    shape_help = "shape of an input with symbolic dimensions; may be repeated"
+    shape_help = "shape of an input with symbolic dimensions: sizes, or names for them (x=batch,3,h,w); may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
+    dim_help = "size of a symbolic dimension, or its least and largest size (seq=1:512); may be repeated"
+    parser.add_argument("--dim", type=parse_dim, action="append", default=[], metavar="NAME=SIZE", help=dim_help)
+    size_help = "size of a symbolic dimension in random inputs (default: a typical one); may be repeated"
+    parser.add_argument("--size", type=parse_size, action="append", default=[], metavar="NAME=SIZE", help=size_help)
     target = "what to compile for: a kind and its attributes, such as 'cpu -num-threads=4' (default cpu: this machine)"
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
     precision = "bf16: round the operands of products and convolutions to it, where the target has instructions for that (default f32)"

@@ -8,18 +8,57 @@ import numpy as np
 
 from relayc.runtime import TensorSpec
 from relayc.runtime.artifact import numpy_dtype
+from relayc.symbolic import Range, evaluate, parse, symbols_of
 
 
-def parse_shape(text: str) -> tuple[str, list[int]]:
-    """NAME=D0,D1,... as a name and a shape; NAME= is a scalar. For argparse: raises ArgumentTypeError."""
+def parse_shape(text: str) -> tuple[str, list[int | str]]:
+    """NAME=D0,D1,... as a name and a shape of sizes and names; NAME= is a scalar. For argparse: raises ArgumentTypeError."""
     name, equals, dims = text.rpartition("=")
     try:
-        shape = [int(d) for d in dims.split(",") if d]
+        shape = [_size(d) for d in _fields(dims)]
     except ValueError:
         shape = [-1]
-    if not equals or not name or min(shape, default=0) < 0:
-        raise argparse.ArgumentTypeError(f"expected NAME=D0,D1,... with dimensions that are not negative, found {text!r}")
+    if not equals or not name or any(isinstance(d, int) and d < 0 for d in shape):
+        raise argparse.ArgumentTypeError(f"expected NAME=D0,D1,... with dimensions that are not negative, or names of such, found {text!r}")
     return name, shape
+
+
+def _fields(text: str) -> list[str]:
+    """Parts between commas that stand in no parentheses."""
+    found, depth = [""], 0
+    for c in text:
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += c
+    return [part.strip() for part in found if part.strip()]
+
+
+def _size(text: str) -> int | str:
+    """Raises ValueError for a text that is neither a number nor an expression of names."""
+    found = parse(text)
+    return found if isinstance(found, int) else text
+
+
+def parse_dim(text: str) -> tuple[str, int | tuple[int, int]]:
+    """NAME=SIZE or NAME=LEAST:LARGEST. For argparse: raises ArgumentTypeError."""
+    name, equals, size = text.rpartition("=")
+    parts = size.split(":")
+    if not equals or not name or len(parts) > 2 or not all(p.isdecimal() for p in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE or NAME=LEAST:LARGEST, found {text!r}")
+    first, last = int(parts[0]), int(parts[-1])
+    if first > last:
+        raise argparse.ArgumentTypeError(f"expected NAME=LEAST:LARGEST with the least size first, found {text!r}")
+    return name, first if len(parts) == 1 else (first, last)
+
+
+def parse_size(text: str) -> tuple[str, int]:
+    """NAME=SIZE. For argparse: raises ArgumentTypeError."""
+    name, equals, size = text.rpartition("=")
+    if not equals or not name or not size.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE, found {text!r}")
+    return name, int(size)
 
 
 def parse_seed(text: str) -> int:
@@ -29,14 +68,43 @@ def parse_seed(text: str) -> int:
     return int(text)
 
 
-def random_inputs(specs: Sequence[TensorSpec], seed: int = 0) -> dict[str, np.ndarray]:
-    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything)."""
+def symbol_sizes(specs: Sequence[TensorSpec], given: Mapping[str, int], ranges: Mapping[str, Range]) -> dict[str, int]:
+    """A size for each symbol in the shapes of inputs: the one given, else a typical one.
+
+    Raises ValueError for a name that no symbol has, a size outside of the symbol's range, or one that makes a dimension negative.
+    """
+    names = sorted({name for spec in specs for d in spec.shape for name in symbols_of(d)})
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(f"sizes: expected names of dimensions ({', '.join(names) or 'none'}), found {', '.join(unknown)}")
+    found = {name: given.get(name, ranges.get(name, Range()).typical) for name in names}
+    for name, size in found.items():
+        known = ranges.get(name, Range())
+        if not known.low <= size <= known.high:
+            raise ValueError(f"sizes: {name}: expected a size of {known.low} to {known.high}, found {size}")
+    for spec in specs:
+        if any(evaluate(d, found) < 0 for d in spec.shape):
+            raise ValueError(f"sizes: input {spec.name}: expected dimensions of 0 or more, found {spec} for {sizes_text(found)}")
+    return found
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes by name, in words."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None) -> dict[str, np.ndarray]:
+    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything).
+
+    `sizes` gives the size of each symbol in their shapes.
+    """
     rng = np.random.default_rng(seed)
     found = {}
     for spec in specs:
         dtype = numpy_dtype(spec.dtype)
         is_float = spec.dtype.startswith(("float", "bfloat"))
-        values = rng.standard_normal(spec.shape) if is_float else rng.integers(0, 2, spec.shape)
+        shape = tuple(evaluate(d, sizes or {}) for d in spec.shape)
+        values = rng.standard_normal(shape) if is_float else rng.integers(0, 2, shape)
         found[spec.name] = np.asarray(values).astype(dtype)
     return found
 

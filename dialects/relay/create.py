@@ -105,3 +105,17 @@ class ShapeOf(Op, name="shape_of"):
         made = _made((op.data.rank,), op.dtype)
         check(INTEGER.contains(made), "dtype", INTEGER.expected, op.dtype)
         return made
+
+
+class SizesOf(Op, name="sizes"):
+    """A vector of integers that are expressions over symbols: what a program computes with of shapes, as data."""
+
+    values: Sizes
+    dtype: str = "int64"
+    repeats_only = True
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        made = _made((len(op.values),), op.dtype)
+        check(INTEGER.contains(made), "dtype", INTEGER.expected, op.dtype)
+        return made

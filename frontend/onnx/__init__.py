@@ -20,6 +20,7 @@ from relayc.frontend.onnx import (
     functions,
     image,
     indexing,
+    loops,
     norm,
     pool,
     quantize,
@@ -35,6 +36,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.graph import Importer
 from relayc.frontend.onnx.model import ModelLike, load
 from relayc.frontend.registry import Progress
+from relayc.symbolic import Size
 
 __all__ = ["OnnxError", "SupportedOperator", "converter", "from_onnx", "supported_operators"]
 FAMILIES = (
@@ -46,6 +48,7 @@ FAMILIES = (
     dense,
     image,
     indexing,
+    loops,
     norm,
     pool,
     quantize,
@@ -77,20 +80,23 @@ class SupportedOperator(NamedTuple):
 
 def from_onnx(
     model: ModelLike,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[Size | str]] | None = None,
     dtypes: Mapping[str, str] | None = None,
     freeze_params: bool = True,
     progress: Progress | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
 ) -> IRModule:
     """Imports an ONNX model (operator sets 7 to the newest of the onnx package).
 
     Args:
       model: path of the file, its contents, or a ModelProto. External data is found beside the file.
-      shapes: shape by input name, for inputs with symbolic dimensions; a size holds wherever the model uses the same symbol.
+      shapes: shape by input name, for inputs with symbolic dimensions: sizes fix them, texts name them ("batch", "2*n"). What is said of a
+        dimension holds wherever the model uses the same symbol.
       dtypes: element type by input name, where the caller's differs from the model's: the function takes that type and casts it.
       freeze_params: whether initializers become constants; if not, those used in computation become arguments of `main` named as in the
         model, and `params` holds their values under these names.
       progress: called with the number of nodes done and their total.
+      dims: by name of a symbolic dimension, its size, or its least and largest size.
 
     Returns:
       A module whose function `main` has the model's inputs and outputs in order, named by the attribute `relay.name`. The location of
@@ -98,9 +104,9 @@ def from_onnx(
 
     Raises:
       OnnxError: a file that is missing, truncated, corrupt or not ONNX; operators that are not supported (all of them in one error);
-        dimensions without a size; anything in a node that cannot be imported.
+        inputs of unknown rank without a shape, shapes and sizes that contradict the model; anything in a node that cannot be imported.
     """
-    return Importer(load(model), shapes, dtypes, freeze_params, progress).run()
+    return Importer(load(model), shapes, dtypes, freeze_params, progress, dims).run()
 
 
 def supported_operators() -> list[SupportedOperator]:

@@ -2,11 +2,10 @@
 
 from math import prod
 
-import numpy as np
-
-from relayc.frontend.converter import Tensor, axis_of, constant, emit, scalar
+from relayc.frontend.converter import Tensor, axis_of, emit, scalar
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.sizes import positions
 from relayc.frontend.steps import cast, filled, reshape
 
 
@@ -52,8 +51,8 @@ def LogSoftmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
 def _hardmax(x: Tensor, axis: int) -> Tensor:
     """One at the first largest element along `axis`, zero elsewhere."""
     first = emit("argmax", x, axis=(axis,), keepdims=True)
-    positions = np.arange(x.shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(x.rank)])
-    return cast(emit("equal", first, constant(positions)), x.dtype)
+    along = reshape(positions(x.shape[axis], "int32"), [d if i == axis else 1 for i, d in enumerate(x.shape)])
+    return cast(emit("equal", first, along), x.dtype)
 
 
 @converter()

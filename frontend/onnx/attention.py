@@ -4,17 +4,18 @@ from math import inf, isfinite
 
 from onnx import TensorProto
 
-from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.converter import Tensor, assume, emit, may_equal
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import reshape, transpose
+from relayc.symbolic import Size
 
 
 def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:
     """An input in four dimensions and their layout: [B, H, S, D], or [B, S, H * D] with the number of heads H."""
     if x.rank == 4:
         return x, "BHSD"
-    if x.rank != 3 or not count or x.shape[2] % count:
+    if x.rank != 3 or not count or x.shape[2] % count != 0:
         raise OnnxError(f"input {what}: expected 4 dimensions, or 3 whose last is a multiple of the number of heads, found {list(x.shape)}")
     return reshape(x, (*x.shape[:2], count, x.shape[2] // count)), "BSHD"
 
@@ -22,6 +23,12 @@ def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:
 def _with_past(x: Tensor, layout: str, past: Tensor) -> Tensor:
     """The keys or values of the past, then these: [B, H, S, D]."""
     return emit("concatenate", past, x if layout == "BHSD" else transpose(x, (0, 2, 1, 3)), axis=2)
+
+
+def _fitting(mask: Tensor, query: Tensor, layout: str, keys: Size) -> Tensor:
+    """A mask as one that broadcasts to [B, H, S, keys], which the program checks where it is not proved."""
+    scores = [query.shape[layout.index(axis)] for axis in "BHS"] + [keys]
+    return assume(mask, [d if d == 1 or not may_equal(d, s) else s for d, s in zip(mask.shape, scores[4 - mask.rank :], strict=True)])
 
 
 @converter(since=23)
@@ -55,14 +62,19 @@ def Attention(
     (query, query_layout), (key, key_layout), (value, value_layout) = (
         _heads(x, count, what) for x, count, what in ((q, q_num_heads, "Q"), (k, kv_num_heads, "K"), (v, kv_num_heads, "V"))
     )
-    past = 0
+    past: Size = 0
     if past_key is not None and past_value is not None:
         past = past_key.shape[2]
         key, value = _with_past(key, key_layout, past_key), _with_past(value, value_layout, past_value)
         key_layout = value_layout = "BHSD"
-    if attn_mask is not None and attn_mask.shape[-1:] != (key.shape[key_layout.index("S")],):
+    keys = key.shape[key_layout.index("S")]
+    if attn_mask is not None and (attn_mask.rank == 0 or not may_equal(attn_mask.shape[-1], keys)):
         return NotImplemented
+    if attn_mask is not None:
+        attn_mask = _fitting(attn_mask, query, query_layout, keys)
     depth = query.shape[3]
+    if not isinstance(depth, int):
+        return NotImplemented
     found = emit(
         "nn.attention",
         query,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, split_padding, window_padding
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, split_padding, window_padding
+from relayc.symbolic import Dim, maximum
 
 
 def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:
@@ -17,7 +18,9 @@ def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) 
 
 
 def _kernel(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, ...]:
-    found = weight.shape[2:]
+    found = tuple(d for d in weight.shape[2:] if isinstance(d, int))
+    if len(found) < weight.rank - 2:
+        raise OnnxError(f"input W: expected a window of a known size, found {list(weight.shape)}")
     if kernel_shape is not None and tuple(kernel_shape) != found:
         raise OnnxError(f"attribute kernel_shape: expected {list(found)} as in W {list(weight.shape)}, found {list(kernel_shape)}")
     return found
@@ -58,12 +61,13 @@ def convolution(
     if w.rank != x.rank:
         raise OnnxError(f"input W: expected rank {x.rank} as X has, found {list(w.shape)}")
     kernel, stride, dilation = _kernel(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    x, padding = padded(x, window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation))
     return emit(
         f"nn.conv{n}d",
         x,
         w,
         strides=stride,
-        padding=window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation),
+        padding=padding,
         dilation=dilation,
         groups=group,
         channels=w.shape[0],
@@ -101,10 +105,14 @@ def ConvTranspose(
         wanted = tuple(output_shape)[-n:]
         cut = [f - o for f, o in zip(full, wanted, strict=True)]
         # The specification puts the odd one at the end unless SAME_UPPER asks for the beginning's half to be the larger.
-        padding = split_padding("SAME_UPPER" if auto_pad == "SAME_UPPER" else "SAME_LOWER", [max(c, 0) for c in cut])
-        extra = tuple(o + max(-c, 0) for o, c in zip(extra, cut, strict=True))
+        padding = split_padding("SAME_UPPER" if auto_pad == "SAME_UPPER" else "SAME_LOWER", [maximum(c, 0) for c in cut])
+        if any(isinstance(c, Dim) for c in cut):
+            raise OnnxError(
+                f"attribute output_shape: expected none for an input of symbolic size {list(x.shape)}, found {list(output_shape)}"
+            )
+        extra = tuple(o + max(-c, 0) for o, c in zip(extra, cut, strict=True) if isinstance(c, int))
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        padding = split_padding(auto_pad, [max(f - d * s, 0) for f, d, s in zip(full, x.shape[2:], stride, strict=True)])
+        padding = split_padding(auto_pad, [maximum(f - d * s, 0) for f, d, s in zip(full, x.shape[2:], stride, strict=True)])
     else:
         padding = window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation)
     found = emit(

@@ -6,11 +6,13 @@ from math import ceil, prod
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.converter import Tensor, constant, ints, scalar
+from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.steps import check_constant, filled
+from relayc.frontend.sizes import Ratio, known_elements, objects, positions, sizes, tensor_of
+from relayc.frontend.steps import add, binary, cast, check_constant, filled, multiply, reshape, subtract
+from relayc.symbolic import ceil_div, maximum, proves
 
 
 @converter(foldable=False)
@@ -43,7 +45,7 @@ def ConstantOfShape(shape: Tensor, *, value: np.ndarray | None = None) -> Tensor
     if value is not None and value.size != 1:
         raise OnnxError(f"attribute value: expected one element, found {list(value.shape)}")
     element = np.zeros((), np.float32) if value is None else value.reshape(())
-    return filled(ints(shape, "input"), element, element.dtype.name)
+    return filled(sizes(shape, "input"), element, element.dtype.name)
 
 
 def _steps(first: float, last: float, step: float) -> int:
@@ -58,6 +60,8 @@ def _steps(first: float, last: float, step: float) -> int:
 
 @converter(since=11)
 def Range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
+    if not (start.is_known and limit.is_known and delta.is_known):
+        return _range_of_sizes(start, limit, delta)
     first, last, step = (np.asarray(scalar(t, name), DTYPES[t.dtype]) for t, name in ((start, "start"), (limit, "limit"), (delta, "delta")))
     if step == 0:
         raise OnnxError("input delta: expected a value other than 0, found 0")
@@ -69,14 +73,37 @@ def Range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -
     return constant((first.astype(wide) + np.arange(count).astype(wide) * step.astype(wide)).astype(DTYPES[start.dtype]))
 
 
+def _range_of_sizes(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
+    """A range whose length is an expression, or known to the program alone."""
+    if any(t.type.num_elements != 1 for t in (start, limit, delta)):
+        raise OnnxError(f"expected inputs of one element, found {start.type}, {limit.type} and {delta.type}")
+    start, limit, delta = (reshape(t, ()) for t in (start, limit, delta))
+    found = [known_elements(t) for t in (start, limit, delta)]
+    first, last, step = (None if e is None else e.reshape(-1)[0] for e in found)
+    if not start.is_float and isinstance(step, int) and step and first is not None and last is not None:
+        span = last - first if step > 0 else first - last
+        count = maximum(ceil_div(span, abs(step)), 0)
+        if step > 0 and proves(lambda: last - first >= 0):
+            return emit("arange", start=first, stop=last, step=step, dtype=start.dtype)
+    elif isinstance(first, Ratio) and isinstance(last, Ratio) and isinstance(step, Ratio) and step.is_number and float(step) > 0:
+        count = maximum(((last - first) / step).ceil().num, 0)
+    else:
+        steps = emit("divide", cast(subtract(limit, start), "float64"), cast(delta, "float64"))
+        (count,) = sizes(reshape(cast(binary("maximum", emit("ceil", steps), 0.0), "int64"), (1,)), "limit")
+    wide = "float32" if start.dtype in ("float16", "bfloat16") else start.dtype
+    whole = positions(count) if start.is_float else positions(count, start.dtype)
+    return cast(add(multiply(cast(whole, wide), cast(delta, wide)), cast(start, wide)), start.dtype)
+
+
 @converter()
 def Shape(data: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
-    return constant(data.shape[start:end], "int64")
+    dims = data.shape[start:end]
+    return tensor_of(objects([len(dims)], dims), "int64")
 
 
 @converter()
 def Size(data: Tensor) -> Tensor:
-    return constant(prod(data.shape), "int64")
+    return tensor_of(objects([], [prod(data.shape)]), "int64")
 
 
 @converter(since=9)
@@ -84,5 +111,9 @@ def EyeLike(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
     if x.rank != 2:
         raise OnnxError(f"expected a matrix, found {list(x.shape)}")
     name = x.dtype if dtype is None else dtype_name(dtype, "attribute dtype")
+    if not x.type.is_static:
+        down, across = (positions(n) for n in x.shape)
+        return cast(emit("equal", reshape(add(down, k), (x.shape[0], 1)), reshape(across, (1, x.shape[1]))), name)
     check_constant(x.shape, name)
-    return constant(np.eye(x.shape[0], x.shape[1], k=k), name)
+    rows, columns = x.type.static_shape
+    return constant(np.eye(rows, columns, k=k), name)

@@ -2,10 +2,11 @@
 
 from math import prod
 
-from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.converter import Tensor, assume, emit, may_equal, simpler
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import add, broadcast_shape, broadcast_to, multiply, reshape, transpose
+from relayc.symbolic import Size
 
 
 @converter()
@@ -14,6 +15,7 @@ def Gemm(
 ) -> Tensor:
     if a.rank != 2 or b.rank != 2:
         raise OnnxError(f"inputs A and B: expected matrices, found {list(a.shape)} and {list(b.shape)}")
+    a, b = _contracted(a, 0 if transA else 1, b, 1 if transB else 0)
     if transB and not transA:
         product = emit("nn.dense", a, b, units=b.shape[0])
     else:
@@ -44,11 +46,20 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     if a.rank == 1:
         found = matmul(reshape(a, (1, *a.shape)), b)
         return reshape(found, (*found.shape[:-2], found.shape[-1]))
-    if a.shape[-1] != b.shape[-2]:
+    if not may_equal(a.shape[-1], b.shape[-2]):
         raise OnnxError(f"expected B with {a.shape[-1]} rows for A {list(a.shape)}, found {list(b.shape)}")
+    a, b = _contracted(a, a.rank - 1, b, b.rank - 2)
     if prod(b.shape[:-2]) == 1 and a.rank >= b.rank:
         return emit("nn.matmul", a, reshape(b, b.shape[-2:]))
     return _batched(a, b)
+
+
+def _contracted(a: Tensor, a_axis: int, b: Tensor, b_axis: int) -> tuple[Tensor, Tensor]:
+    """Operands whose axes that are summed over agree, which the program checks where it is not proved."""
+    if a.shape[a_axis] == b.shape[b_axis] or not may_equal(a.shape[a_axis], b.shape[b_axis]):
+        return a, b
+    size = simpler(a.shape[a_axis], b.shape[b_axis])
+    return tuple(assume(x, [size if i == axis else d for i, d in enumerate(x.shape)]) for x, axis in ((a, a_axis), (b, b_axis)))  # type: ignore[return-value] # two
 
 
 def _batched(a: Tensor, b: Tensor) -> Tensor:
@@ -57,7 +68,7 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
     return reshape(found, (*batch, a.shape[-2], b.shape[-1]))
 
 
-def _one_batch(x: Tensor, batch: tuple[int, ...]) -> Tensor:
+def _one_batch(x: Tensor, batch: tuple[Size, ...]) -> Tensor:
     """x with its leading axes as one: of size 1 where it is the same for the whole batch."""
     if prod(x.shape[:-2]) == 1:
         return reshape(x, (1, *x.shape[-2:]))
@@ -91,8 +102,8 @@ def _diagonal(x: Tensor, term: str) -> tuple[Tensor, str]:
         first, second = [i for i, c in enumerate(term) if c == letter][:2]
         rest = [i for i in range(x.rank) if i not in (first, second)]
         n, others = x.shape[first], [x.shape[i] for i in rest]
-        if x.shape[second] != n:
-            raise OnnxError(f"attribute equation: expected equal sizes for index {letter}, found {list(x.shape)}")
+        if not isinstance(n, int) or x.shape[second] != n:
+            raise OnnxError(f"attribute equation: expected equal, known sizes for index {letter}, found {list(x.shape)}")
         rows = reshape(transpose(x, (*rest, first, second)), (*others, n * n))
         step = emit("strided_slice", rows, begin=(0,), end=(n * n,), strides=(n + 1,), axes=(len(rest),))
         return _diagonal(step, "".join(term[i] for i in rest) + letter)
@@ -109,9 +120,9 @@ def _contract(a: Tensor, a_term: str, b: Tensor, b_term: str, kept: str) -> tupl
     batch = [c for c in a_term if c in b_term and c in kept]
     inner = [c for c in a_term if c in b_term and c not in kept]
     rows, columns = [c for c in a_term if c not in b_term], [c for c in b_term if c not in a_term]
-    size: dict[str, int] = {}
+    size: dict[str, Size] = {}
     for c, d in [*zip(a_term, a.shape, strict=True), *zip(b_term, b.shape, strict=True)]:
-        size[c] = d if size.get(c, 1) == 1 else size[c]
+        size[c] = d if size.get(c, 1) == 1 else size[c] if d == 1 else simpler(size[c], d)
     a = _arrange(a, a_term, [*batch, *rows, *inner], size)
     b = _arrange(b, b_term, [*batch, *inner, *columns], size)
     groups = [prod(size[c] for c in g) for g in (batch, rows, inner, columns)]
@@ -121,7 +132,7 @@ def _contract(a: Tensor, a_term: str, b: Tensor, b_term: str, kept: str) -> tupl
     return reshape(found, [size[c] for c in order]), "".join(order)
 
 
-def _arrange(x: Tensor, term: str, order: list[str], size: dict[str, int]) -> Tensor:
+def _arrange(x: Tensor, term: str, order: list[str], size: dict[str, Size]) -> Tensor:
     return broadcast_to(transpose(x, [term.index(c) for c in order]), [size[c] for c in order])
 
 

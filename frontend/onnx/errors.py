@@ -8,4 +8,4 @@ class OnnxError(ModelError):
 
 
 class MissingOnnxShapes(OnnxError, MissingShapes):
-    """An ONNX model whose inputs have symbolic dimensions that nobody gave a size."""
+    """An ONNX model with inputs of unknown rank that nobody gave a shape."""

@@ -14,10 +14,12 @@ from relayc.frontend.onnx import functions
 from relayc.frontend.onnx.converters import Node, converting, find_converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.fold_nodes import fold_node
+from relayc.frontend.onnx.fold_sizes import fold_sizes
 from relayc.frontend.onnx.inputs import input_types
 from relayc.frontend.onnx.model import Model, elements, opset_versions, tensor_type
 from relayc.frontend.registry import Progress
 from relayc.frontend.steps import cast
+from relayc.symbolic import Size
 
 
 @dataclass
@@ -52,10 +54,11 @@ class Importer:
     def __init__(
         self,
         model: Model,
-        shapes: Mapping[str, Sequence[int]] | None,
+        shapes: Mapping[str, Sequence[Size | str]] | None,
         dtypes: Mapping[str, str] | None,
         freeze_params: bool,
         progress: Progress | None,
+        dims: Mapping[str, int | tuple[int, int]] | None = None,
     ) -> None:
         self.model = model
         self.graph = model.proto.graph
@@ -64,18 +67,22 @@ class Importer:
         self.functions = functions.local_functions(model.proto)
         opsets = opset_versions(model.proto.opset_import)
         functions.check_supported(model.source, self.graph, opsets, self.functions)
-        self.types = input_types(self.graph, shapes or {}, dtypes or {})
+        self.types, self.ranges = input_types(
+            self.graph, {} if shapes is None else shapes, {} if dtypes is None else dtypes, {} if dims is None else dims
+        )
         self.scope = Scope(opsets)
+        self.constants: dict[int, tuple[GraphProto, dict[str, Tensor]]] = {}
 
     def run(self) -> IRModule:
         """Raises OnnxError."""
         try:
-            with ModelBuilder({name: type_.given for name, type_ in self.types.items()}, self.graph.name) as builder:
+            with ModelBuilder({name: type_.given for name, type_ in self.types.items()}, self.graph.name, self.ranges) as builder:
                 self._enter_inputs(builder)
                 self._enter_initializers(builder)
                 self._convert_nodes(self.graph.node, self.scope, self.progress)
                 return builder.finish([(o.name, self.scope[o.name]) for o in self.graph.output])
         finally:
+            self.constants.clear()
             self.scope.values.clear()  # they refer back to the importer: its arrays would stay until the next cyclic collection
 
     def _enter_inputs(self, builder: ModelBuilder) -> None:
@@ -111,7 +118,7 @@ class Importer:
         with at_node(f"{self.model.source}: node {label!r} ({operator}, opset {opset})", label, OnnxError):
             inputs = [scope[name] if name else None for name in node.input]
             node = _resolve_references(node, scope.attributes)
-            outputs = fold_node(node, opset, inputs) or self._outputs(node, domain, opset, inputs, label, scope)
+            outputs = fold_node(node, opset, inputs) or self._on_sizes(node, domain, opset, inputs, label, scope)
             wanted = sum(map(bool, node.output))
             if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
                 raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
@@ -119,6 +126,18 @@ class Importer:
             if name:
                 tensor.name = tensor.name or name
                 scope.values[name] = tensor
+
+    def _on_sizes(
+        self, node: NodeProto, domain: str, opset: int, inputs: list[Tensor | None], label: str, scope: Scope
+    ) -> Sequence[Tensor]:
+        found = fold_sizes(node, opset, inputs)
+        if isinstance(found, tuple):
+            return found
+        outputs = self._outputs(node, domain, opset, inputs, label, scope)
+        if found is None:
+            return outputs
+        # Some elements are known.
+        return [t if t.is_known else Tensor(t.type, value=t.value, elements=e) for t, e in zip(outputs, found, strict=True)]
 
     def _outputs(self, node: NodeProto, domain: str, opset: int, inputs: list[Tensor | None], label: str, scope: Scope) -> Sequence[Tensor]:
         convert = find_converter(domain, node.op_type, opset)
@@ -152,14 +171,23 @@ class Importer:
         self._convert_nodes([_without_inputs(n, absent) for n in function.node], body)
         return [body[name] if wanted else _NOTHING for name, wanted in zip(function.output, node.output, strict=False)]
 
+    def _constants_of(self, graph: GraphProto) -> dict[str, Tensor]:
+        """The initializers of a subgraph: the same tensors each time that it is converted."""
+        kept = self.constants.get(id(graph))
+        if kept is None or kept[0] is not graph:
+            found = {}
+            for proto in graph.initializer:
+                type_ = tensor_type(proto, f"initializer {proto.name}")
+                found[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
+            kept = self.constants[id(graph)] = graph, found
+        return kept[1]
+
     def _inline_graph(self, graph: GraphProto, label: str, scope: Scope, inputs: Sequence[Tensor]) -> list[Tensor]:
         body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/")
         if len(inputs) != len(graph.input):
             raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
-        for proto in graph.initializer:
-            type_ = tensor_type(proto, f"initializer {proto.name}")
-            body.values[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
+        body.values.update(self._constants_of(graph))
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
 

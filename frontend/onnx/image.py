@@ -1,16 +1,31 @@
 """Resampling: Resize and its predecessor Upsample."""
 
 from collections.abc import Sequence
-from math import floor
+from math import floor, prod
+from typing import TypeAlias
 
-from relayc.frontend.converter import Tensor, axes_of, emit, ints, known
+from relayc.frontend.converter import Tensor, axes_of, constant, emit, known
 from relayc.frontend.onnx.antialias import resize_axis, weights
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS
-from relayc.frontend.steps import reshape, transpose
+from relayc.frontend.sizes import Inexact, Ratio, known_elements, objects, tensor_of
+from relayc.frontend.sizes import sizes as shape_sizes
+from relayc.frontend.steps import add, cast, reshape, transpose
+from relayc.symbolic import Size
+
+Factor: TypeAlias = Ratio | float
+"""Of a size: a number, or a quotient of sizes."""
 
 _METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
+
+
+def _factors(tensor: Tensor | None, what: str) -> tuple[Ratio | float, ...]:
+    """Factors of sizes: numbers, and quotients of sizes."""
+    elements = None if tensor is None or tensor.is_known else known_elements(tensor)
+    if elements is None:
+        return _floats(tensor, what)
+    return tuple(e.num / e.den if e.is_number else e for e in elements.reshape(-1))
 
 
 def _floats(tensor: Tensor | None, what: str) -> tuple[float, ...]:
@@ -18,7 +33,7 @@ def _floats(tensor: Tensor | None, what: str) -> tuple[float, ...]:
 
 
 def _resize(
-    x: Tensor, axes: tuple[int, ...], sizes: Sequence[int], scales: Sequence[float], roi: Sequence[float], **attributes: object
+    x: Tensor, axes: tuple[int, ...], sizes: Sequence[Size], scales: Sequence[Factor], roi: Sequence[float], **attributes: object
 ) -> Tensor:
     """Resizes `axes` of x to `sizes`: the axes that change are brought to the end, where Relay has the spatial ones."""
     changed = [i for i, a in enumerate(axes) if sizes[i] != x.shape[a] or scales[i] != 1.0]
@@ -34,12 +49,14 @@ def _resize(
     moved = transpose(x, (*first, *last))
     kept = moved.shape[: len(first)]
     n = len(changed)
-    batch = moved if len(first) == 2 else reshape(moved, (1, _product(kept), *moved.shape[len(first) :]))
+    batch = moved if len(first) == 2 else reshape(moved, (1, prod(kept), *moved.shape[len(first) :]))
+    factors = [scales[i] for i in changed]
     found = emit(
         f"image.resize{n}d",
         batch,
         size=[sizes[i] for i in changed],
-        scales=[scales[i] for i in changed],
+        # Factors that are quotients of sizes are what Relay computes itself.
+        scales=() if any(isinstance(f, Ratio) for f in factors) else factors,
         roi=[roi[j * len(axes) + i] for j in (0, 1) for i in changed] if roi else (),
         layout=SPATIAL_LAYOUTS[n],
         **attributes,
@@ -49,33 +66,36 @@ def _resize(
     return transpose(found, [order.index(a) for a in range(x.rank)])
 
 
-def _product(sizes: Sequence[int]) -> int:
-    found = 1
-    for size in sizes:
-        found *= size
-    return found
-
-
 def _method(mode: str) -> str:
     if mode not in _METHODS:
         raise OnnxError(f"attribute mode: expected {', '.join(_METHODS)}, found {mode!r}")
     return _METHODS[mode]
 
 
-def _scaled(x: Tensor, scales: Sequence[float], axes: Sequence[int]) -> tuple[int, ...]:
+def _scaled(x: Tensor, scales: Sequence[Factor], axes: Sequence[int]) -> tuple[Size, ...]:
     if len(scales) != len(axes):
         raise OnnxError(f"input scales: expected {len(axes)} values, found {len(scales)}")
-    return tuple(_extent(x.shape[a] * s) for a, s in zip(axes, scales, strict=True))
+    return tuple(_extent(x.shape[a], s) for a, s in zip(axes, scales, strict=True))
 
 
-def _extent(size: float) -> int:
-    """A size that was computed, rounded down. Raises OnnxError for one that is no size."""
-    if not 0 <= size < 1 << 63:
-        raise OnnxError(f"input scales: expected sizes of 0 or more, found {size}")
-    return floor(size)
+def _extent(size: Size, factor: Factor, rest: float = 0.0) -> Size:
+    """size * factor + rest, rounded down; by the program where that is no expression. Raises OnnxError for a number that is no size."""
+    if isinstance(size, int) and isinstance(factor, float):
+        found = factor * size + rest
+        if not 0 <= found < 1 << 63:
+            raise OnnxError(f"input scales: expected sizes of 0 or more, found {found}")
+        return floor(found)
+    try:
+        product = Ratio(size) * (factor if isinstance(factor, Ratio) else Ratio.number(factor))
+        return (product + Ratio.number(rest)).floor().num
+    except Inexact:
+        exact = tensor_of(objects([1], [Ratio(size)]), "float32")
+        scale = tensor_of(objects([1], [factor]), "float32") if isinstance(factor, Ratio) else constant([factor], "float32")
+        computed = add(emit("multiply", exact, scale), rest)
+        return shape_sizes(cast(emit("floor", computed), "int64"), "scales")[0]
 
 
-def _asymmetric(x: Tensor, scales: tuple[float, ...], mode: str) -> Tensor:
+def _asymmetric(x: Tensor, scales: tuple[Factor, ...], mode: str) -> Tensor:
     axes = tuple(range(x.rank))
     sizes = _scaled(x, scales, axes)
     return _resize(x, axes, sizes, scales, (), method=_method(mode), coordinate_transformation_mode="asymmetric", rounding_method="floor")
@@ -88,12 +108,12 @@ def Upsample(x: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Te
 
 @converter("Upsample", since=9)
 def Upsample_9(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    return _asymmetric(x, _floats(scales, "scales"), mode)
+    return _asymmetric(x, _factors(scales, "scales"), mode)
 
 
 @converter(since=10)
 def Resize(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    return _asymmetric(x, _floats(scales, "scales"), mode)
+    return _asymmetric(x, _factors(scales, "scales"), mode)
 
 
 @converter("Resize", since=11)
@@ -115,18 +135,21 @@ def Resize_11(
 ) -> Tensor:
     chosen = axes_of(axes, x.rank) if axes is not None else tuple(range(x.rank))
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
-    factors = _floats(scales, "scales")
+    factors = _factors(scales, "scales")
     if factors:
         wanted = _scaled(x, factors, chosen) if not crop else _cropped(x, factors, chosen, _floats(roi, "roi"))
-    elif sizes is not None and sizes.type.num_elements:
-        wanted, factors = _sizes(x, ints(sizes, "sizes"), chosen, keep_aspect_ratio_policy)
+    elif sizes is not None and sizes.type.num_elements != 0:
+        wanted, factors = _sizes(x, shape_sizes(sizes, "sizes"), chosen, keep_aspect_ratio_policy)
     else:
         raise OnnxError("expected one of the inputs scales and sizes, found neither")
     if antialias and mode in ("linear", "cubic"):
         for axis, size, factor in zip(chosen, wanted, factors, strict=True):
             if size != x.shape[axis] or factor != 1.0:
-                shares = (mode, coordinate_transformation_mode, x.shape[axis], size, factor, cubic_coeff_a, exclude_outside)
-                x = resize_axis(x, axis, weights(*shares))
+                before = x.shape[axis]
+                if not isinstance(size, int) or not isinstance(before, int) or isinstance(factor, Ratio):
+                    raise OnnxError(f"attribute antialias: expected axes of known sizes, found {before} and {size}")
+                shares = weights(mode, coordinate_transformation_mode, before, size, factor, cubic_coeff_a, exclude_outside)
+                x = resize_axis(x, axis, shares)
         return x
     return _resize(
         x,
@@ -143,23 +166,33 @@ def Resize_11(
     )
 
 
-def _cropped(x: Tensor, scales: Sequence[float], axes: Sequence[int], roi: Sequence[float]) -> tuple[int, ...]:
+def _cropped(x: Tensor, scales: Sequence[Factor], axes: Sequence[int], roi: Sequence[float]) -> tuple[Size, ...]:
     n = len(axes)
-    if len(scales) != n or len(roi) != 2 * n:
-        raise OnnxError(f"expected {n} scales and a roi of {2 * n} values, found {len(scales)} and {len(roi)}")
-    return tuple(_extent(x.shape[a] * (roi[n + i] - roi[i]) * s) for i, (a, s) in enumerate(zip(axes, scales, strict=True)))
+    if len(scales) != n or len(roi) != 2 * n or any(isinstance(s, Ratio) for s in scales):
+        raise OnnxError(f"expected {n} scales and a roi of {2 * n} values, found {list(scales)} and {len(roi)}")
+    return tuple(_extent(x.shape[a], (roi[n + i] - roi[i]) * s) for i, (a, s) in enumerate(zip(axes, scales, strict=True)))  # type: ignore[operator] # numbers
 
 
-def _sizes(x: Tensor, sizes: Sequence[int], axes: Sequence[int], policy: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def _sizes(x: Tensor, sizes: Sequence[Size], axes: Sequence[int], policy: str) -> tuple[tuple[Size, ...], tuple[Factor, ...]]:
     """Sizes and factors; a policy other than stretch has one factor for all axes (operator set 18)."""
     if len(sizes) != len(axes):
         raise OnnxError(f"input sizes: expected {len(axes)} values, found {len(sizes)}")
     if any(x.shape[a] == 0 for a in axes):
         raise OnnxError(f"input X: expected axes with elements to resize, found {list(x.shape)}")
-    factors = tuple(s / x.shape[a] for s, a in zip(sizes, axes, strict=True))
+    factors = tuple(_quotient(s, x.shape[a]) for s, a in zip(sizes, axes, strict=True))
     if policy == "stretch":
         return tuple(sizes), factors
     if policy not in ("not_larger", "not_smaller"):
         raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch, not_larger or not_smaller, found {policy!r}")
-    factor = min(factors) if policy == "not_larger" else max(factors)
-    return tuple(_extent(factor * x.shape[a] + 0.5) for a in axes), (factor,) * len(axes)
+    numbers = [f for f in factors if isinstance(f, float)]
+    if len(numbers) < len(factors) and len(set(factors)) > 1:
+        raise OnnxError(f"attribute keep_aspect_ratio_policy: expected stretch for sizes that are not known, found {policy!r}")
+    factor = factors[0] if len(numbers) < len(factors) else min(numbers) if policy == "not_larger" else max(numbers)
+    return tuple(_extent(x.shape[a], factor, 0.5) for a in axes), (factor,) * len(axes)
+
+
+def _quotient(size: Size, by: Size) -> Factor:
+    if isinstance(size, int) and isinstance(by, int):
+        return size / by
+    found = Ratio.of(size, by)
+    return found.num / found.den if isinstance(found.num, int) and isinstance(found.den, int) else found

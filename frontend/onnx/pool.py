@@ -1,14 +1,17 @@
 """Poolings: MaxPool, AveragePool, LpPool and their global forms."""
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
+import numpy as np
+
+from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.conv import per_axis
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, window_padding
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, window_padding
 from relayc.frontend.steps import binary, in_float32, multiply
 
 
@@ -20,7 +23,7 @@ def _window(
     kernel_shape: Sequence[int],
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The attributes of a Relay pooling, by those of an ONNX one."""
     n = spatial_rank(x)
     kernel, stride = per_axis(kernel_shape, n, "kernel_shape"), per_axis(strides, n, "strides")
@@ -34,6 +37,11 @@ def _window(
         # With auto_pad the padding says the output's size (rounded up for SAME, down for VALID), and there is nothing left to round.
         "ceil_mode": ceil_mode and auto_pad == "NOTSET",
     }
+
+
+def _least(dtype: str) -> float:
+    """What no element is less than."""
+    return -inf if DTYPES[dtype].kind not in "iu" else int(np.iinfo(DTYPES[dtype]).min)
 
 
 @converter(foldable=False)  # the reference implementation takes NaN for padding
@@ -51,6 +59,7 @@ def MaxPool(
     if current().wants(1):
         raise OnnxError("output Indices: expected it not to be used, found a use")
     window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    x, window["padding"] = padded(x, window["padding"], _least(x.dtype))
     return emit(f"nn.max_pool{spatial_rank(x)}d", x, **window)
 
 
@@ -99,11 +108,11 @@ def _padded_to_whole_windows(x: Tensor, window: dict[str, Any]) -> dict[str, Any
     ends = list(pads)
     for i, (size, k, s, r) in enumerate(zip(x.shape[2:], kernel, stride, dilation, strict=True)):
         extent = (k - 1) * r + 1
-        padded = size + pads[i] + pads[n + i]
-        last = -(-(padded - extent) // s) * s
+        whole = size + pads[i] + pads[n + i]
+        last = -(-(whole - extent) // s) * s
         if last >= size + pads[i]:  # a window that starts in the padding at the end does not count
             last -= s
-        ends[n + i] += max(last + extent - padded, 0)
+        ends[n + i] += max(last + extent - whole, 0)
     return {**window, "padding": tuple(ends), "ceil_mode": False}
 
 

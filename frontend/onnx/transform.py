@@ -1,20 +1,37 @@
 """Shape and data movement."""
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate, pairwise
 from math import prod
+from operator import add
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, axes_of, axis_of, constant, emit, ints
+from relayc.frontend.converter import ModelBuilder, Tensor, assume, axes_of, axis_of, constant, emit, ints, may_equal, simpler
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import broadcast_shape, broadcast_to, check_constant, filled, reshape, strided_slice, transpose
+from relayc.frontend.sizes import objects, positions, sizes, tensor_of
+from relayc.frontend.steps import (
+    binary,
+    broadcast_shape,
+    broadcast_to,
+    cast,
+    check_constant,
+    filled,
+    reshape,
+    strided_slice,
+    subtract,
+    transpose,
+)
+from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 
 @converter()
 def Reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
     """0 copies the size of the data (unless allowzero), one -1 is what is left."""
-    wanted = list(ints(shape, "shape"))
+    wanted = list(sizes(shape, "shape", lambda: _codes_resolved(data, shape, allowzero)))
+    given = list(wanted)
     if not allowzero:
         if any(d == 0 and i >= data.rank for i, d in enumerate(wanted)):
             raise OnnxError(f"input shape: expected zeros for axes of data {list(data.shape)}, found {wanted}")
@@ -22,10 +39,25 @@ def Reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
     unknown = [i for i, d in enumerate(wanted) if d == -1]
     if len(unknown) == 1:
         others = prod(d for d in wanted if d != -1)
-        wanted[unknown[0]] = prod(data.shape) // others if others else 0
-    if any(d < 0 for d in wanted):
-        raise OnnxError(f"input shape: expected sizes and at most one -1, found {list(ints(shape, 'shape'))}")
+        wanted[unknown[0]] = prod(data.shape) // others if others != 0 else 0
+    if any(bounds(d)[1] < 0 for d in wanted):
+        raise OnnxError(f"input shape: expected sizes and at most one -1, found {given}")
     return reshape(data, wanted)
+
+
+def _codes_resolved(data: Tensor, shape: Tensor, allowzero: bool) -> Tensor:
+    """A shape that only the program knows, in sizes alone."""
+    if shape.rank != 1 or not shape.type.is_static:
+        raise OnnxError(f"input shape: expected a list of as many integers as is known at import, found {shape.type}")
+    found = cast(shape, "int64")
+    if not allowzero:
+        dims = (*data.shape, *(0,) * prod(shape.type.static_shape))[: prod(shape.type.static_shape)]
+        found = emit("where", binary("equal", found, 0), tensor_of(objects([len(dims)], dims), "int64"), found)
+    is_rest = binary("equal", found, -1)
+    total = tensor_of(objects([], [prod(data.shape)]), "int64")
+    others = emit("prod", emit("where", is_rest, constant(1, "int64"), found), axis=(0,))
+    rest = emit("divide", total, binary("maximum", others, 1))
+    return emit("where", is_rest, rest, found)
 
 
 @converter()
@@ -46,9 +78,10 @@ def Transpose(data: Tensor, *, perm: Sequence[int] | None = None) -> Tensor:
 
 def _squeeze(data: Tensor, axes: Sequence[int] | None) -> Tensor:
     chosen = axes_of(axes, data.rank) if axes is not None else tuple(i for i, d in enumerate(data.shape) if d == 1)
-    wrong = [a for a in chosen if data.shape[a] != 1]
+    wrong = [a for a in chosen if not may_equal(data.shape[a], 1)]
     if wrong:
         raise OnnxError(f"axes: expected axes of size 1 of {list(data.shape)}, found {wrong}")
+    data = assume(data, [1 if i in chosen else d for i, d in enumerate(data.shape)])
     return reshape(data, [d for i, d in enumerate(data.shape) if i not in chosen])
 
 
@@ -83,12 +116,22 @@ def Unsqueeze_13(data: Tensor, axes: Tensor) -> Tensor:
 def Concat(first: Tensor, *rest: Tensor, axis: int) -> Tensor:
     along = axis_of(axis, first.rank)
     # An empty part adds nothing, so it is left out; it has to fit all the same.
-    sizes = {t.shape[:along] + t.shape[along + 1 :] for t in (first, *rest)}
-    if len(sizes) > 1 or any(t.rank != first.rank or t.dtype != first.dtype for t in rest):
-        found = ", ".join(str(t.type) for t in (first, *rest))
-        raise OnnxError(f"expected inputs of one element type that differ in the size of axis {along} alone, found {found}")
-    parts = [t for t in (first, *rest) if t.shape[along] > 0] or [first]
+    parts = _fitting((first, *rest), along)
+    parts = [t for t in parts if t.shape[along] != 0] or [first]
     return parts[0] if len(parts) == 1 else emit("concatenate", *parts, axis=along)
+
+
+def _fitting(tensors: Sequence[Tensor], along: int) -> list[Tensor]:
+    """Tensors that differ in the size of one axis alone, as far as the program does not check that. Raises OnnxError."""
+    first, *rest = tensors
+    wanted = list(first.shape)
+    for t in rest:
+        fits = t.rank == first.rank and t.dtype == first.dtype
+        if not fits or not all(may_equal(a, b) for i, (a, b) in enumerate(zip(wanted, t.shape, strict=True)) if i != along):
+            found = ", ".join(str(t.type) for t in tensors)
+            raise OnnxError(f"expected inputs of one element type that differ in the size of axis {along} alone, found {found}")
+        wanted = [simpler(a, b) for a, b in zip(wanted, t.shape, strict=True)]
+    return [assume(t, [d if i == along else w for i, (d, w) in enumerate(zip(t.shape, wanted, strict=True))]) for t in tensors]
 
 
 # ---- slices ---------------------------------------------------------------------------------------------------------------------------
@@ -101,11 +144,42 @@ def Slice(data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Seq
 
 @converter("Slice", since=10)
 def Slice_10(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None) -> Tensor:
-    given = [None if t is None else ints(t, name) for t, name in ((axes, "axes"), (steps, "steps"))]
-    return _slice(data, ints(starts, "starts"), ints(ends, "ends"), *given)
+    chosen, strides = (None if t is None else ints(t, name) for t, name in ((axes, "axes"), (steps, "steps")))
+    found = _row_of_iteration(data, starts, ends, chosen, strides)
+    if found is not None:
+        return found
+    count = prod(starts.shape)
+    along = axes_of(range(count) if chosen is None and isinstance(count, int) else chosen or (), data.rank)
+    extents = [data.shape[a] for a in along]
+    first, last = (sizes(t, name, partial(_within, t, extents)) for t, name in ((starts, "starts"), (ends, "ends")))
+    return _slice(data, first, last, chosen, strides)
 
 
-def _slice(data: Tensor, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None, steps: Sequence[int] | None) -> Tensor:
+def _row_of_iteration(
+    data: Tensor, starts: Tensor, ends: Tensor, axes: Sequence[int] | None, strides: Sequence[int] | None
+) -> Tensor | None:
+    """data[i : i + 1] where i is the number of a loop's iteration, and there are as many rows: one row, whatever i is. None elsewhere."""
+    begin, end = starts.elements, ends.elements
+    if begin is None or end is None or begin.size != 1 or end.size != 1 or (strides or (1,)) != (1,):
+        return None
+    first, last = begin.reshape(-1)[0], end.reshape(-1)[0]
+    builder = ModelBuilder.current()
+    trips = builder.counters.get(str(first))
+    axis = axis_of((axes or (0,))[0], data.rank)
+    if trips is None or last - first != 1 or not proves(lambda: trips <= data.shape[axis]):
+        return None
+    return emit("take", data, emit("reshape", starts, newshape=(1,)), axis=axis, mode="clip")
+
+
+def _within(at: Tensor, extents: Sequence[Size]) -> Tensor:
+    """Bounds of a slice that only the program knows, counted from the front and no further than the axes reach."""
+    size = tensor_of(objects([len(extents)], extents), "int64")
+    wide = cast(reshape(at, (prod(at.shape),)), "int64")
+    counted = emit("where", binary("less", wide, 0), emit("add", wide, size), wide)
+    return emit("minimum", binary("maximum", counted, 0), size)
+
+
+def _slice(data: Tensor, starts: Sequence[Size], ends: Sequence[Size], axes: Sequence[int] | None, steps: Sequence[int] | None) -> Tensor:
     chosen = axes_of(range(len(starts)) if axes is None else axes, data.rank)
     strides = [1] * len(starts) if steps is None else list(steps)
     if not len(starts) == len(ends) == len(chosen) == len(strides):
@@ -117,19 +191,21 @@ def _slice(data: Tensor, starts: Sequence[int], ends: Sequence[int], axes: Seque
     return strided_slice(data, starts, ends, strides, chosen)
 
 
-def _split(data: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+def _split(data: Tensor, axis: int, parts: Sequence[Size]) -> tuple[Tensor, ...]:
     axis = axis_of(axis, data.rank)
-    if sum(sizes) != data.shape[axis] or any(s < 0 for s in sizes):
-        raise OnnxError(f"split: expected sizes that add up to {data.shape[axis]}, found {list(sizes)}")
-    if len(sizes) == 1:
+    total = sum(parts, 0)
+    if not may_equal(total, data.shape[axis]) or any(bounds(s)[1] < 0 for s in parts):
+        raise OnnxError(f"split: expected sizes that add up to {data.shape[axis]}, found {list(parts)}")
+    data = assume(data, [total if i == axis else d for i, d in enumerate(data.shape)])
+    if len(parts) == 1:
         return (data,)
-    if 0 in sizes:
-        starts = np.cumsum([0, *sizes])
-        return tuple(strided_slice(data, [b], [e], [1], [axis]) for b, e in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
-    return emit("split", data, indices_or_sections=[int(i) for i in np.cumsum(sizes[:-1])], axis=axis)
+    starts = list(accumulate([0, *parts], add))
+    if 0 in parts:
+        return tuple(strided_slice(data, [b], [e], [1], [axis]) for b, e in pairwise(starts))
+    return emit("split", data, indices_or_sections=starts[1:-1], axis=axis)
 
 
-def _even_sizes(size: int, count: int | None = None) -> list[int]:
+def _even_sizes(size: Size, count: int | None = None) -> list[Size]:
     """Equal parts, one for each output, the last one smaller where their number does not divide `size`."""
     outputs = len(current().outputs)
     if not outputs:
@@ -137,8 +213,8 @@ def _even_sizes(size: int, count: int | None = None) -> list[int]:
     if count not in (None, outputs):
         raise OnnxError(f"attribute num_outputs: expected {outputs}, the number of outputs, found {count}")
     count = outputs
-    part = -(-size // count)
-    return [max(min(part, size - i * part), 0) for i in range(count)]
+    part = ceil_div(size, count)
+    return [maximum(minimum(part, size - i * part), 0) for i in range(count)]
 
 
 @converter()
@@ -150,7 +226,7 @@ def Split(data: Tensor, *, axis: int = 0, split: Sequence[int] | None = None) ->
 @converter("Split", since=13)
 def Split_13(data: Tensor, split: Tensor | None = None, *, axis: int = 0, num_outputs: int | None = None) -> tuple[Tensor, ...]:
     size = data.shape[axis_of(axis, data.rank)]
-    return _split(data, axis, ints(split, "split") if split is not None else _even_sizes(size, num_outputs))
+    return _split(data, axis, sizes(split, "split") if split is not None else _even_sizes(size, num_outputs))
 
 
 # ---- repetition -----------------------------------------------------------------------------------------------------------------------
@@ -158,12 +234,12 @@ def Split_13(data: Tensor, split: Tensor | None = None, *, axis: int = 0, num_ou
 
 @converter(since=8)
 def Expand(x: Tensor, shape: Tensor) -> Tensor:
-    return broadcast_to(x, broadcast_shape(x.shape, ints(shape, "shape")))
+    return broadcast_to(x, broadcast_shape(x.shape, sizes(shape, "shape")))
 
 
 @converter()
 def Tile(x: Tensor, repeats: Tensor) -> Tensor:
-    reps = ints(repeats, "repeats")
+    reps = sizes(repeats, "repeats")
     if len(reps) != x.rank:
         raise OnnxError(f"input repeats: expected {x.rank} values, found {list(reps)}")
     return x if all(r == 1 for r in reps) else emit("tile", x, reps=reps)
@@ -172,52 +248,79 @@ def Tile(x: Tensor, repeats: Tensor) -> Tensor:
 # ---- padding --------------------------------------------------------------------------------------------------------------------------
 
 
-def _pad(x: Tensor, pads: Sequence[int], value: Tensor | None, mode: str, axes: Sequence[int]) -> Tensor:
+def _pad(x: Tensor, pads: Sequence[Size], value: Tensor | None, mode: str, axes: Sequence[int]) -> Tensor:
     """Adds to both ends of each axis, or takes away where `pads` is negative."""
     n = len(axes)
     if len(pads) != 2 * n:
         raise OnnxError(f"pads: expected {2 * n} values, found {list(pads)}")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise OnnxError(f"attribute mode: expected constant, reflect, edge or wrap, found {mode!r}")
-    width = [(0, 0)] * x.rank
+    width: list[tuple[Size, Size]] = [(0, 0)] * x.rank
     for axis, before, after in zip(axes, pads[:n], pads[n:], strict=True):
         width[axis] = (before, after)
     if not _is_pad_of_relay(x, width, mode):
         return _gathered_pad(x, width, mode)
     if mode == "constant":
         x = _cropped(x, width)
-        width = [(max(before, 0), max(after, 0)) for before, after in width]
-    if not any(map(any, width)):
+        width = [(maximum(before, 0), maximum(after, 0)) for before, after in width]
+    if all(pair == (0, 0) for pair in width):
         return x
     return emit("nn.pad", x, value or filled((), 0, x.dtype), pad_width=[w for pair in width for w in pair], pad_mode=mode)
 
 
-def _is_pad_of_relay(x: Tensor, width: Sequence[tuple[int, int]], mode: str) -> bool:
+def _is_pad_of_relay(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> bool:
     """Whether nn.pad can do it: no wrapping, no cropping of mirrored or repeated edges, no reflection longer than the axis."""
     if mode == "constant":
         return True
-    longest = [d - 1 if mode == "reflect" else max(pair) for d, pair in zip(x.shape, width, strict=True)]
-    return mode != "wrap" and all(min(pair) >= 0 and max(pair) <= most for pair, most in zip(width, longest, strict=True))
+    if mode == "wrap":
+        return False
+    # That a reflection fits an axis of symbolic size is checked when the program runs.
+    return all(
+        isinstance(w, Dim) or (w >= 0 and (mode == "edge" or w == 0 or isinstance(d, Dim) or w <= d - 1))
+        for d, pair in zip(x.shape, width, strict=True)
+        for w in pair
+    )
 
 
-def _cropped(x: Tensor, width: Sequence[tuple[int, int]]) -> Tensor:
-    begin = [max(-before, 0) for before, _ in width]
-    end = [d - max(-after, 0) for d, (_, after) in zip(x.shape, width, strict=True)]
+def _cropped(x: Tensor, width: Sequence[tuple[Size, Size]]) -> Tensor:
+    begin = [maximum(-before, 0) for before, _ in width]
+    end = [d - maximum(-after, 0) for d, (_, after) in zip(x.shape, width, strict=True)]
     return strided_slice(x, begin, end, [1] * x.rank, range(x.rank))
 
 
-def _gathered_pad(x: Tensor, width: Sequence[tuple[int, int]], mode: str) -> Tensor:
+def _gathered_pad(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> Tensor:
     """Padding as a choice of positions along each axis, as numpy.pad makes it."""
     for axis, (before, after) in enumerate(width):
-        if before or after:
-            check_constant([x.shape[axis] + max(before, 0) + max(after, 0)], "int64")
-            if not x.shape[axis]:
-                raise OnnxError(f"pads: expected none along axis {axis}, which has no element to repeat, found {before} and {after}")
-            width_here = (max(before, 0), max(after, 0))
-            positions = np.pad(np.arange(x.shape[axis]), width_here, mode=mode)  # type: ignore[call-overload] # one of its modes
-            chosen = positions[max(-before, 0) : len(positions) - max(-after, 0)]
-            x = emit("take", x, constant(chosen, "int64"), axis=axis, mode="clip")
+        if before == 0 and after == 0:
+            continue
+        size = x.shape[axis]
+        if not (isinstance(before, int) and isinstance(after, int) and isinstance(size, int)):
+            x = _gathered_pad_of(x, axis, before, after, mode)
+            continue
+        check_constant([size + max(before, 0) + max(after, 0)], "int64")
+        if not size:
+            raise OnnxError(f"pads: expected none along axis {axis}, which has no element to repeat, found {before} and {after}")
+        width_here = (max(before, 0), max(after, 0))
+        found = np.pad(np.arange(size), width_here, mode=mode)  # type: ignore[call-overload] # one of its modes
+        chosen = found[max(-before, 0) : len(found) - max(-after, 0)]
+        x = emit("take", x, constant(chosen, "int64"), axis=axis, mode="clip")
     return x
+
+
+def _gathered_pad_of(x: Tensor, axis: int, before: Size, after: Size, mode: str) -> Tensor:
+    """As `_gathered_pad` along an axis of symbolic size: the positions are computed by the program."""
+    size = tensor_of(objects([], [x.shape[axis]]), "int64")
+    at = subtract(positions(x.shape[axis] + before + after), tensor_of(objects([], [before]), "int64"))
+    if mode == "wrap":
+        at = emit("floor_mod", at, size)
+    elif mode == "reflect":
+        # There and back takes twice the way between the ends.
+        last = binary("subtract", size, 1)
+        turned = emit("floor_mod", at, binary("maximum", binary("multiply", last, 2), 1))
+        at = emit("minimum", turned, emit("subtract", binary("multiply", last, 2), turned))
+    else:
+        at = emit("minimum", binary("maximum", at, 0), binary("subtract", size, 1))
+    return emit("take", x, at, axis=axis, mode="clip")
 
 
 @converter(since=2)
@@ -229,19 +332,27 @@ def Pad(x: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float 
 def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: Tensor | None = None, *, mode: str = "constant") -> Tensor:
     chosen = range(x.rank) if axes is None else axes_of(ints(axes, "axes"), x.rank)
     value = None if constant_value is None else reshape(constant_value, ())
-    return _pad(x, ints(pads, "pads"), value, mode, chosen)
+    return _pad(x, sizes(pads, "pads"), value, mode, chosen)
 
 
 @converter(since=18)
 def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
-    chosen = range(x.rank) if axes is None else axes_of(axes, x.rank)
-    sizes = ints(shape, "shape")
-    if len(sizes) != len(chosen):
-        raise OnnxError(f"input shape: expected {len(chosen)} values, one for each axis, found {list(sizes)}")
-    missing = [wanted - x.shape[a] for wanted, a in zip(sizes, chosen, strict=True)]
-    # Half of what is missing, or too much, goes before; the odd one after.
-    before = [m // 2 if m >= 0 else -(-m // 2) for m in missing]
-    return _pad(x, [*before, *(m - b for m, b in zip(missing, before, strict=True))], None, "constant", chosen)
+    chosen = tuple(range(x.rank)) if axes is None else axes_of(axes, x.rank)
+    wanted = sizes(shape, "shape")
+    if len(wanted) != len(chosen):
+        raise OnnxError(f"input shape: expected {len(chosen)} values, one for each axis, found {list(wanted)}")
+    before: list[Size] = []
+    after: list[Size] = []
+    for size, a in zip(wanted, chosen, strict=True):
+        missing = size - x.shape[a]
+        if isinstance(missing, int):
+            # Half of what is missing, or too much, goes before; the odd one after.
+            before.append(missing // 2 if missing >= 0 else -(-missing // 2))
+        else:
+            before.append(maximum(missing, 0) // 2 - maximum(-missing, 0) // 2)
+        after.append(missing - before[-1])
+    found = _pad(x, [*before, *after], None, "constant", chosen)
+    return assume(found, [wanted[chosen.index(a)] if a in chosen else d for a, d in enumerate(found.shape)])
 
 
 # ---- blocks and triangles -------------------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from relayc.frontend.converter import Tensor
+from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import filled
+from relayc.symbolic import Dim, Size, ceil_div, maximum
 
 SPATIAL_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -17,8 +19,8 @@ def spatial_rank(x: Tensor, what: str = "X") -> int:
 
 
 def window_padding(
-    auto_pad: str, pads: Sequence[int] | None, size: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> tuple[int, ...]:
+    auto_pad: str, pads: Sequence[int] | None, size: Sequence[Size], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[Size, ...]:
     """Padding of a sliding window, all begins then all ends (the attributes auto_pad and pads of Conv and the poolings)."""
     n = len(size)
     if auto_pad == "NOTSET":
@@ -28,13 +30,28 @@ def window_padding(
         return found
     if auto_pad == "VALID":
         return (0,) * (2 * n)
-    total = [max((-(-d // s) - 1) * s + (k - 1) * r + 1 - d, 0) for d, k, s, r in zip(size, kernel, strides, dilations, strict=True)]
+    total: list[Size] = []
+    for d, k, s, r in zip(size, kernel, strides, dilations, strict=True):
+        extent = (k - 1) * r + 1
+        missing = (ceil_div(d, s) - 1) * s + extent - d
+        # As many steps as there are reach as far as the axis does: nothing is negative where a window is as wide as a step.
+        total.append(missing if extent >= s else maximum(missing, 0))
     return split_padding(auto_pad, total)
 
 
-def split_padding(auto_pad: str, total: Sequence[int]) -> tuple[int, ...]:
+def split_padding(auto_pad: str, total: Sequence[Size]) -> tuple[Size, ...]:
     """Total padding per axis as begins and ends: SAME_UPPER has the odd one at the end, SAME_LOWER at the beginning."""
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
         raise OnnxError(f"attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {auto_pad!r}")
     less, more = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
     return (*less, *more) if auto_pad == "SAME_UPPER" else (*more, *less)
+
+
+def padded(x: Tensor, padding: tuple[Size, ...], value: float = 0) -> tuple[Tensor, tuple[int, ...]]:
+    """x and the padding of its windows: what depends on symbolic sizes is added to x, as windows have padding in numbers alone."""
+    numbers = tuple(p for p in padding if not isinstance(p, Dim))
+    if len(numbers) == len(padding):
+        return x, numbers
+    n = len(padding) // 2
+    width = (0, 0, 0, 0, *(p for pair in zip(padding[:n], padding[n:], strict=True) for p in pair))
+    return emit("nn.pad", x, filled((), value, x.dtype), pad_width=width), (0,) * len(padding)

@@ -27,7 +27,10 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build, ir_name
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
-from relayc.dialects.relay.types import RelayType, TensorType, numpy_dtype
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, numpy_dtype
+from relayc.frontend.dimensions import ranges_of
+from relayc.frontend.errors import ModelError
+from relayc.symbolic import parse
 
 Structure = Any
 """An Expr, or a tuple of structures."""
@@ -126,20 +129,30 @@ class Operators:
 class Program:
     """A program under construction: any number of functions, which may call each other and themselves.
 
+    Args:
+      dims: least and largest size of symbols in its types, by name: {"n": (1, 512)}.
+
     Attributes:
       op: the operators.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dims: Mapping[str, tuple[int, int]] | None = None) -> None:
+        fixed, ranges = ranges_of(dims or {})
+        if fixed:
+            raise ModelError(f"dims: expected least and largest sizes, found {', '.join(f'{n} = {v}' for n, v in fixed.items())}")
         self._context = make_context()
         with self._context:
             self._mod = IRModule(ir.Module.create(ir.Location.unknown()))
+            if ranges:
+                self._mod.set_ranges(ranges)
         self.op = Operators(self)
 
     def module(self) -> IRModule:
         """The program so far, as a module of its own. Raises MLIRError or RelayError where it is not a right one."""
         with self._context, ir.Location.unknown():
             copy = IRModule(ir.Module.create(), self._mod.params)
+            if self._mod.ranges:
+                copy.set_ranges(self._mod.ranges)
             with ir.InsertionPoint(copy.module.body):
                 for op in self._mod.module.body.operations:
                     op.operation.clone()
@@ -169,9 +182,11 @@ class Program:
           private: whether only the program itself may call it; else it is a function of the compiled module.
           returns: types of its results, a TensorType or a tuple of them. Needed only where it is called before its end: in itself, or in
             a function defined earlier, for which `declare` is there.
-          arguments: the type of each argument, in the order of the Python function's parameters.
+          arguments: the type of each argument, in the order of the Python function's parameters. A dimension is a size, or the text of
+            one: TensorType(("n", "2*n", 3), "float32").
 
         Raises:
+          ValueError: a text that is no size.
           RelayError: a name that is taken, or results of other types than `returns`.
         """
 
@@ -183,11 +198,11 @@ class Program:
 
     def declare(self, name: str, arguments: Mapping[str, RelayType], returns: Structure, private: bool = False) -> None:
         """Makes a function known before it is defined, so that others can call it."""
-        with self._context, ir.Location.unknown(), ir.InsertionPoint(self._mod.module.body):
+        with self._context, self._mod.ranges, ir.Location.unknown(), ir.InsertionPoint(self._mod.module.body):
             if name in symbols_of(self._mod.module):
                 raise RelayError(f"function {name}: expected a name that is not taken")
-            results = [t.to_mlir() for t in _leaves(returns)]
-            made = func.FuncOp(name, ([t.to_mlir() for t in arguments.values()], results), visibility="private")
+            results = [_sized(t).to_mlir() for t in _leaves(returns)]
+            made = func.FuncOp(name, ([_sized(t).to_mlir() for t in arguments.values()], results), visibility="private")
             made.attributes["relay.declared"] = ir.StringAttr.get("private" if private else "public")
 
     def _define(self, body: Callable, name: str, private: bool, returns: Structure, arguments: Mapping[str, RelayType]) -> None:
@@ -196,10 +211,10 @@ class Program:
         declared = self._declared(name)
         if declared is None and name in symbols_of(self._mod.module):
             raise RelayError(f"function {name}: expected a name that is not taken")
-        with self._context, ir.Location.name(name):
+        with self._context, self._mod.ranges, ir.Location.name(name):
             # Under another name until it is whole: calls in it are of what was declared.
             with ir.InsertionPoint(self._mod.module.body):
-                function = func.FuncOp(f"{name}.unfinished", ([t.to_mlir() for t in arguments.values()], []))
+                function = func.FuncOp(f"{name}.unfinished", ([_sized(t).to_mlir() for t in arguments.values()], []))
             try:
                 self._fill(function, body, list(arguments))
                 if declared is not None and function.type != declared.type:
@@ -240,12 +255,13 @@ class Program:
     def apply(self, relay_name: str, *operands: Any, **attributes: Any) -> Structure:
         """Builds an operator by Relay's name; gives its result, or a tuple of results. Raises RelayError.
 
-        A number among the operands has the dtype of the first operand that is none.
+        A number among the operands has the dtype of the first operand that is none. Attributes that say sizes take texts, too
+        (newshape=("n", -1)); ValueError is raised for one that is no size.
         """
         self._check_inside()
         dtype = next((v.type.dtype for v in operands if isinstance(v, Expr)), None)
         values = [self._own(v).value if isinstance(v, Expr) else self._constant(v, dtype) for v in operands]
-        return self._wrap(build(relay_name, *values, **attributes))
+        return self._wrap(build(relay_name, *values, **_sized_attributes(relay_name, attributes)))
 
     def _constant(self, value: Any, dtype: str | None) -> ir.Value:
         return self.constant(value, None if isinstance(value, (np.ndarray, np.generic)) else dtype).value
@@ -326,15 +342,15 @@ class Program:
 
     def call_packed(self, name: str, args: Sequence[Any], types: TensorType | Sequence[TensorType]) -> Structure:
         """Calls the packed function registered as `name` when the program runs (see dialects.relay.calls.call_packed)."""
-        return self._wrap(calls.call_packed(name, self._tensors(args), types))
+        return self._wrap(calls.call_packed(name, self._tensors(args), _all_sized(types)))
 
     def call_te(self, function: str, args: Sequence[Any], types: TensorType | Sequence[TensorType]) -> Structure:
         """Calls a function of the te stage that `te` has added."""
-        return self._wrap(calls.call_te(function, self._tensors(args), types))
+        return self._wrap(calls.call_te(function, self._tensors(args), _all_sized(types)))
 
     def call_tir(self, function: str, args: Sequence[Any], types: TensorType | Sequence[TensorType]) -> Structure:
         """Calls a function of the tir stage that `tir` has added."""
-        return self._wrap(calls.call_tir(function, self._tensors(args), types))
+        return self._wrap(calls.call_tir(function, self._tensors(args), _all_sized(types)))
 
     def te(self, text: str) -> list[str]:
         """Adds functions on te tensors, as MLIR text; gives their names. Raises MLIRError or RelayError."""
@@ -350,3 +366,27 @@ class Program:
 
 def _leaves(structure: Structure) -> list[Any]:
     return [leaf for part in structure for leaf in _leaves(part)] if isinstance(structure, (tuple, list)) else [structure]
+
+
+def _sized(type_: RelayType) -> Any:
+    """A type in which texts of sizes are sizes. Raises ValueError."""
+    if isinstance(type_, TensorType):
+        return type_.with_shape(parse(d) if isinstance(d, str) else d for d in type_.shape)
+    return TupleType(tuple(map(_sized, type_.fields)))
+
+
+def _all_sized(types: Any) -> Any:
+    return tuple(map(_sized, types)) if isinstance(types, (tuple, list)) else _sized(types)
+
+
+def _sized_attributes(relay_name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes in which texts of sizes are sizes. Raises ValueError."""
+    cls = OPS.get(ir_name(relay_name))
+    specs = {} if cls is None else cls.attr_specs
+
+    def sized(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return tuple(map(sized, value))
+        return parse(value) if isinstance(value, str) else value
+
+    return {name: sized(value) if name in specs and specs[name].says_sizes else value for name, value in attributes.items()}

@@ -7,14 +7,20 @@ Kernels that no tiled schedule takes (sorting, scattering, scans, odd windows) c
      `scf.parallel`, the rest stays sequential so that the innermost loop vectorises;
   4. temporaries become stack buffers when they are small, heap buffers that the function frees otherwise.
 
+A tensor of symbolic size is a flat buffer at the boundary, of which the function sees a view; the values of the symbols are the last
+arguments. Temporaries of symbolic size are heap buffers.
+
 Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
+from relayc.dialects.relay.types import shape_of
+from relayc.pipelines.sizes import function_sizes, size_value, symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.upstream import run_upstream
+from relayc.symbolic import Dim, Size
 
 STACK_BYTES = 16 * 1024
 """Temporaries of a function that together need no more than this live on the stack."""
@@ -27,13 +33,16 @@ PARALLEL_TASKS = 64
 def bufferize_kernel(module: ir.Module) -> None:
     """Turns every te function of `module` into loops over memrefs, in place.
 
-    `@k(tensors...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results...)` with static shapes and identity layouts.
+    `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., symbols...)` with identity
+    layouts: memrefs of static tensors that are not empty have their shape, others are flat.
     Raises MLIRError where an operation has no bufferization.
     """
     with module.context, module.operation.location:
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
-            _to_destination_passing(function)
-            _decompose_concats(function)
+            with function_sizes(function):
+                _decompose_concats(function)
+                _to_destination_passing(function)
+            _without_encodings(function)
         run_upstream(
             module.operation,
             "canonicalize,cse,eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize,canonicalize,cse",
@@ -74,18 +83,25 @@ def _to_destination_passing(function: func.FuncOp) -> None:
     """Tensors to memrefs in the signature; each result goes into a trailing argument."""
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]
-    inputs = list(block.arguments)
-    types = [ir.MemRefType.get(t.shape, t.element_type) for t in (*[a.type for a in inputs], *[r.type for r in terminator.operands])]
-    with ir.InsertionPoint.at_block_begin(block), function.location:
-        for i, argument in enumerate(inputs):
-            buffer = block.add_argument(types[i], argument.location)
-            argument.replace_all_uses_with(bufferization.to_tensor(argument.type, buffer, restrict=True))
-        for _ in inputs:
-            block.erase_argument(0)
-        destinations = [block.add_argument(type_, function.location) for type_ in types[len(inputs) :]]
+    count, names = tensor_count(function), symbol_names(function)
+    inputs, symbols = list(block.arguments)[:count], list(block.arguments)[count:]
+    tensors = [*[a.type for a in inputs], *[r.type for r in terminator.operands]]
+    types = [*map(_boundary_type, tensors), *[s.type for s in symbols]]
+    buffers = [block.add_argument(t, function.location) for t in types]
+    with ir.InsertionPoint(block.operations[0]), function.location:
+        for argument, buffer in zip(inputs, buffers, strict=False):
+            argument.replace_all_uses_with(bufferization.to_tensor(argument.type, _view(buffer, argument.type), restrict=True))
+        # Reshapes go from a result to its destination, where they cost nothing and let the producer write in place.
+        results = [_before_reshapes(value) for value in terminator.operands]
+        # Those of symbolic size stand where their sizes are computed, before what is to write to them.
+        destinations = [b if v.type.has_static_shape else _view(b, v.type) for b, v in zip(buffers[count:], results, strict=False)]
+    for symbol, argument in zip(symbols, buffers[len(tensors) :], strict=True):
+        symbol.replace_all_uses_with(argument)
+    for _ in (*inputs, *symbols):
+        block.erase_argument(0)
     with ir.InsertionPoint(terminator), function.location:
-        for value, destination in zip(terminator.operands, destinations, strict=True):
-            value, destination = _through_reshapes(value, destination)
+        for value, destination in zip(results, destinations, strict=True):
+            destination = _view(destination, value.type) if value.type.has_static_shape else destination
             bufferization.materialize_in_destination(None, value, destination, restrict=True, writable=True)
         func.ReturnOp([])
     terminator.operation.erase()
@@ -93,30 +109,76 @@ def _to_destination_passing(function: func.FuncOp) -> None:
     for name in ("arg_attrs", "res_attrs"):
         if name in function.attributes:
             del function.attributes[name]
+    if names:
+        function.arg_attrs = [*[ir.DictAttr.get({})] * len(tensors), *symbol_attributes(names)]
 
 
-def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Moves reshapes from the value to the destination, where they cost nothing and let the producer write in place."""
-    source = value
-    while isinstance(_producer(source), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
-        source = source.owner.operands[0]
-    if source is value or source.type == value.type:
-        return source, destination
-    return source, reshape_memref(destination, source.type.shape)
+def _boundary_type(tensor_type: ir.RankedTensorType) -> ir.MemRefType:
+    """Type of the buffer of an argument or a result."""
+    if not tensor_type.has_static_shape:
+        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], tensor_type.element_type)
+    # MLIR passes a flat buffer only as a bare pointer where there are no elements.
+    return ir.MemRefType.get([0] if 0 in tensor_type.shape else tensor_type.shape, tensor_type.element_type)
 
 
-def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
-    """A view of an identity-layout memref under another static shape with as many elements."""
-    type_, shape = buffer.type, list(shape)
-    flat = ir.MemRefType.get([prod(shape)], type_.element_type)
-    if type_.rank == 0:
-        buffer = memref.expand_shape(flat, buffer, [], [], [1])
-    elif type_.rank > 1:
-        buffer = memref.collapse_shape(flat, buffer, [list(range(type_.rank))])
-    if len(shape) == 1:
+def _view(buffer: ir.Value, tensor_type: ir.RankedTensorType) -> ir.Value:
+    """A buffer at the boundary in the shape of its tensor, or of one with as many elements."""
+    return reshape_memref(buffer, _known_sizes(tensor_type))
+
+
+def _known_sizes(tensor_type: ir.RankedTensorType) -> list[Size]:
+    return [d for d in shape_of(tensor_type) if d is not None]
+
+
+def _static(sizes: Iterable[Size]) -> list[int]:
+    """Sizes as MLIR's static attributes, which mark those that are operands."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return [dynamic if isinstance(d, Dim) else d for d in sizes]
+
+
+def _without_encodings(function: func.FuncOp) -> None:
+    """Takes the expressions out of the types of tensors, which upstream passes do not expect."""
+
+    def plain(value: ir.Value) -> None:
+        if isinstance(value.type, ir.RankedTensorType) and value.type.encoding is not None:
+            value.set_type(ir.RankedTensorType.get(value.type.shape, value.type.element_type))
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for result in op.results:
+            plain(result)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    plain(argument)
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit)
+
+
+def _before_reshapes(value: ir.Value) -> ir.Value:
+    """The tensor that a value is a view of."""
+    while isinstance(_producer(value), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
+        value = value.owner.operands[0]
+    return value
+
+
+def reshape_memref(buffer: ir.Value, shape: Sequence[Size]) -> ir.Value:
+    """A view of an identity-layout memref, of static shape or flat, under another shape with as many elements."""
+    type_, sizes = buffer.type, list(shape)
+    element = type_.element_type
+    static = [ir.ShapedType.get_dynamic_size() if isinstance(d, Dim) else d for d in sizes]
+    result = ir.MemRefType.get(static, element)
+    if type_ == result:
         return buffer
-    result = ir.MemRefType.get(shape, type_.element_type)
-    return memref.expand_shape(result, buffer, [list(range(len(shape)))], [], shape) if shape else memref.collapse_shape(result, buffer, [])
+    if type_.rank == 0:
+        buffer = memref.expand_shape(ir.MemRefType.get([1], element), buffer, [], [], [1])
+    elif type_.rank > 1:
+        buffer = memref.collapse_shape(ir.MemRefType.get([prod(type_.shape)], element), buffer, [list(range(type_.rank))])
+    if len(sizes) == 1:
+        return buffer
+    if not sizes:
+        return memref.collapse_shape(result, buffer, [])
+    return memref.expand_shape(result, buffer, [list(range(len(sizes)))], [size_value(d) for d in sizes if isinstance(d, Dim)], static)
 
 
 def _write_in_place(function: func.FuncOp) -> None:
@@ -135,6 +197,11 @@ def _write_in_place(function: func.FuncOp) -> None:
             continue
         if not isinstance(root.owner, ir.Block) or len(list(root.uses)) != 1 or len(list(target.uses)) != 1:
             continue
+        if not target.type.has_static_shape:
+            # A view of symbolic size stands behind the computation of its sizes, where it was made.
+            if views and not _comes_before(views[0].operation, source.owner.operation):
+                continue
+            views = []
         for view in views:
             view.move_before(block.operations[0])
         copy.operation.erase()
@@ -146,13 +213,15 @@ def _decompose_concats(function: func.FuncOp) -> None:
     for op in walk(function.operation, tensor.ConcatOp):
         axis, type_ = op.attributes["dim"].value, op.operation.results[0].type
         with ir.InsertionPoint(op), op.operation.location:
-            result = tensor.EmptyOp(list(type_.shape), type_.element_type).result
-            offset = 0
+            operands = [size_value(d) for d in _known_sizes(type_) if isinstance(d, Dim)]
+            result = ir.Operation.create("tensor.empty", results=[type_], operands=operands).results[0]
+            offset: Size = 0
             for piece in op.operation.operands:
-                shape = list(piece.type.shape)
-                offsets = [offset if i == axis else 0 for i in range(len(shape))]
-                result = tensor.insert_slice(piece, result, [], [], [], offsets, shape, [1] * len(shape))
-                offset += shape[axis]
+                sizes = _known_sizes(piece.type)
+                offsets = [offset if i == axis else 0 for i in range(len(sizes))]
+                dynamic = [[size_value(d) for d in given if isinstance(d, Dim)] for given in (offsets, sizes)]
+                result = tensor.insert_slice(piece, result, *dynamic, [], _static(offsets), _static(sizes), [1] * len(sizes))
+                offset = offset + sizes[axis]
         op.operation.results[0].replace_all_uses_with(result)
         op.operation.erase()
 
@@ -255,6 +324,11 @@ def _place_temporaries(function: func.FuncOp) -> None:
     stack = STACK_BYTES
     for op in walk(function.operation, memref.AllocOp):
         type_ = op.operation.results[0].type
+        if not type_.has_static_shape:
+            _hoist(op, block)
+            with op.operation.location, ir.InsertionPoint(op.operation.block.operations[len(op.operation.block.operations) - 1]):
+                memref.DeallocOp(op.operation.results[0])
+            continue
         size = prod(type_.shape) * element_bytes(type_.element_type)
         with op.operation.location, ir.InsertionPoint.at_block_begin(block):
             alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
@@ -267,6 +341,28 @@ def _place_temporaries(function: func.FuncOp) -> None:
                     memref.DeallocOp(buffer)
         op.operation.results[0].replace_all_uses_with(buffer)
         op.operation.erase()
+
+
+def _hoist(op: ir.OpView, block: ir.Block) -> None:
+    """Moves an operation behind the last of its operands that are computed in `block`, where they all are there or its arguments."""
+    owners = [v.owner for v in op.operation.operands]
+    if any((o if isinstance(o, ir.Block) else o.operation.block) != block for o in owners):
+        return
+    computed = [o.operation for o in owners if not isinstance(o, ir.Block)]
+    last = computed[0] if computed else None
+    for o in computed[1:]:
+        last = o if last is not None and _comes_before(last, o) else last
+    if last is None:
+        op.operation.move_before(block.operations[0])
+    else:
+        op.operation.move_after(last)
+
+
+def _comes_before(a: ir.Operation, b: ir.Operation) -> bool:
+    """Whether an operation stands before the one of the same block that another is, or is in."""
+    while b.block != a.block:
+        b = b.parent.operation
+    return a.is_before_in_block(b)
 
 
 def element_bytes(type_: ir.Type) -> int:

@@ -19,16 +19,16 @@ for every external function (0.7 ms each).
 
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
-from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX, TensorSpec
+from relayc.pipelines.packed_entry import PackedEntry
+from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
 from relayc.runtime.device import DeviceKind, device_kind
-from relayc.runtime.shapes import SymbolSource
 from relayc.symbolic import FAR, Atom, Dim, Extreme, Size
 
 _FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
@@ -332,37 +332,6 @@ class Linked(Protocol):
         """Address of the wrapper `void(void**)` of an external function; 0 where it cannot be linked."""
 
 
-@dataclass(frozen=True)
-class PackedEntry:
-    """What a packed function takes.
-
-    Attributes:
-      tensors: inputs, outputs, and what a program takes behind them: the arena, which may be larger than said, and the parameters.
-      symbols: names of the symbols that the function takes as i64.
-      blobs: how many of the tensors it takes behind its symbols.
-      sources: where the symbols come from; nothing where they are integers behind the tensors.
-      ranges: bounds of symbols, by name.
-      depth: what it takes as a last i64, where that is not 0.
-    """
-
-    tensors: tuple[TensorSpec, ...]
-    symbols: tuple[str, ...] = ()
-    blobs: int = 0
-    sources: tuple[SymbolSource, ...] = ()
-    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    depth: int = 0
-
-    @property
-    def sizes(self) -> int:
-        """How many integers follow the tensors of a call."""
-        return 0 if self.sources else len(self.symbols)
-
-    @property
-    def arena(self) -> int:
-        """Which tensor is the arena; -1 for none."""
-        return len(self.tensors) - 2 if self.blobs else -1
-
-
 def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[int], list[int]]:
     """The row of an entry, and where in it that of each tensor begins."""
     row, starts = [len(entry.tensors), strings.offset(name)], []
@@ -388,17 +357,32 @@ class _EntryBody:
         if entry.symbols:
             self.symbols()
             self.checks()
-        after = len(pointers) - entry.blobs
-        operands = [*pointers[:after], *(self.values[name] for name in entry.symbols), *pointers[after:]]
+        after = len(entry.taken) - entry.blobs
+        operands = [*pointers[:after], *(self.values[name] for name in entry.symbols), *pointers[after : len(entry.taken)]]
         if entry.depth:
             operands.append(self.constant(entry.depth))
-        result = " -> i32" if self.function.fails else " -> ()"
-        call = f'llvm.call @"{self.function.name}"({", ".join(operands)}) {{no_inline}} : ({", ".join(self.function.types)}){result}'
-        status = self.value(call) if self.function.fails else "%zero"
-        if not self.function.fails:
+        result = self.function.result
+        types = f"({', '.join(self.function.types)}) -> {result or '()'}"
+        call = f'llvm.call @"{self.function.name}"({", ".join(operands)}) {{no_inline}} : {types}'
+        if not result:
             self.lines.append(f"  {call}")
+            status = "%zero"
+        else:
+            status = self.value(call)
+        if entry.memory:
+            status = self.given(status, result, pointers[-1])
         self.lines.append(f"  llvm.br ^end({status} : i32)")
         return "\n".join(self.lines)
+
+    def given(self, found: str, type_: str, place: str) -> str:
+        """Writes the addresses and sizes that the function gives; gives the status."""
+        for i in range(self.entry.memory + self.entry.defined):
+            value = self.value(f"llvm.extractvalue {found}[{i + 1}] : {type_}")
+            if i < self.entry.memory:
+                value = self.value(f"llvm.ptrtoint {value} : !llvm.ptr to i64")
+            at = self.value(f"llvm.getelementptr {place}[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            self.lines.append(f"  llvm.store {value}, {at} : i64, !llvm.ptr")
+        return self.value(f"llvm.extractvalue {found}[0] : {type_}")
 
     # ---- operations
 
@@ -539,11 +523,18 @@ class _Function:
     def types(self) -> list[str]:
         """Of its arguments."""
         entry, pointer = self.entry, "!llvm.ptr"
-        tensors = len(entry.tensors) - entry.blobs
+        tensors = len(entry.taken) - entry.blobs
         return [*[pointer] * tensors, *["i64"] * len(entry.symbols), *[pointer] * entry.blobs, *["i64"] * bool(entry.depth)]
 
+    @property
+    def result(self) -> str:
+        """The type of what it gives; nothing where that is nothing."""
+        if self.entry.memory:
+            return f"!llvm.struct<({', '.join(['i32', *['ptr'] * self.entry.memory, *['i64'] * self.entry.defined])})>"
+        return "i32" if self.fails else ""
+
     def declaration(self) -> str:
-        return f'llvm.func @"{self.name}"({", ".join(self.types)}){" -> i32" * self.fails}'
+        return f'llvm.func @"{self.name}"({", ".join(self.types)}){f" -> {self.result}" if self.result else ""}'
 
 
 def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu") -> None:

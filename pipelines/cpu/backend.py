@@ -11,7 +11,7 @@ from relayc.runtime.profile import Peak
 
 if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
-    from relayc.pipelines.codegen.packed import PackedEntry
+    from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
 

@@ -10,6 +10,7 @@ NHWC (those transposes vanish) or where a channel count is no multiple of the bl
 gains is less than the transforms at its borders cost. Weights stay as they are: schedules pack them.
 """
 
+import math
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
@@ -24,6 +25,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import PassContext, config_option, function_pass
 from relayc.pipelines.target import Target
+from relayc.symbolic import Size, guess
 
 TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)
 """Axes of the transposes NCHW -> NHWC and back."""
@@ -42,12 +44,20 @@ def _type(value: ir.Value) -> TensorType:
 
 
 def _size(value: ir.Value) -> int:
-    return _type(value).num_elements
+    """Number of elements of a tensor, a representative one where it is an expression."""
+    return guess(_type(value).num_elements)
+
+
+def _channels(value: ir.Value) -> int:
+    """Channels of an image."""
+    channels = _type(value).shape[1]
+    assert isinstance(channels, int)
+    return channels
 
 
 def _is_image(type_: TensorType) -> bool:
-    """Whether a tensor may be in another layout: static NCHW in float32."""
-    return type_.rank == 4 and type_.is_static and type_.dtype == "float32"
+    """Whether a tensor may be in another layout: NCHW in float32, of which the channels are a number."""
+    return type_.rank == 4 and type_.is_known and isinstance(type_.shape[1], int) and type_.dtype == "float32"
 
 
 def _is_pixel(type_: TensorType) -> bool:
@@ -130,18 +140,18 @@ class _Regions:
             fits = all(_is_image(_type(v)) for v in op.images())
         return fits and bool(self.images(op)) and op.can_change_layout()
 
-    def _broadcasts(self, type_: TensorType, shape: tuple[int | None, ...]) -> bool:
+    def _broadcasts(self, type_: TensorType, shape: tuple[Size | None, ...]) -> bool:
         """Whether an operand still broadcasts to `shape` when both are in another layout: one element, whole, or one per channel."""
-        if not type_.is_static or type_.rank > 4 or type_.dtype != "float32":
+        if not type_.is_known or type_.rank > 4 or type_.dtype != "float32":
             return False
-        padded = (1,) * (4 - type_.rank) + type_.shape
+        padded = (1,) * (4 - type_.rank) + type_.sizes
         per_channel = padded[1] == shape[1] and padded[0] in (1, shape[0]) and padded[2:] == (1, 1)
         return padded == shape or all(n == 1 for n in padded) or per_channel
 
     # ---- decisions
 
     def _decide(self, region: _Region) -> None:
-        channels = {_type(v).sizes[1] for v in region.values}
+        channels = {_channels(v) for v in region.values}
         if min(channels) < self.size // 2 or all(_is_pixel(_type(v)) for v in region.values):
             return
         for value in region.values:
@@ -158,9 +168,7 @@ class _Regions:
         elif self.spreads(owner):
             region.gain += owner.layout_gain * _size(value)
         elif is_dense(owner):
-            region.gain += self._convolution_gain(
-                owner, value, _is_image(_type(owner.data)) and _type(owner.data).sizes[1] < self.size // 2
-            )
+            region.gain += self._convolution_gain(owner, value, _is_image(_type(owner.data)) and _channels(owner.data) < self.size // 2)
         elif is_transpose(owner, FROM_LAST):
             region.gain, region.last = region.gain + _size(value), True
         elif not isinstance(owner, Constant) and not _is_pixel(_type(value)):
@@ -186,13 +194,13 @@ class _Regions:
         A 1x1 convolution in NCHW has its lanes along the pixels and is about as fast, but where planes lie a page apart it loses its
         place in the cache at every step of the reduction. A cycle is what a transform takes for an element.
         """
-        weight, out = _type(op.weight), _type(op.operation.results[0])
-        depth = weight.num_elements // weight.sizes[0]
-        multiplications = out.num_elements * depth
-        if weight.shape[2:] != (1, 1):
+        weight, out = _type(op.weight).static_shape, op.operation.results[0]
+        depth = math.prod(weight[1:])
+        multiplications = _size(out) * depth
+        if weight[2:] != (1, 1):
             return multiplications / (48 if alone else 96)
-        _, _, height, width = out.sizes
-        aliased = height * width * 4 % PAGE == 0 and depth >= 64
+        _, _, height, width = _type(out).sizes
+        aliased = height * width * 4 % PAGE == 0 and depth >= 64  # expressions are so only where all their values are
         return multiplications / 32 if aliased else _size(value) / 4
 
 
@@ -301,7 +309,7 @@ class _Rewriter:
         if own == target:
             return source
         if _is_pixel(_type(value)):
-            return build("reshape", source, newshape=layout(target).shape(layout(PLAIN).logical(_type(value).shape)))
+            return build("reshape", source, newshape=layout(target).shape(layout(PLAIN).logical(_type(value).sizes)))
         if PLAIN not in (own, target):
             source, own = self._in(value, PLAIN), PLAIN
         return build("layout_transform", source, src_layout=own, dst_layout=target)

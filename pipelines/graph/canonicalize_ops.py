@@ -12,14 +12,17 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AdaptivePool, AvgPool, GlobalPool2d
 from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.sizes import CastShape, MatchShape
 from relayc.dialects.relay.structure import If
 from relayc.dialects.relay.transform import Reshape, pad_pairs, split_bounds
 from relayc.dialects.relay.tuples import make_tuple, tuple_fields
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, type_of
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
 from relayc.pipelines.graph.reshapes import along_axis, reshape_to
+from relayc.pipelines.graph.restated import restated
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
+from relayc.symbolic import Size
 
 RULES = Rules("CanonicalizeOps")
 
@@ -43,24 +46,31 @@ def constant_condition(op: If, rw: Rewriter) -> Found:
     taken = 0 if condition else 1
     for inner in list(op.body(taken).operations)[:-1]:
         inner.operation.move_before(op.operation)
-    return op.yielded(taken)
+    return restated(op.yielded(taken), type_of(op.operation.results[0]))
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
 
 
-@RULES.where(lambda operator: operator.is_view and operator is not Reshape)
+@RULES.where(lambda operator: operator.is_view and operator not in (Reshape, MatchShape, CastShape))
 def as_reshape(op: Op, rw: Rewriter) -> Found:
     """Operators that keep the elements in order -> reshape."""
     type_ = TensorType.of(op.operation.results[0])
-    return reshape_to(op.operation.operands[0], type_.sizes) if type_.is_static else None
+    return reshape_to(op.operation.operands[0], type_.sizes) if type_.is_known else None
+
+
+@RULES.on("match_shape")
+def known_shape(op: Op, rw: Rewriter) -> Found:
+    """The statement that a tensor has the shape which its type says -> the tensor."""
+    type_ = TensorType.of(op.data)
+    return op.data if type_.is_known and type_ == TensorType.of(op.result) else None
 
 
 @RULES.on("reshape")
 def plain_reshape(op: Op, rw: Rewriter) -> Found:
     """Relay's reshape codes -> sizes."""
     type_ = TensorType.of(op.operation.results[0])
-    if not type_.is_static or op.newshape == type_.shape:
+    if not type_.is_known or op.newshape == type_.shape:
         return None
     return build("reshape", op.data, newshape=type_.shape, allowzero=0 in type_.shape)
 
@@ -80,7 +90,7 @@ def whole_slice(op: Op, rw: Rewriter) -> Found:
     """A slice of everything -> its operand."""
     data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
     forward = all(stride == 1 for stride in op.strides)
-    return op.data if data == result and data.is_static and forward else None
+    return op.data if data == result and data.is_known and forward else None
 
 
 @RULES.on("concatenate")
@@ -97,7 +107,7 @@ def single_concatenate(op: Op, rw: Rewriter) -> Found:
 def stack(op: Op, rw: Rewriter) -> Found:
     """stack -> concatenate of operands with a new axis."""
     type_ = TensorType.of(op.operation.results[0])
-    if not type_.is_static:
+    if not type_.is_known:
         return None
     axis = normalize_axis(op.axis, type_.rank)
     part = (*type_.sizes[:axis], 1, *type_.sizes[axis + 1 :])
@@ -109,9 +119,9 @@ def depth_to_space(op: Op, rw: Rewriter) -> Found:
     """depth_to_space -> reshape, transpose, reshape."""
     data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
     parsed, b = layout(op.layout), op.block_size
-    dims = parsed.logical(data.shape)
-    if not data.is_static:
+    if not data.is_known:
         return None
+    dims = parsed.logical(data.sizes)
     # The channels are [h, w, C] (DCR) or [C, h, w] (CRD), where h and w are the positions inside a block.
     depth = ["h", "w", "C"] if op.mode == "DCR" else ["C", "h", "w"]
     sizes = {"N": dims["N"], "C": dims["C"] // (b * b), "H": dims["H"], "W": dims["W"], "h": b, "w": b}
@@ -125,16 +135,16 @@ def space_to_depth(op: Op, rw: Rewriter) -> Found:
     """space_to_depth -> reshape, transpose, reshape."""
     data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
     parsed, b = layout(op.layout), op.block_size
-    dims = parsed.logical(data.shape)
-    if not data.is_static:
+    if not data.is_known:
         return None
+    dims = parsed.logical(data.sizes)
     sizes = {"N": dims["N"], "C": dims["C"], "H": dims["H"] // b, "W": dims["W"] // b, "h": b, "w": b}
     source = [part for axis in parsed.axes for part in ([axis, axis.lower()] if axis in "HW" else [axis])]
     target = [part for axis in parsed.axes for part in (["h", "w", "C"] if axis == "C" else [axis])]
     return _rearranged(op.data, source, target, sizes, result)
 
 
-def _rearranged(data: ir.Value, source: list[str], target: list[str], sizes: dict[str, int], result: TensorType) -> ir.Value:
+def _rearranged(data: ir.Value, source: list[str], target: list[str], sizes: dict[str, Size], result: TensorType) -> ir.Value:
     """`data` with its dimensions split as `source` says, put in the order of `target` and merged again."""
     apart = reshape_to(data, [sizes[part] for part in source])
     return reshape_to(build("transpose", apart, axes=[source.index(part) for part in target]), result.sizes)
@@ -145,7 +155,7 @@ def layout_transform(op: Op, rw: Rewriter) -> Found:
     """layout_transform -> reshape, transpose, reshape."""
     data, result = TensorType.of(op.data), TensorType.of(op.operation.results[0])
     source, target = layout(op.src_layout), layout(op.dst_layout)
-    if not (data.is_static and result.is_static):
+    if not (data.is_known and result.is_known):
         return None
     # Both blockings must divide each axis into the same inner parts, or be absent on one side.
     blocks = source.blocks | target.blocks
@@ -204,6 +214,8 @@ def absorb_pad(op: Conv | AvgPool, rw: Rewriter) -> Found:
     spatial = SPATIAL[op.spatial_rank]
     if any(widths[axis] != (0, 0) for axis in parsed.axes if axis not in spatial):
         return None
+    if not all(isinstance(n, int) for pair in widths.values() for n in pair):
+        return None  # the border of a window is a number
     pairs = padding_pairs(attrs["padding"], len(spatial))
     grown = [(a + widths[axis][0], b + widths[axis][1]) for axis, (a, b) in zip(spatial, pairs, strict=True)]
     attrs["padding"] = [a for a, _ in grown] + [b for _, b in grown]

@@ -10,7 +10,7 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.graph.reshapes import per_channel, reshape_to
+from relayc.pipelines.graph.reshapes import Shape, per_channel, reshape_to
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def combine(func: ir.Operation, family: Family) -> None:
                 and isinstance(op.operation.operands[1].owner, Constant)
             ):
                 key = family.key(op)
-                if key is not None and TensorType.of(op.result).is_static:
+                if key is not None and TensorType.of(op.result).is_known:
                     groups.setdefault((op.operation.operands[0], key), []).append(op)
         for ops in groups.values():
             if len(ops) >= family.min_branches:
@@ -101,7 +101,7 @@ def _product(branches: list[_Branch], family: Family, biased: bool) -> list[ir.V
     weight = build("concatenate", *[b.op.operation.operands[1] for b in branches], axis=family.weight_axis(first))
     whole = build(first.relay_name, first.operation.operands[0], weight, **attrs)
     axis, rank = family.result_axis(first), TensorType.of(whole).rank
-    sizes = [TensorType.of(b.op.result).sizes[axis] for b in branches]
+    sizes = [TensorType.of(b.op.operation.operands[1]).static_shape[family.weight_axis(b.op)] for b in branches]
     if biased:
         vectors = [_full_vector(b.bias, n, TensorType.of(b.op.result).sizes, axis) for b, n in zip(branches, sizes, strict=True)]
         bias = build("concatenate", *vectors, axis=0)
@@ -113,6 +113,6 @@ def _product(branches: list[_Branch], family: Family, biased: bool) -> list[ir.V
     return parts
 
 
-def _full_vector(bias: ir.Value, size: int, shape: tuple[int, ...], axis: int) -> ir.Value:
+def _full_vector(bias: ir.Value, size: int, shape: Shape, axis: int) -> ir.Value:
     vector = per_channel(bias, shape, axis)
     return vector if TensorType.of(vector).shape == (size,) else build("broadcast_to", vector, shape=(size,))

@@ -14,7 +14,7 @@ from relayc.pipelines.passes import PassContext, function_pass
 def _key(op: Op) -> Hashable | None:
     if op.groups != 1 or layout(op.out_layout or op.data_layout).blocks:
         return None
-    weight = layout(op.kernel_layout).logical(TensorType.of(op.weight).shape)
+    weight = layout(op.kernel_layout).logical(TensorType.of(op.weight).sizes)
     attrs = {name: value for name, value in op.attrs().items() if name != "channels"}
     return tuple(attrs.items()), tuple(weight[axis] for axis in "IHW"), TensorType.of(op.weight).dtype
 

@@ -6,6 +6,8 @@ channels in each axis (kernels padded with zeros to a multiple of s, taps revers
 cropped. Weights are folded, so it is done for constant weights only.
 """
 
+import math
+
 import numpy as np
 
 from relayc.dialects.relay.base import Op
@@ -42,22 +44,25 @@ def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     weight, data, out = rw.array(op.weight), TensorType.of(op.data), TensorType.of(op.operation.results[0])
     rank = op.spatial_rank
     plain = op.data_layout[:2] == "NC" and op.kernel_layout[:2] == "IO" and op.out_layout in ("", op.data_layout)
-    if weight is None or not plain or any(d != 1 for d in op.dilation) or out.dtype != data.dtype or not (data.is_static and out.is_static):
+    if weight is None or not plain or any(d != 1 for d in op.dilation) or out.dtype != data.dtype or not (data.is_known and out.is_known):
         return None
     strides = tuple(op.strides)
     kernel = weight.shape[2:]
     taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
     before = [low for low, _ in op.geometry().pads]
-    phases = rw.mod.constant(phase_weights(weight, op.groups, strides), "phases")
+    sizes = [n + t - 1 for n, t in zip(data.sizes[2:], taps, strict=True)]
+    missing = [low + n - size * s for low, n, size, s in zip(before, out.sizes[2:], sizes, strides, strict=True)]
+    if not all(isinstance(m, int) for m in missing):
+        return None
+    phases_of = phase_weights(weight, op.groups, strides)
+    phases = rw.mod.constant(phases_of, "phases")
     padding = [t - 1 for t in taps]
     wide = build(f"nn.conv{rank}d", op.data, phases, padding=(*padding, *padding), groups=op.groups)
-    batch, channels, *sizes = TensorType.of(wide).sizes
-    channels //= int(np.prod(strides))
+    batch, channels = data.sizes[0], phases_of.shape[0] // math.prod(strides)
     split = build("reshape", wide, newshape=(batch, channels, *strides, *sizes))
     order = [n for i in range(rank) for n in (2 + rank + i, 2 + i)]
     shuffled = build("transpose", split, axes=(0, 1, *order)) if max(strides) > 1 else split
     shuffled = reshape_to(shuffled, (batch, channels, *[n * s for n, s in zip(sizes, strides, strict=True)]))
-    missing = [low + n - have for low, n, have in zip(before, out.sizes[2:], TensorType.of(shuffled).sizes[2:], strict=True)]
     if any(m > 0 for m in missing):  # output_padding may ask for more than the phases give: these elements are zero
         pad_width = (0, 0, 0, 0, *[n for m in missing for n in (0, max(m, 0))])
         shuffled = build("nn.pad", shuffled, rw.mod.constant(np.zeros((), weight.dtype)), pad_width=pad_width)

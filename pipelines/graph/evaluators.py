@@ -14,6 +14,7 @@ import numpy as np
 
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.reduce import reduced_axes
+from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import pad_pairs, permutation, slices
 from relayc.dialects.relay.types import TensorType, numpy_dtype
@@ -59,9 +60,9 @@ def evaluate(op: Op, arrays: Sequence[Array]) -> list[Array] | None:
     """The results of an operation on these operands; None where it has no evaluator, or none for these values."""
     found_evaluator = EVALUATORS.get(type(op)._op_name)
     types = [TensorType.of(r) for r in op.operation.results]
-    if found_evaluator is None or not all(t.is_static for t in types):
+    if found_evaluator is None or not all(t.is_static for t in types) or size_attributes(op):
         return None
-    if sum(t.num_elements for t in types) > found_evaluator.max_elements:
+    if sum(math.prod(t.static_shape) for t in types) > found_evaluator.max_elements:
         return None
     try:
         with np.errstate(all="ignore"):
@@ -85,7 +86,7 @@ def _dtype(op: Op) -> np.dtype:
 
 
 def _shape(op: Op) -> tuple[int, ...]:
-    return TensorType.of(op.operation.results[0]).sizes
+    return TensorType.of(op.operation.results[0]).static_shape
 
 
 def _is_integer(x: Array) -> bool:
@@ -389,7 +390,7 @@ def _strided_slice(op: Op, x: Array) -> Array:
 
 @evaluator("nn_pad")
 def _pad(op: Op, x: Array, value: Array) -> Array:
-    pairs = pad_pairs(op.pad_width, x.ndim)
+    pairs = np.array(pad_pairs(op.pad_width, x.ndim), np.int64).reshape(x.ndim, 2)
     return np.pad(x, pairs, constant_values=value) if op.pad_mode == "constant" else np.pad(x, pairs, mode=op.pad_mode)
 
 

@@ -10,6 +10,7 @@ from relayc.dialects.relay.binary import Add, Subtract
 from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
+from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.reshapes import per_channel, reshape_to
@@ -26,7 +27,9 @@ def is_constant(value: ir.Value, depth: int = _CONSTANT_DEPTH) -> bool:
     owner = value.owner
     if isinstance(owner, Constant) or not isinstance(owner, Op) or not owner.pure:
         return isinstance(owner, Constant)
-    return depth > 0 and all(is_constant(v, depth - 1) for v in owner.operation.operands)
+    if depth == 0 or size_attributes(owner):
+        return False
+    return all(is_constant(v, depth - 1) for v in owner.operation.operands)
 
 
 def _linear(value: ir.Value, rw: Rewriter) -> Linear | None:
@@ -36,13 +39,13 @@ def _linear(value: ir.Value, rw: Rewriter) -> Linear | None:
         return None
     weight = owner.operation.operands[1]
     same = TensorType.of(weight).dtype == TensorType.of(value).dtype and TensorType.of(value).is_float
-    return owner if same and is_constant(weight) and TensorType.of(value).is_static else None
+    return owner if same and is_constant(weight) and TensorType.of(value).is_known else None
 
 
 def _scaled_weight(op: Linear, vector: ir.Value, of_result: bool) -> ir.Value:
     """The weight times a factor for each channel of the result (or of the data)."""
     weight = op.operation.operands[1]
-    shape = TensorType.of(weight).sizes
+    shape = TensorType.of(weight).static_shape
     if TensorType.of(vector).shape == (1,):
         return build("multiply", weight, vector)
     channels = op.weight_channels(of_result)
@@ -60,7 +63,7 @@ def _scaled_weight(op: Linear, vector: ir.Value, of_result: bool) -> ir.Value:
 
 
 def _along(vector: ir.Value, axis: int, rank: int) -> ir.Value:
-    n = TensorType.of(vector).sizes[0]
+    n = TensorType.of(vector).static_shape[0]
     return reshape_to(vector, [n if i == axis else 1 for i in range(rank)])
 
 
@@ -151,9 +154,9 @@ def scale_past_bias(op: Op, rw: Rewriter) -> Found:
 
 
 def _float_chain(*values: ir.Value) -> bool:
-    """Whether values are floats of one static type."""
+    """Whether values are floats of one type."""
     first = TensorType.of(values[0])
-    return first.is_float and first.is_static and all(TensorType.of(v) == first for v in values)
+    return first.is_float and first.is_known and all(TensorType.of(v) == first for v in values)
 
 
 @RULES.on(Linear)
@@ -165,7 +168,7 @@ def forward(op: Linear, rw: Rewriter) -> Found:
         return None
     pair = _operand_and_constant(scaled)
     axis = op.channel_axis(of_result=False)
-    if pair is None or axis is None or not _same_type(pair[0], data) or not TensorType.of(data).is_static:
+    if pair is None or axis is None or not _same_type(pair[0], data) or not TensorType.of(data).is_known:
         return None
     vector = per_channel(pair[1], TensorType.of(data).sizes, axis)
     return None if vector is None else _with_weight(op, pair[0], _scaled_weight(op, vector, of_result=False))

@@ -10,6 +10,7 @@ Run after RecognizePatterns, which finds the softmax.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from math import prod
 
 import numpy as np
@@ -25,6 +26,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.reshapes import Shape, before_reshape, regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
+from relayc.symbolic import symbol
 
 RULES = Rules("RecognizeAttention")
 
@@ -33,7 +35,17 @@ NEVER = -1e9
 
 
 def _shape(value: ir.Value) -> Shape:
-    return TensorType.of(value).shape  # type: ignore[return-value] # one that is not known compares like any other
+    """The shape of a value; for a dimension of which nothing is known a symbol that equals no other size."""
+    type_ = TensorType.of(value)
+    return type_.sizes if type_.is_known else tuple(symbol(f"unknown{next(_UNKNOWN)}") if d is None else d for d in type_.shape)
+
+
+_UNKNOWN = count()
+
+
+def _same_type(a: ir.Value, b: ir.Value) -> bool:
+    """Whether two values have one type, of which every dimension is known."""
+    return a.type == b.type and TensorType.of(a).is_known
 
 
 def _factor(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, float] | None:
@@ -42,10 +54,10 @@ def _factor(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, float] | None:
     pairs = [(product.lhs, product.rhs), (product.rhs, product.lhs)] if product is not None else []
     for x, c in pairs:
         factor = rw.scalar(c)
-        if factor is not None and x.type == value.type:
+        if factor is not None and _same_type(x, value):
             return x, float(factor)
     quotient = rw.producer(value, "divide")
-    if quotient is None or quotient.lhs.type != value.type:
+    if quotient is None or not _same_type(quotient.lhs, value):
         return None
     divisor = rw.scalar(quotient.rhs)
     return (quotient.lhs, 1 / float(divisor)) if divisor else None
@@ -118,11 +130,11 @@ def _last_steps(value: ir.Value, rw: Rewriter) -> Iterator[tuple[ir.Value, _Step
         ((where.condition, where.x, where.y, True), (where.condition, where.y, where.x, False)) if where is not None else ()
     ):
         fill = rw.scalar(other)
-        if fill is not None and scores.type == value.type:
+        if fill is not None and _same_type(scores, value):
             yield scores, _Step("where", shape, condition, keep=keep, fill=float(fill))
     plus = rw.producer(value, "add")
     for scores, mask in ((plus.lhs, plus.rhs), (plus.rhs, plus.lhs)) if plus is not None else ():
-        if scores.type == value.type:
+        if _same_type(scores, value):
             yield scores, _Step("add", shape, mask)
 
 
@@ -239,7 +251,7 @@ def _softmax(value: ir.Value, rw: Rewriter) -> tuple[Op, bool] | None:
 def _is_guard(where: Op, rw: Rewriter) -> bool:
     """where(isnan(x), 0, x), the only use of x."""
     isnan = rw.producer(where.condition, "isnan")
-    same = isnan is not None and isnan.data == where.y and where.y.type == where.result.type and rw.scalar(where.x) == 0
+    same = isnan is not None and isnan.data == where.y and _same_type(where.y, where.result) and rw.scalar(where.x) == 0
     return same and rw.used_once(where.condition) and len(list(rw.users(where.y))) == 2
 
 
@@ -267,7 +279,8 @@ def products(op: Op, rw: Rewriter) -> Found:
     if weights is None or found is None:
         return None
     (softmax, guarded), (product, steps) = weights, found
-    if product.transpose_a or not all(TensorType.of(v).is_static for v in (op.result, product.result)):
+    values = (op.result, product.result, op.tensor_b, product.tensor_a, product.tensor_b)
+    if product.transpose_a or not all(TensorType.of(v).is_known for v in values):
         return None
     type_ = TensorType.of(product.tensor_a)
     if any(TensorType.of(v).dtype != type_.dtype for v in (op.tensor_b, op.result, product.tensor_b)) or not type_.is_float:
@@ -304,6 +317,11 @@ def products(op: Op, rw: Rewriter) -> Found:
 _OPERANDS = ("query", "key", "value")
 
 
+def _is_known(op: Op) -> bool:
+    """Whether every dimension of what an attention reads is known."""
+    return all(TensorType.of(v).is_known for v in op.operation.operands)
+
+
 def _with(op: Op, operands: dict[str, ir.Value], **attributes: object) -> ir.Value:
     """An attention with other operands and attributes."""
     values = [operands.get(name, getattr(op, name)) for name in _OPERANDS]
@@ -313,6 +331,8 @@ def _with(op: Op, operands: dict[str, ir.Value], **attributes: object) -> ir.Val
 @RULES.on("nn_attention")
 def scaled_operand(op: Op, rw: Rewriter) -> Found:
     """A factor of query or key -> of the scale."""
+    if not _is_known(op):
+        return None
     for name in ("query", "key"):
         value = getattr(op, name)
         scaled = _factor(_behind_reshapes(value, rw), rw)
@@ -324,6 +344,8 @@ def scaled_operand(op: Op, rw: Rewriter) -> Found:
 @RULES.on("nn_attention")
 def transposed_operand(op: Op, rw: Rewriter) -> Found:
     """A transposed operand, possibly seen under another shape -> another layout."""
+    if not _is_known(op):
+        return None
     for name in _OPERANDS:
         value, layout = getattr(op, name), getattr(op, f"{name}_layout")
         transpose = rw.producer(_behind_reshapes(value, rw), "transpose")
@@ -367,7 +389,7 @@ def _parts(source: Shape, target: Shape) -> list[list[int]] | None:
 def constant_mask(op: Op, rw: Rewriter) -> Found:
     """A constant mask that hides nothing -> none; a triangle -> is_causal."""
     array = rw.array(op.mask[0]) if op.mask else None
-    if array is None or not array.size:
+    if array is None or not array.size or not _is_known(op):
         return None
     kept = array if array.dtype == bool else array == 0
     lost = np.array([op.mask_value]) if array.dtype == bool else array[~kept]
@@ -385,6 +407,8 @@ def constant_mask(op: Op, rw: Rewriter) -> Found:
 @RULES.on("nn_attention")
 def repeated_heads(op: Op, rw: Rewriter) -> Found:
     """Heads of key and value that were repeated for those of the query -> as they were."""
+    if not _is_known(op):
+        return None
     found = {name: _unrepeated(getattr(op, name), getattr(op, f"{name}_layout").index("H"), rw) for name in ("key", "value")}
     key, value = found["key"], found["value"]
     if key is None or value is None:

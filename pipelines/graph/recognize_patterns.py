@@ -83,7 +83,9 @@ _MOST_CHANNELS = 1 << 24
 
 def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
     type_ = TensorType.of(value)
-    return rw.mod.constant(np.ones(type_.sizes[axis], numpy_dtype(type_.dtype)))
+    channels = type_.shape[axis]
+    assert isinstance(channels, int)  # as `normalization` asks for
+    return rw.mod.constant(np.ones(channels, numpy_dtype(type_.dtype)))
 
 
 @RULES.match((_NUMERATOR / _ROOT) | (_NUMERATOR * _INVERSE))
@@ -91,9 +93,10 @@ def normalization(match: Match, rw: Rewriter) -> Found:
     """(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon) -> layer_norm; x / sqrt(mean(x ** 2) + epsilon) -> rms_norm."""
     numerator, axis, epsilon = match[_NUMERATOR], _axis(match[_MEAN_SQUARE]), rw.scalar(match[_EPSILON])
     type_ = TensorType.of(numerator)
-    if epsilon is None or (_ONE in match and rw.scalar(match[_ONE]) != 1) or not type_.is_static or not type_.is_float:
+    if epsilon is None or (_ONE in match and rw.scalar(match[_ONE]) != 1) or not type_.is_known or not type_.is_float:
         return None
-    if type_.shape[axis] > _MOST_CHANNELS:  # type: ignore[operator]
+    channels = type_.shape[axis]
+    if not isinstance(channels, int) or channels > _MOST_CHANNELS:
         return None
     if _MEAN in match and _axis(match[_MEAN]) == axis:
         gamma = _ones(rw, match[_X], axis)

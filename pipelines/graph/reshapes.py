@@ -1,12 +1,16 @@
-"""Shapes that say the same: values seen under another shape, and what broadcasts to what under it."""
+"""Shapes that say the same: values seen under another shape, and what broadcasts to what under it.
+
+Dimensions may be expressions: products and dimensions are the same where their expressions are, and nothing is assumed of others.
+"""
 
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
+from relayc.symbolic import Size, guess
 
-Shape = tuple[int, ...]
+Shape = tuple[Size, ...]
 
 
 def along_axis(vector: ir.Value, axis: int, rank: int) -> ir.Value:
@@ -15,7 +19,7 @@ def along_axis(vector: ir.Value, axis: int, rank: int) -> ir.Value:
     return build("expand_dims", vector, axis=1, num_newaxis=after) if after else vector
 
 
-def reshape_to(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+def reshape_to(value: ir.Value, shape: Sequence[Size]) -> ir.Value:
     """A value under another shape; itself where it has it already."""
     shape = tuple(shape)
     if TensorType.of(value).shape == shape:
@@ -24,20 +28,26 @@ def reshape_to(value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
-    """Splits two shapes of as many elements into the shortest runs of dimensions with equal products; None where a size is 0."""
+    """Splits two shapes of as many elements into the shortest runs of dimensions with equal products.
+
+    None where a size is 0, and where the shapes have as many elements only for some sizes of their symbols.
+    """
     if 0 in source or 0 in target:
         return None
     groups: list[tuple[Shape, Shape]] = []
     i = j = 0
     while i < len(source) or j < len(target):
-        start, a, b = (i, j), 1, 1
+        start = (i, j)
+        a: Size = 1
+        b: Size = 1
         while a != b or (i, j) == start:
-            if a <= b and i < len(source):
+            # The smaller one grows. What is guessed of expressions only says in which order runs are looked for.
+            if i < len(source) and (guess(a) <= guess(b) or j == len(target)):
                 a, i = a * source[i], i + 1
             elif j < len(target):
                 b, j = b * target[j], j + 1
             else:
-                break
+                return None
         groups.append((source[start[0] : i], target[start[1] : j]))
     return groups
 
@@ -48,7 +58,7 @@ def before_reshape(shape: Shape, source: Shape, target: Shape) -> Shape | None:
     groups = regroup(source, target)
     if groups is None:
         return None
-    out: list[int] = []
+    out: list[Size] = []
     position = 0
     for a, b in groups:
         part = padded[position : position + len(b)]
@@ -62,7 +72,7 @@ def before_reshape(shape: Shape, source: Shape, target: Shape) -> Shape | None:
     return tuple(out)
 
 
-def per_channel(value: ir.Value, shape: tuple[int, ...], axis: int) -> ir.Value | None:
+def per_channel(value: ir.Value, shape: Shape, axis: int) -> ir.Value | None:
     """An operand that broadcasts to `shape` without changing along other axes than `axis`, as a vector (of one element where it is one)."""
     found = TensorType.of(value)
     padded = (1,) * (len(shape) - found.rank) + found.shape

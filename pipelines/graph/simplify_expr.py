@@ -4,6 +4,7 @@ Arithmetic is left alone where finite results would differ by more than the sign
 the reciprocal is exact.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -12,13 +13,14 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
-from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.pipelines.graph.reshapes import regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
+from relayc.symbolic import Size, maximum, proves
 
 RULES = Rules("SimplifyExpr")
 
@@ -73,7 +75,7 @@ def exact_reciprocal(op: Op, rw: Rewriter) -> Found:
     mantissa, exponent = math.frexp(divisor)
     if abs(mantissa) != 0.5 or abs(exponent) > 12:  # far inside the range of every float type
         return None
-    return build("multiply", op.lhs, rw.mod.constant(np.full(type_.sizes, 1 / divisor, numpy_dtype(type_.dtype))))
+    return build("multiply", op.lhs, rw.mod.constant(np.full(type_.static_shape, 1 / divisor, numpy_dtype(type_.dtype))))
 
 
 @RULES.where(lambda operator: operator.involutory)
@@ -117,6 +119,8 @@ def _keeps_values(source: str, target: str) -> bool:
 def known_condition(op: Op, rw: Rewriter) -> Found:
     """where with a condition that is the same everywhere, or with equal branches -> the branch."""
     condition = rw.scalar(op.condition)
+    if not _type(op.result).is_known:
+        return None
     if op.x == op.y:
         return _if_same_type(op.x, op)
     if condition is None:
@@ -153,16 +157,16 @@ def _unbroadcast(value: ir.Value, rw: Rewriter) -> ir.Value | None:
     return None
 
 
-def _broadcast_shape(values: list[ir.Value]) -> tuple[int | None, ...] | None:
+def _broadcast_shape(values: list[ir.Value]) -> tuple[Size | None, ...] | None:
     types = [_type(v) for v in values]
-    return np.broadcast_shapes(*(t.sizes for t in types)) if all(t.is_static for t in types) else None
+    return broadcast_shapes(*(t.sizes for t in types)) if all(t.is_known for t in types) else None
 
 
 @RULES.on("broadcast_to", "tile")
 def no_broadcast(op: Op, rw: Rewriter) -> Found:
     """A broadcast or repetition that only adds dimensions of 1 -> reshape."""
     data, result = _type(op.data), _type(op.result)
-    if not (data.is_static and result.is_static) or data.num_elements != result.num_elements:
+    if not (data.is_known and result.is_known) or data.num_elements != result.num_elements:
         return None
     return reshape_to(op.data, result.sizes)
 
@@ -174,10 +178,10 @@ def no_broadcast(op: Op, rw: Rewriter) -> Found:
 def reshape_chain(op: Op, rw: Rewriter) -> Found:
     """A reshape of a reshape -> one; to the shape that it has -> its operand."""
     result = _type(op.result)
-    if _type(op.data) == result and result.is_static:
+    if _type(op.data) == result and result.is_known:
         return op.data
     inner = rw.producer(op.data, "reshape")
-    if inner is None or not result.is_static or not _type(inner.data).is_static:
+    if inner is None or not result.is_known or not _type(inner.data).is_known:
         return None
     return reshape_to(inner.data, result.sizes)
 
@@ -190,7 +194,7 @@ def transpose_chain(op: Op, rw: Rewriter) -> Found:
     if axes == tuple(range(type_.rank)):
         return op.data
     moved = [a for a in axes if type_.shape[a] != 1]
-    if moved == sorted(moved) and type_.is_static:
+    if moved == sorted(moved) and type_.is_known:
         return reshape_to(op.data, _type(op.result).sizes)
     inner = rw.producer(op.data, "transpose")
     if inner is None:
@@ -207,7 +211,7 @@ def transpose_of_pixels(op: Op, rw: Rewriter) -> Found:
     if inner is None or len(shape) != 3 or permutation(op.axes, 3) != (0, 2, 1):
         return None
     image = _type(inner.data)
-    if not image.is_static or image.rank != 4 or image.shape[:2] != shape[:2]:
+    if not (image.is_known and _type(op.data).is_known) or image.rank != 4 or image.shape[:2] != shape[:2]:
         return None
     return reshape_to(build("transpose", inner.data, axes=(0, 2, 3, 1)), _type(op.result).sizes)
 
@@ -217,7 +221,7 @@ def pixels_of_transpose(op: Op, rw: Rewriter) -> Found:
     """[N, pixels, C], transposed, then seen as an image -> seen as NHWC, then transposed to NCHW."""
     image = _type(op.result)
     inner = rw.producer(op.data, "transpose")
-    if inner is None or not image.is_static or image.rank != 4 or _type(op.data).rank != 3 or permutation(inner.axes, 3) != (0, 2, 1):
+    if inner is None or not image.is_known or image.rank != 4 or _type(op.data).rank != 3 or permutation(inner.axes, 3) != (0, 2, 1):
         return None
     n, c, height, width = image.sizes
     if _type(op.data).shape[:2] != (n, c):
@@ -242,16 +246,18 @@ def nested_concatenate(op: Op, rw: Rewriter) -> Found:
 def take_slice(op: Op, rw: Rewriter) -> Found:
     """take at constant consecutive positions -> strided_slice."""
     data, indices = _type(op.data), rw.array(op.indices)
-    if indices is None or op.axis is None or op.batch_dims or not data.is_static or not 0 < indices.size <= 1 << 16:
+    if indices is None or op.axis is None or op.batch_dims or not data.is_known or not 0 < indices.size <= 1 << 16:
         return None
     axis = normalize_axis(op.axis, data.rank)
     size = data.sizes[axis]
     flat = indices.reshape(-1).astype(np.int64)
-    flat = np.where(flat < 0, flat + size, flat)
-    if flat[0] < 0 or flat[-1] >= size or (np.diff(flat) != 1).any():
+    if isinstance(size, int):
+        flat = np.where(flat < 0, flat + size, flat)
+    first = size if flat[0] < 0 else 0
+    begin, end = first + int(flat[0]), first + int(flat[-1]) + 1
+    if (np.diff(flat) != 1).any() or not proves(lambda: begin >= 0 and end <= size):
         return None
-    begin = int(flat[0])
-    part = build("strided_slice", op.data, begin=(begin,), end=(begin + len(flat),), strides=(1,), axes=(axis,))
+    part = build("strided_slice", op.data, begin=(begin,), end=(end,), strides=(1,), axes=(axis,))
     return reshape_to(part, _type(op.result).sizes)
 
 
@@ -259,20 +265,34 @@ def take_slice(op: Op, rw: Rewriter) -> Found:
 def slice_of_concatenate(op: Op, rw: Rewriter) -> Found:
     """A slice that lies in one part of a concatenation -> a slice of that part."""
     whole = rw.producer(op.data, "concatenate")
-    if whole is None or op.axes is None or len(op.axes) != 1 or op.slice_mode != "end" or not _type(op.data).is_static:
+    if whole is None or op.axes is None or len(op.axes) != 1 or op.slice_mode != "end" or not _type(op.data).is_known:
         return None
     rank = _type(op.data).rank
     axis = normalize_axis(op.axes[0], rank)
     if normalize_axis(whole.axis, rank) != axis or op.strides[:1] not in ((1,), ()):
         return None
-    begin, end, _ = slice(op.begin[0], op.end[0]).indices(_type(op.data).sizes[axis])
-    offset = 0
+    total = _type(op.data).sizes[axis]
+    begin, end = _from_front(op.begin[0], total), _from_front(op.end[0], total)
+    offset: Size = 0
     for part in whole.data:
         size = _type(part).sizes[axis]
-        if offset <= begin < end <= offset + size:
-            return build("strided_slice", part, begin=(begin - offset,), end=(end - offset,), strides=(1,), axes=(axis,))
-        offset += size
+        if begin != end and _ascend(offset, begin, end, offset + size):
+            found = build("strided_slice", part, begin=(begin - offset,), end=(end - offset,), strides=(1,), axes=(axis,))
+            return found if _type(found) == _type(op.result) else None
+        offset = offset + size
     return None
+
+
+def _ascend(*sizes: Size) -> bool:
+    """Whether no size is smaller than the one before it."""
+    return proves(lambda: all(a <= b for a, b in itertools.pairwise(sizes)))
+
+
+def _from_front(position: Size, size: Size) -> Size:
+    """A bound of a slice of an axis of `size`, counted from the front, and that size where it is proved to be beyond."""
+    if isinstance(position, int) and position < 0:
+        position = maximum(position + size, 0)
+    return size if proves(lambda: position >= size) else position
 
 
 @RULES.on("reshape")
@@ -285,16 +305,18 @@ def reshape_of_slice(op: Op, rw: Rewriter) -> Found:
     if part is None or not rw.used_once(op.data) or part.axes is None or len(part.axes) != 1 or part.slice_mode != "end":
         return None
     whole, sliced, result = _type(part.data), _type(op.data), _type(op.result)
-    if part.strides[:1] not in ((1,), ()) or not (whole.is_static and result.is_static):
+    if part.strides[:1] not in ((1,), ()) or not (whole.is_known and result.is_known):
         return None
     axis = normalize_axis(part.axes[0], whole.rank)
-    total = whole.sizes[axis]
-    begin, end, _ = slice(part.begin[0], part.end[0]).indices(total)
+    total, first, last = whole.sizes[axis], part.begin[0], part.end[0]
+    if not isinstance(total, int) or not isinstance(first, int) or not isinstance(last, int):
+        return None
+    begin, end, _ = slice(first, last).indices(total)
     position = source = 0
     for before, after in regroup(sliced.sizes, result.sizes) or ():
         if before == (end - begin,) and source == axis and after:
             inner = math.prod(after[1:])
-            if total % inner or begin % inner:
+            if not isinstance(inner, int) or total % inner or begin % inner:
                 return None
             shape = (*result.sizes[:position], total // inner, *result.sizes[position + 1 :])
             view = reshape_to(part.data, shape)
@@ -323,7 +345,7 @@ def _swapped(value: ir.Value, rw: Rewriter) -> ir.Value | None:
     inner = rw.producer(reshape.data, "transpose") if reshape is not None else None
     if inner is None or _type(value).shape[-2:] != _type(inner.result).shape[-2:] or _type(inner.result).rank < 2:
         return None
-    if not _type(value).is_static:
+    if not _type(value).is_known:
         return None
     swapped = _swapped(inner.result, rw)
     shape = _type(value).sizes

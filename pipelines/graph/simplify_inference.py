@@ -39,9 +39,9 @@ def dropout(op: Op, rw: Rewriter) -> Found:
     data = TensorType.of(op.data)
     if not rw.is_used(op.operation.results[1]):
         return op.data, op.data  # nobody reads the second
-    if not data.is_static:
+    if not data.is_known:
         return None
-    return op.data, build("ones", shape=data.shape, dtype=data.dtype)
+    return op.data, build("ones", shape=data.sizes, dtype=data.dtype)
 
 
 @RULES.on("copy")

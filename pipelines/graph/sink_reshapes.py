@@ -18,15 +18,16 @@ from relayc.pipelines.passes import PassContext, module_pass
 RULES = Rules("SinkReshapes")
 
 
-def _static_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
+def _known_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
+    """The reshape that gives a value, where no dimension before and after it is unknown."""
     op = rw.producer(value, "reshape")
-    return op if op is not None and TensorType.of(op.data).is_static and TensorType.of(value).is_static else None
+    return op if op is not None and TensorType.of(op.data).is_known and TensorType.of(value).is_known else None
 
 
 @RULES.where(lambda operator: operator.pattern == Pattern.ELEMWISE and operator.keeps_shape)
 def past_unary(op: Op, rw: Rewriter) -> Found:
     """f(reshape(x)) -> reshape(f(x))."""
-    reshape = _static_reshape(op.operation.operands[0], rw)
+    reshape = _known_reshape(op.operation.operands[0], rw)
     if reshape is None:
         return None
     return reshape_to(build(op.relay_name, reshape.data, **op.attrs()), TensorType.of(op.result).sizes)
@@ -36,7 +37,7 @@ def past_unary(op: Op, rw: Rewriter) -> Found:
 def past_rows(op: Op, rw: Rewriter) -> Found:
     """A row operator over the last dimension, where the reshape keeps it: rows(reshape(x)) -> reshape(rows(x))."""
     data, *others = op.operation.operands
-    reshape = _static_reshape(data, rw)
+    reshape = _known_reshape(data, rw)
     if reshape is None or TensorType.of(reshape.data).rank == 0:
         return None
     source, target = TensorType.of(reshape.data), TensorType.of(data)
@@ -55,7 +56,7 @@ def past_broadcasting(op: Op, rw: Rewriter) -> Found:
     operands = list(op.operation.operands)
     result = TensorType.of(op.result)
     for value in operands:
-        reshape = _static_reshape(value, rw)
+        reshape = _known_reshape(value, rw)
         if reshape is None or TensorType.of(value).shape != result.shape:
             continue
         source = TensorType.of(reshape.data).sizes
@@ -74,7 +75,7 @@ def past_broadcasting(op: Op, rw: Rewriter) -> Found:
 
 def _shape_before(value: ir.Value, source: Shape, target: Shape) -> Shape | None:
     type_ = TensorType.of(value)
-    return before_reshape(type_.sizes, source, target) if type_.is_static else None
+    return before_reshape(type_.sizes, source, target) if type_.is_known else None
 
 
 def _before(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> ir.Value | None:
@@ -113,10 +114,10 @@ def _parts(value: ir.Value, target: Shape, rw: Rewriter) -> bool:
 def joined(op: Op, rw: Rewriter) -> Found:
     """A reshape of a reshape -> one; to the shape it has -> its operand."""
     result = TensorType.of(op.result)
-    if TensorType.of(op.data) == result and result.is_static:
+    if TensorType.of(op.data) == result and result.is_known:
         return op.data
-    inner = _static_reshape(op.data, rw)
-    return reshape_to(inner.data, result.sizes) if inner is not None and result.is_static else None
+    inner = _known_reshape(op.data, rw)
+    return reshape_to(inner.data, result.sizes) if inner is not None and result.is_known else None
 
 
 @module_pass(opt_level=1, name="SinkReshapes")

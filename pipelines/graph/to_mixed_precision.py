@@ -29,6 +29,7 @@ from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.dead_code_elimination import drop_unused_params, erase_dead
 from relayc.pipelines.graph.fusion.groups import is_view
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
+from relayc.symbolic import guess
 
 config_option(
     "relay.ToMixedPrecision.precision", str, "f32", "bf16 makes products and convolutions multiply in bf16; f32 leaves the program"
@@ -135,8 +136,8 @@ class _Precision:
         if Precision.ALWAYS in precisions:
             return precisions <= FOLLOWING | {Precision.ALWAYS}
         tensors = [v for v in operands if not isinstance(v.owner, Constant)]
-        largest = max((TensorType.of(v).num_elements for v in tensors), default=0)
-        sources = [v for v in tensors if TensorType.of(v).num_elements == largest]
+        sizes = [guess(TensorType.of(v).num_elements) for v in tensors]
+        sources = [v for v, size in zip(tensors, sizes, strict=True) if size == max(sizes)]
         return precisions <= FOLLOWING and bool(sources) and all(_dtype(v) == NARROW for v in sources)
 
     # ---- rewriting

@@ -3,10 +3,14 @@
 The multiplications shrink fourfold, but tiles are transformed before and after, weights grow fourfold, and results round differently
 (relative error about 1e-6 instead of 1e-7): too much for bf16, whose products are cheap besides. `disabled_pass=["Winograd"]` turns it off.
 The attribute OWN_FLOPS says how many operations the convolution is by its definition, which is what profiles and benchmarks count.
+
+The batch may be symbolic. Over maps of symbolic height or width convolutions stay as they are: whether it pays depends on how the map fills
+its last tiles, and the transforms' kernels take the number of tiles for a number.
 """
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operation_set import OperationSet
+from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
@@ -16,6 +20,7 @@ from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_w
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
+from relayc.symbolic import Size, guess
 
 LEAST_CHANNELS = 32
 """Channels, in and out, below which the transforms weigh as much as the product."""
@@ -34,12 +39,15 @@ def _tiles(op: Conv2d) -> int:
         return 0
     data, weight, out = TensorType.of(op.data), TensorType.of(op.weight), TensorType.of(op.operation.results[0])
     plain = weight.shape[2:] == (3, 3) and set(op.strides) == {1} and set(op.dilation) == {1} and data.dtype == out.dtype == "float32"
-    if not plain or not data.is_static or layout(op.data_layout).block("C") == 1:
+    if not plain or not (data.is_known and out.is_known) or layout(op.data_layout).block("C") == 1:
         return 0
-    channels = [t.sizes[1] * t.sizes[-1] for t in (data, out)]
-    height, width = out.sizes[2], out.sizes[3]
-    count = out.sizes[0] * tiles(height) * tiles(width)
-    gain = out.sizes[0] * height * width * 9 / (count * POINTS)
+    if not (data.with_shape(data.shape[1:]).is_static and out.with_shape(out.shape[1:]).is_static):
+        return 0
+    channels = [guess(t.sizes[1] * t.sizes[-1]) for t in (data, out)]
+    height, width = out.with_shape(out.shape[2:4]).static_shape
+    count = guess(tiles(height) * tiles(width))
+    gain = height * width * 9 / (count * POINTS)
+    count *= guess(out.sizes[0])
     return count if min(channels) >= LEAST_CHANNELS and count >= LEAST_TILES and gain >= LEAST_GAIN else 0
 
 
@@ -51,7 +59,7 @@ def _chosen(mod: IRModule) -> OperationSet:
         for op in block.operations:
             if isinstance(op, Conv2d) and (count := _tiles(op)):
                 taps = 9
-                found.append((count, TensorType.of(op.weight).num_bytes * (POINTS - taps) // taps, op.operation))
+                found.append((count, guess(TensorType.of(op.weight).num_bytes) * (POINTS - taps) // taps, op.operation))
     chosen = OperationSet()
     for _, growth, operation in sorted(found, key=lambda f: (-f[0], f[1])):
         if growth <= room:
@@ -72,8 +80,9 @@ def _transformed(op: Conv2d, rw: Rewriter) -> Found:
     result = build("nn.winograd_output_transform", product, height=out.shape[2], width=out.shape[3], layout=op.data_layout)
     # What the three together stand for is booked to the product.
     own = 2 * out.num_elements * array.shape[1] * array.shape[2] * array.shape[3]
-    for value, flops in ((transformed, 0), (product, own), (result, 0)):
-        value.owner.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), flops)
+    parts: tuple[tuple[ir.Value, Size], ...] = ((transformed, 0), (product, own), (result, 0))
+    for value, flops in parts:
+        value.owner.attributes[OWN_FLOPS] = size_attribute(flops)
     return result
 
 

@@ -1,5 +1,6 @@
 """Compute rules of convolutions: nn.conv1d/2d/3d."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,9 @@ from relayc.dialects.relay.conv import ConvGeometry
 from relayc.dialects.relay.layout import Layout
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.contraction import accumulator, contract, named_applies, narrowed
-from relayc.pipelines.te.core import Value, affine_map, compute, dim, fill, operand_type, result_type
+from relayc.pipelines.te.core import Value, affine_map, compute, dim, fill, operand_type, result_type, shape
 from relayc.pipelines.te.window import merge, pad, split
+from relayc.symbolic import Size
 
 PLAIN, DEPTHWISE, GROUPED = "plain", "depthwise", "grouped"
 
@@ -35,15 +37,15 @@ NAMED = {
 """linalg's named convolutions by kind, data layout and kernel layout; anything else is a linalg.generic."""
 
 
-def _kind(g: ConvGeometry, channels_in: int, channels_out: int) -> str:
+def _kind(g: ConvGeometry, channels_in: Size, channels_out: Size) -> str:
     if g.groups == 1:
         return PLAIN
     return DEPTHWISE if g.groups == channels_in == channels_out else GROUPED
 
 
-def by_group(layout: Layout, axis: str, shape: tuple[int, ...], groups: int) -> list[list[int]]:
-    """Parts of each dimension of a tensor of `shape` in `layout` when `axis` is seen as [groups, element of the group]."""
-    return [[groups, n // groups] if a == axis and groups > 1 else [n] for a, n in zip(layout.axes, shape, strict=True)]
+def by_group(layout: Layout, axis: str, sizes: Sequence[Size], groups: int) -> list[list[Size]]:
+    """Parts of each dimension of a tensor of `sizes` in `layout` when `axis` is seen as [groups, element of the group]."""
+    return [[groups, n // groups] if a == axis and groups > 1 else [n] for a, n in zip(layout.axes, sizes, strict=True)]
 
 
 def _pad_spatial(data: Value, g: ConvGeometry, dtype: str) -> Value:
@@ -66,7 +68,7 @@ def convolution(op: Op, data: Value, weight: Value) -> Value:
     parts = by_group(g.out_layout, "C", out.sizes, groups)
     sums = TensorType(tuple(n for part in parts for n in part), wide)
     data = _pad_spatial(data, g, data_type.dtype)
-    data = split(data, by_group(g.data_layout, "C", data.type.shape, groups))
+    data = split(data, by_group(g.data_layout, "C", shape(data), groups))
     named = NAMED.get((kind, g.data_layout.text, g.kernel_layout.text))
     if named is None or g.out_layout != g.data_layout or not named_applies(data_type.dtype, wide):
         found = _generic_convolution(g, kind, data, weight, sums, data_type.dtype)
@@ -77,7 +79,7 @@ def convolution(op: Op, data: Value, weight: Value) -> Value:
 
 def _named_convolution(named: type, g: ConvGeometry, kind: str, data: Value, weight: Value, out: TensorType) -> Value:
     if kind == GROUPED:
-        weight = split(weight, by_group(g.kernel_layout, "O", weight.type.shape, g.groups))
+        weight = split(weight, by_group(g.kernel_layout, "O", shape(weight), g.groups))
     elif kind == DEPTHWISE:
         # One input channel per group: its axis I, next to O in every layout of the table, has length 1.
         letters = g.kernel_layout.letters.replace("OI", "O").replace("IO", "O")

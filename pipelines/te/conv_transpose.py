@@ -15,8 +15,9 @@ from relayc.dialects.relay.window import extent
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator, contract, narrowed
 from relayc.pipelines.te.conv import Loops, by_group
-from relayc.pipelines.te.core import Value, affine_map, compute, extract, gather, index_constant, operand_type, result_type
+from relayc.pipelines.te.core import Value, affine_map, compute, extract, gather, index_constant, operand_type, result_type, shape
 from relayc.pipelines.te.window import crop, merge, pad, split
+from relayc.symbolic import Size, ceil_div
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,19 @@ class Phases:
     step: int
     first: int
     skip: int
-    count: int
+    count: Size
 
     @staticmethod
-    def of(kernel: int, stride: int, dilation: int, before: int, out: int) -> "Phases":
+    def of(kernel: int, stride: int, dilation: int, before: int, out: Size) -> "Phases":
         first, skip = divmod(before, stride)
-        return Phases(stride, -(-kernel // stride), dilation, first, skip, -(-(out + skip) // stride))
+        return Phases(stride, ceil_div(kernel, stride), dilation, first, skip, ceil_div(out + skip, stride))
 
     @property
     def reach(self) -> int:
         """How far before data element q the first one lies that is read for it."""
         return self.step * (self.taps - 1)
 
-    def padding(self, size: int) -> tuple[int, int]:
+    def padding(self, size: Size) -> tuple[int, Size]:
         """Padding (negative: cropping) after which the data for the first result starts at 0 and that for the last ends the data."""
         low = self.reach - self.first
         return low, self.count + self.reach - size - low
@@ -70,7 +71,7 @@ def transposed_convolution(op: Op, data: Value, weight: Value) -> Value:
     sums = TensorType(tuple(n for part in parts for n in part), wide)
     found = merge(_phase_convolution(g, phases, data, weight, sums, dtype), [len(part) for part in parts])
     low = [phases[axis].skip if axis in phases else 0 for axis in g.out_layout.axes]
-    high = [n - skipped - kept for n, skipped, kept in zip(found.type.shape, low, out.shape, strict=True)]
+    high = [n - skipped - kept for n, skipped, kept in zip(shape(found), low, out.sizes, strict=True)]
     return narrowed(crop(found, low, high), out, wide)
 
 
@@ -91,33 +92,33 @@ def _spread(weight: Value, g: ConvGeometry, dtype: str) -> tuple[Value, ConvGeom
                 on_tap = arith.AndIOp(on_tap, exact).result
         return scalar.select(on_tap, extract(weight, at), scalar.constant(0, dtype))
 
-    shape = tuple(extent(n, step) for n, step in zip(weight.type.shape, steps, strict=True))
+    sizes = tuple(extent(n, step) for n, step in zip(weight.type.shape, steps, strict=True))
     dilation = tuple(1 if axis in factors else d for axis, d in zip(g.spatial, g.dilation, strict=True))
-    return gather(TensorType(shape, dtype), element), replace(g, dilation=dilation)
+    return gather(TensorType(sizes, dtype), element), replace(g, dilation=dilation)
 
 
 def _padded_data(data: Value, g: ConvGeometry, phases: dict[str, Phases], dtype: str) -> Value:
-    sizes = zip(g.data_layout.axes, data.type.shape, strict=True)
+    sizes = zip(g.data_layout.axes, shape(data), strict=True)
     low, high = zip(*(phases[axis].padding(n) if axis in phases else (0, 0) for axis, n in sizes), strict=True)
     data = pad(data, low, high, 0, dtype)
-    return split(data, by_group(g.data_layout, "C", data.type.shape, g.groups))
+    return split(data, by_group(g.data_layout, "C", shape(data), g.groups))
 
 
 def _padded_weight(weight: Value, g: ConvGeometry, phases: dict[str, Phases], dtype: str) -> Value:
     """The weight with each spatial axis seen as [tap, phase], filled up with zeros, and the axis I as [group, channel of the group]."""
     lengths = [
         phases[axis].taps * phases[axis].stride if axis in phases else n
-        for axis, n in zip(g.kernel_layout.axes, weight.type.shape, strict=True)
+        for axis, n in zip(g.kernel_layout.axes, shape(weight), strict=True)
     ]
-    weight = pad(weight, [0] * len(lengths), [b - a for a, b in zip(weight.type.shape, lengths, strict=True)], 0, dtype)
-    parts = by_group(g.kernel_layout, "I", weight.type.shape, g.groups)
+    weight = pad(weight, [0] * len(lengths), [b - a for a, b in zip(shape(weight), lengths, strict=True)], 0, dtype)
+    parts = by_group(g.kernel_layout, "I", shape(weight), g.groups)
     for position, axis in enumerate(g.kernel_layout.axes):
         if axis in phases and phases[axis].stride > 1:
             parts[position] = [phases[axis].taps, phases[axis].stride]
     return split(weight, parts)
 
 
-def _result_part(axis: str, length: int, groups: int, phases: dict[str, Phases]) -> list[int]:
+def _result_part(axis: str, length: Size, groups: int, phases: dict[str, Phases]) -> list[Size]:
     """Dimensions of the sums that stand for `axis` of the result."""
     if axis == "C":
         return [groups, length // groups] if groups > 1 else [length]

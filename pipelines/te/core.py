@@ -202,6 +202,9 @@ def reshape(data: Value, newshape: Sequence[Size]) -> Value:
     if source == target:
         return data
     element = data.type.element_type
+    if prod(source) == 0 and any(isinstance(d, Dim) for d in (*source, *target)):
+        # A dimension of no known size cannot be told in one of 0.
+        return empty(ranked_type(target, element))
     flat = ranked_type([prod(source)], element)
     if len(source) != 1:
         data = tensor.collapse_shape(flat, data, [list(range(len(source)))]) if source else tensor.expand_shape(flat, data, [], [], [1])

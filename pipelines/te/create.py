@@ -4,7 +4,8 @@ from relayc.dialects.mlir import arith
 from relayc.dialects.relay.base import Op
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, fill, gather, index_constant, operand_type, parallel, result_type
-from relayc.pipelines.te.literal import integer_of
+from relayc.pipelines.te.literal import integer_of, number
+from relayc.symbolic import Dim, Size
 
 
 @compute("full")
@@ -27,11 +28,15 @@ def ones(op: Op) -> Value:
 def arange(op: Op) -> Value:
     """start + i * step, in int64 or float64: repeated addition would gather rounding errors."""
     out = result_type(op)
-    dtype = "float64" if out.is_float or not all(float(v).is_integer() for v in (op.start, op.step)) else "int64"
+    whole = all(isinstance(v, Dim) or float(v).is_integer() for v in (op.start, op.step))
+    dtype = "int64" if whole and not out.is_float else "float64"
+
+    def value(v: float | Size) -> Value:
+        return number(v, dtype) if isinstance(v, Dim) else scalar.constant(v, dtype)
 
     def body(indices: list[Value]) -> Value:
-        steps = scalar.multiply(integer_of(indices[0], dtype), scalar.constant(op.step, dtype), dtype)
-        return scalar.convert(scalar.add(scalar.constant(op.start, dtype), steps, dtype), dtype, out.dtype)
+        steps = scalar.multiply(integer_of(indices[0], dtype), value(op.step), dtype)
+        return scalar.convert(scalar.add(value(op.start), steps, dtype), dtype, out.dtype)
 
     return gather(out, body)
 
@@ -44,7 +49,7 @@ def shape_of(op: Op, data: Value) -> Value:
         value = scalar.constant(0, out.dtype)
         for i, size in enumerate(shape):
             here = arith.cmpi(arith.CmpIPredicate.eq, indices[0], index_constant(i))
-            value = scalar.select(here, scalar.constant(size, out.dtype), value)
+            value = scalar.select(here, number(size, out.dtype), value)
         return value
 
     return gather(out, body)

@@ -7,7 +7,7 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator, contract, narrowed
-from relayc.pipelines.te.core import Value, affine_map, compute, dim, identity, operand_type, parallel, result_type
+from relayc.pipelines.te.core import Value, affine_map, compute, dim, identity, operand_type, parallel, result_type, shape
 from relayc.pipelines.te.window import merge, split
 
 
@@ -16,7 +16,7 @@ def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: 
     out, operand = result_type(op), operand_type(op).dtype
     leading = out.sizes[:-1]
     if not leading:  # a vector: one row
-        a = split(a, [[1, a.type.shape[0]]])
+        a = split(a, [[1, shape(a)[0]]])
     elif not transpose_a:
         a = merge(a, [len(leading), 1])
     maps = [affine_map(3, [dim(2), dim(0)] if transpose_a else [dim(0), dim(2)])]
@@ -42,7 +42,7 @@ def matmul(op: Op, a: Value, b: Value) -> Value:
 def batch_matmul(op: Op, a: Value, b: Value) -> Value:
     out, operand = result_type(op), operand_type(op).dtype
     # linalg.batch_matmul has no broadcast batch: a generic then reads the one matrix for every entry.
-    batches = [0 if v.type.shape[0] == 1 != out.shape[0] else dim(0) for v in (a, b)]
+    batches = [0 if shape(v)[0] == 1 != out.shape[0] else dim(0) for v in (a, b)]
     maps = [
         affine_map(4, [batches[0], *([dim(3), dim(1)] if op.transpose_a else [dim(1), dim(3)])]),
         affine_map(4, [batches[1], *([dim(2), dim(3)] if op.transpose_b else [dim(3), dim(2)])]),

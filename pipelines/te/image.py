@@ -4,7 +4,7 @@ Positions are computed in float32, by the operations of the formulas of ONNX Res
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,21 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.window import SPATIAL, per_axis
 from relayc.pipelines.te import scalar
-from relayc.pipelines.te.core import Value, affine_map, compute, dim, extract, gather, index_constant, operand_type, parallel, result_type
+from relayc.pipelines.te.core import (
+    Value,
+    affine_map,
+    compute,
+    dim,
+    extract,
+    gather,
+    index_constant,
+    operand_type,
+    parallel,
+    result_type,
+    shape,
+)
+from relayc.pipelines.te.measure import Computed, Measure, absolute, less, measure, scalar_of, where
+from relayc.symbolic import Size, exact
 
 F32 = "float32"
 
@@ -22,21 +36,23 @@ F32 = "float32"
 class Coordinate:
     """Where along an axis of data position x of the result lies: (x + shift) * factor / divisor + offset."""
 
-    shift: float = 0.0
-    factor: float = 1.0
-    divisor: float = 1.0
-    offset: float = 0.0
+    shift: Measure = 0.0
+    factor: Measure = 1.0
+    divisor: Measure = 1.0
+    offset: Measure = 0.0
 
     def table(self, length: int) -> np.ndarray:
-        """The positions of a result of `length` elements, in float32."""
-        x = np.arange(length, dtype=np.float32) + np.float32(self.shift)
-        return x * np.float32(self.factor) / np.float32(self.divisor) + np.float32(self.offset)
+        """The positions of a result of `length` elements, in float32; the axis is of numbers."""
+        given = (self.shift, self.factor, self.divisor, self.offset)
+        shift, factor, divisor, offset = (np.float32(v) for v in given if not isinstance(v, Computed))
+        x = np.arange(length, dtype=np.float32) + shift
+        return x * factor / divisor + offset
 
     def emit(self, index: Value) -> Value:
         """The same of a loop index, as operations."""
         as_int = arith.IndexCastOp(scalar.te_element("int32"), index).result
         x = scalar.convert(as_int, "int32", F32)
-        steps = (
+        steps: tuple[tuple[type, Measure, float], ...] = (
             (arith.AddFOp, self.shift, 0.0),
             (arith.MulFOp, self.factor, 1.0),
             (arith.DivFOp, self.divisor, 1.0),
@@ -44,7 +60,7 @@ class Coordinate:
         )
         for op, value, neutral in steps:
             if value != neutral:
-                x = op(x, scalar.constant(value, F32)).result
+                x = op(x, scalar_of(value, F32)).result
         return x
 
 
@@ -53,10 +69,19 @@ class Axis:
     """One axis that is resampled: its dimension, its length before and after, the factor between, its part of the region of interest."""
 
     position: int
-    size: int
-    out: int
-    scale: float
+    size: Size
+    out: Size
+    scale: Measure
     roi: tuple[float, float]
+
+    @property
+    def last(self) -> Measure:
+        """The last position in data."""
+        return measure(self.size - 1)
+
+    @property
+    def is_static(self) -> bool:
+        return isinstance(self.size, int) and isinstance(self.out, int)
 
 
 @dataclass(frozen=True)
@@ -73,9 +98,17 @@ class Sampling:
 
 def _at_corners(a: Axis) -> Coordinate:
     # ONNX takes the length before it is rounded down, scale * size; rounding errors of the scale itself do not count.
-    exact = a.scale * a.size
-    length = a.out if abs(exact - a.out) < 1e-4 else exact
-    return Coordinate(factor=a.size - 1, divisor=length - 1) if a.out > 1 else Coordinate(factor=0.0)
+    size, out = measure(a.size), measure(a.out)
+    unrounded = a.scale * size
+    length = where(less(absolute(unrounded - out), 1e-4), out, unrounded)
+    return _unless_single(a, Coordinate(factor=size - 1, divisor=length - 1))
+
+
+def _unless_single(a: Axis, several: Coordinate, offset: Measure = 0.0) -> Coordinate:
+    """The coordinate of an axis of several elements, that of the only one being `offset`."""
+    condition, single = less(1, measure(a.out)), Coordinate(factor=0.0, offset=offset)
+    names = ("shift", "factor", "divisor", "offset")
+    return Coordinate(*(where(condition, getattr(several, name), getattr(single, name)) for name in names))
 
 
 def _half_pixel(a: Axis) -> Coordinate:
@@ -84,21 +117,21 @@ def _half_pixel(a: Axis) -> Coordinate:
 
 def _symmetric(a: Axis) -> Coordinate:
     # The result is laid over data with both centres together, where its length is not exactly scale * size.
-    center = a.size / 2 * (1 - a.out / (a.scale * a.size))
+    size = measure(a.size)
+    center = size / 2 * (1 - measure(a.out) / (a.scale * size))
     return Coordinate(shift=0.5, divisor=a.scale, offset=center - 0.5)
 
 
 def _crop(a: Axis) -> Coordinate:
     start, end = a.roi
-    if a.out == 1:
-        return Coordinate(factor=0.0, offset=0.5 * (start + end) * (a.size - 1))
-    return Coordinate(factor=(end - start) * (a.size - 1), divisor=a.out - 1, offset=start * (a.size - 1))
+    several = Coordinate(factor=(end - start) * a.last, divisor=measure(a.out) - 1, offset=start * a.last)
+    return _unless_single(a, several, offset=0.5 * (start + end) * a.last)
 
 
 COORDINATES: dict[str, Callable[[Axis], Coordinate]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
-    "pytorch_half_pixel": lambda a: _half_pixel(a) if a.out > 1 else Coordinate(factor=0.0),
+    "pytorch_half_pixel": lambda a: _unless_single(a, _half_pixel(a)),
     "align_corners": _at_corners,
     "asymmetric": lambda a: Coordinate(divisor=a.scale),
     "tf_half_pixel_for_nn": lambda a: Coordinate(shift=0.5, divisor=a.scale),
@@ -112,6 +145,10 @@ ROUNDINGS: dict[str, tuple[float, type, Callable[[np.ndarray], np.ndarray]]] = {
     "ceil": (0.0, math.CeilOp, np.ceil),
 }
 """Rounding to a whole position: what is added first, and the operation, as MLIR's and as numpy's."""
+
+_BY_SCALE_ONLY = ("half_pixel", "half_pixel_symmetric", "asymmetric", "tf_half_pixel_for_nn")
+"""Modes in which a position depends on no size where the factor between both is a whole one."""
+_MANY = 1 << 10
 
 Tap = tuple[Value, Value | None]
 """An element along one axis: its index and its weight (None for 1)."""
@@ -129,26 +166,45 @@ class _Sampler:
 
     def linear_form(self) -> Callable[[ir.AffineExpr], ir.AffineExpr] | None:
         """The index of the one element read as an affine expression of the loop, where it is one."""
-        table = self.coordinate.table(self.axis.out)
         if self.crops:
             return None
+        if not self.axis.is_static:
+            alike = self._of_numbers()
+            return None if alike is None else _Sampler(alike, self.sampling).linear_form()
+        size, out = self.axis.size, self.axis.out
+        assert isinstance(size, int) and isinstance(out, int)
+        table = self.coordinate.table(out)
         if self.sampling.method == "nearest_neighbor":
             shift, _, whole = self.rounding
-            table = np.clip(whole(table + np.float32(shift)), 0, self.axis.size - 1)
-        here = np.arange(self.axis.out)
-        if self.axis.out == 1 and 0 <= table[0] < self.axis.size and table[0] == int(table[0]):
+            table = np.clip(whole(table + np.float32(shift)), 0, size - 1)
+        here = np.arange(out)
+        if out and (table == table[0]).all() and 0 <= table[0] < size and table[0] == int(table[0]):
             return lambda d: ir.AffineExpr.get_constant(int(table[0]))
         # The loop itself can only be the index where both have one length.
-        if self.axis.out == self.axis.size and (table == here).all():
+        if out == size and (table == here).all():
             return lambda d: d
         if self.sampling.method != "nearest_neighbor":
             return None
-        first, up, down = int(table[0]), self.axis.out // self.axis.size, self.axis.size // self.axis.out
+        first, up, down = int(table[0]), out // size, size // out
         if up > 1 and (table == here // up).all():
             return lambda d: ir.AffineExpr.get_floor_div(d, up)
         if down > 1 and (table == here * down + first).all():
             return lambda d: d * down + first
         return None
+
+    def _of_numbers(self) -> Axis | None:
+        """An axis of many elements that is read in the same way, whatever the sizes: by the same whole factor."""
+        axis = self.axis
+        up, down = exact(axis.out, axis.size), exact(axis.size, axis.out)
+        if isinstance(up, int) and axis.scale == up:
+            # Of one element in all where both have one.
+            follows = up > 1 and self.sampling.mode == "pytorch_half_pixel"
+            alike = replace(axis, size=_MANY, out=_MANY * up)
+        elif isinstance(down, int) and axis.scale == 1 / down:
+            follows, alike = False, replace(axis, size=_MANY * down, out=_MANY)
+        else:
+            return None
+        return alike if follows or up == 1 or self.sampling.mode in _BY_SCALE_ONLY else None
 
     def taps(self, index: Value) -> tuple[list[Tap], Value | None]:
         """The taps, and whether the position lies outside data (None where that makes no difference)."""
@@ -158,12 +214,12 @@ class _Sampler:
 
     def _outside(self, x: Value) -> Value:
         before = scalar.compare("lt", x, scalar.constant(0.0, F32), F32)
-        after = scalar.compare("gt", x, scalar.constant(float(self.axis.size - 1), F32), F32)
+        after = scalar.compare("gt", x, scalar_of(self.axis.last, F32), F32)
         return arith.OrIOp(before, after).result
 
     def _clamped(self, position: Value) -> Value:
         """A whole float position as an index within data."""
-        last = scalar.constant(float(self.axis.size - 1), F32)
+        last = scalar_of(self.axis.last, F32)
         within = scalar.minimum(scalar.maximum(position, scalar.constant(0.0, F32), F32), last, F32)
         as_int = arith.FPToSIOp(scalar.te_element("int32"), within).result
         return arith.IndexCastOp(ir.IndexType.get(), as_int).result
@@ -282,6 +338,16 @@ def _converted(value: Value, wide: str, dtype: str) -> Value:
     return scalar.convert(value, wide, dtype)
 
 
+def _ratio(out: Size, size: Size) -> Measure:
+    """out / size; a number where it is the same for all sizes."""
+    if isinstance(out, int) and isinstance(size, int):
+        return out / size
+    up, down = exact(out, size), exact(size, out)
+    if isinstance(up, int):
+        return float(up)
+    return 1 / down if isinstance(down, int) and down else measure(out) / measure(size)
+
+
 @compute("image_resize1d", "image_resize2d", "image_resize3d")
 def resize(op: Op, data: Value) -> Value:
     letters = SPATIAL[op.spatial_rank]
@@ -291,8 +357,8 @@ def resize(op: Op, data: Value) -> Value:
     axes = []
     for i, letter in enumerate(letters):
         position = parsed.index(letter)
-        size = data.type.shape[position]
-        scale = op.scales[i] if op.scales else sizes[i] / size
+        size = shape(data)[position]
+        scale = op.scales[i] if op.scales else _ratio(sizes[i], size)
         axes.append(Axis(position, size, sizes[i], scale, (roi[i], roi[len(letters) + i])))
     sampling = Sampling(
         op.method,
@@ -313,7 +379,7 @@ def _upsample(op: Op, data: Value, scales: dict[str, float], mode: str) -> Value
     axes = []
     for letter, scale in scales.items():
         position = parsed.index(letter)
-        axes.append(Axis(position, data.type.shape[position], out.sizes[position], scale, (0.0, 0.0)))
+        axes.append(Axis(position, shape(data)[position], out.sizes[position], scale, (0.0, 0.0)))
     return resample(op, data, axes, Sampling(METHODS[op.method], mode))
 
 

@@ -19,10 +19,13 @@ from relayc.pipelines.te.core import (
     parallel,
     reshape,
     result_type,
+    shape,
 )
 from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, literal, position
 from relayc.pipelines.te.loops import insert, nest
 from relayc.pipelines.te.transform import moved
+from relayc.pipelines.te.window import cut
+from relayc.symbolic import Size, maximum, minimum
 
 
 def _here(dims: Sequence[int]) -> list[Value]:
@@ -33,12 +36,17 @@ def _here(dims: Sequence[int]) -> list[Value]:
 # ---- reading ----------------------------------------------------------------------------------------------------------------------
 
 
-def _wrapped(value: Value, dtype: str, size: int) -> Value:
+def _wrapped(value: Value, dtype: str, size: Size) -> Value:
     """An element of an index tensor modulo `size`."""
     by = index_constant(size)
     remainder = arith.RemSIOp(index_of(value, dtype), by).result
     below = scalar.compare("lt", remainder, index_constant(0), INDEX_DTYPE)
     return scalar.select(below, arith.AddIOp(remainder, by).result, remainder)
+
+
+def _at(index: int, size: Size) -> Size:
+    """An index as `literal.position` takes it, 0 where the axis is empty."""
+    return maximum(0, minimum(index, size - 1)) if index >= 0 else maximum(0, size + index)
 
 
 @compute("take")
@@ -54,9 +62,14 @@ def take(op: Op, data: Value, indices: Value) -> Value:
     loops = [*range(axis), None, *range(after, out.rank)]
     size = source.sizes[axis]
     known = literal(op, 1)
-    if known is not None:
+    if known is not None and isinstance(size, int):
         at = int(known) % size if op.mode == "wrap" else min(max(int(known) + size * (known < 0), 0), size - 1)
         return moved(data, out.dtype, out.sizes, [at if d is None else dim(d) for d in loops])
+    if known is not None and op.mode != "wrap":
+        line = [i == axis for i in range(source.rank)]
+        start = _at(int(known), size)
+        data = cut(data, [start if here else 0 for here in line], [1 if here else n for here, n in zip(line, source.sizes, strict=True)])
+        return moved(data, out.dtype, out.sizes, [0 if d is None else dim(d) for d in loops])
     to_position = _wrapped if op.mode == "wrap" else position
 
     def body(value: Value) -> Value:
@@ -131,7 +144,7 @@ def _scattered(
         one = scalar.constant(1, INDEX_DTYPE)
         return written + [insert(scalar.add(extract(c, at), one, INDEX_DTYPE), c, at) for c in counts]
 
-    return nest(updates.type.shape, [data, *([] if counts is None else [counts])], step)
+    return nest(shape(updates), [data, *([] if counts is None else [counts])], step)
 
 
 @compute("scatter_elements")

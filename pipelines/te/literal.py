@@ -6,6 +6,7 @@ from relayc.dialects.relay.elements import dense_array, is_uniform
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, index_constant
+from relayc.symbolic import Size
 
 INDEX_DTYPE = "int64"
 """How `scalar` reads a value of index type: as a signed integer."""
@@ -33,12 +34,17 @@ def integer_of(index: Value, dtype: str) -> Value:
     return scalar.convert(wide, INDEX_DTYPE, dtype)
 
 
-def clamped(index: Value, size: int) -> Value:
+def number(size: Size, dtype: str) -> Value:
+    """A size as a scalar of any numeric dtype."""
+    return scalar.constant(size, dtype) if isinstance(size, int) else integer_of(index_constant(size), dtype)
+
+
+def clamped(index: Value, size: Size) -> Value:
     """The index limited to [0, size)."""
     return arith.MinSIOp(arith.MaxSIOp(index, index_constant(0)).result, index_constant(size - 1)).result
 
 
-def position(value: Value, dtype: str, size: int) -> Value:
+def position(value: Value, dtype: str, size: Size) -> Value:
     """An element of an index tensor as a position in an axis of `size`: negative ones count from the end, others are clamped."""
     index = index_of(value, dtype)
     if not scalar.is_unsigned(dtype):

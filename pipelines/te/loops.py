@@ -5,6 +5,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir, scf, tensor
 from relayc.pipelines.te.core import Value, index_constant
+from relayc.symbolic import Size
 
 
 def loop(begin: Value, end: Value, step: Value, carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
@@ -15,7 +16,7 @@ def loop(begin: Value, end: Value, step: Value, carried: Sequence[Value], body: 
     return list(op.results)
 
 
-def nest(shape: Sequence[int], carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+def nest(shape: Sequence[Size], carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
     """Loops over every index of `shape` in row-major order: carried = body([i, j, ...], *carried)."""
 
     def level(indices: list[Value], carried: Sequence[Value]) -> Sequence[Value]:
@@ -42,6 +43,6 @@ def insert(value: Value, into: Value, indices: Sequence[Value]) -> Value:
     return tensor.InsertOp(value, into, list(indices)).result
 
 
-def along(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
+def along(shape: Sequence[Size], axis: int) -> tuple[Size, Size, Size]:
     """`shape` as (elements before `axis`, its size, elements after it): every line along an axis in three dimensions."""
     return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])

@@ -11,7 +11,7 @@ from relayc.pipelines.te.core import Value, affine_map, compute, dim, empty, fil
 from relayc.pipelines.te.rows import Rows
 from relayc.pipelines.te.window import merge, pad, split
 
-Vectors = Sequence[tuple[Value, ir.AffineExpr]]
+Vectors = Sequence[tuple[Value, Sequence[ir.AffineExpr]]]
 
 
 def _multiply(a: Value, b: Value) -> Value:
@@ -34,13 +34,12 @@ def _inverse_root(rows: Rows, squares: Value, epsilon: float) -> Value:
     """1 / sqrt(mean + epsilon) of each row, of its sum of squares."""
 
     def body(s: Value) -> Value:
-        mean = _multiply(s, rows.constant(1 / rows.length))
-        return math.RsqrtOp(_add(mean, rows.constant(epsilon))).result
+        return math.RsqrtOp(_add(rows.mean(s), rows.constant(epsilon))).result
 
     return rows.each_row([squares], body)
 
 
-def _affine(op: Op, gamma: Value, beta: Value, at: ir.AffineExpr) -> tuple[Vectors, bool, bool]:
+def _affine(op: Op, gamma: Value, beta: Value, *at: ir.AffineExpr) -> tuple[Vectors, bool, bool]:
     """The vectors that a normalisation applies, read at `at`: (vectors, whether gamma is one, whether beta is)."""
     vectors = [(gamma, at)] * op.scale + [(beta, at)] * op.center
     return vectors, op.scale, op.center
@@ -48,7 +47,7 @@ def _affine(op: Op, gamma: Value, beta: Value, at: ir.AffineExpr) -> tuple[Vecto
 
 def _normalize(rows: Rows, data: Value, epsilon: float, vectors: Vectors, scale: bool, center: bool) -> Value:
     """(x - mean) / sqrt(variance + epsilon) with the statistics of each row, then times gamma, plus beta where given."""
-    mean = rows.each_row([rows.sum(data)], lambda s: _multiply(s, rows.constant(1 / rows.length)))
+    mean = rows.each_row([rows.sum(data)], rows.mean)
     squares = rows.sum(data, [mean], lambda x, m: _square(_subtract(x, m)))
     inverse = _inverse_root(rows, squares, epsilon)
 
@@ -83,9 +82,14 @@ def group_norm(op: Op, data: Value, gamma: Value, beta: Value) -> Value:
     axis = op.axis % type_.rank
     size = type_.sizes[axis] // op.num_groups
     parts = [[op.num_groups, size] if i == axis else [n] for i, n in enumerate(type_.sizes)]
+    if isinstance(size, int):
+        at = [dim(axis) * size + dim(axis + 1)]
+    else:  # the vectors are seen as the channels are
+        gamma, beta = (split(v, [[op.num_groups, size]]) for v in (gamma, beta))
+        at = [dim(axis), dim(axis + 1)]
     grouped = type_.with_shape(n for part in parts for n in part)
     rows = Rows(grouped, tuple(i for i in range(1, grouped.rank) if i != axis))
-    found = _normalize(rows, split(data, parts), op.epsilon, *_affine(op, gamma, beta, dim(axis) * size + dim(axis + 1)))
+    found = _normalize(rows, split(data, parts), op.epsilon, *_affine(op, gamma, beta, *at))
     return merge(found, [len(part) for part in parts])
 
 
@@ -95,7 +99,7 @@ def rms_norm(op: Op, data: Value, gamma: Value) -> Value:
     axis = op.axis % type_.rank
     rows = Rows(type_, (axis,))
     inverse = _inverse_root(rows, rows.sum(data, element=_square), op.epsilon)
-    return rows.each(data, [inverse], lambda x, r, g: _multiply(_multiply(x, r), g), [(gamma, dim(axis))])
+    return rows.each(data, [inverse], lambda x, r, g: _multiply(_multiply(x, r), g), [(gamma, [dim(axis)])])
 
 
 @compute("nn_l2_normalize")
@@ -110,8 +114,8 @@ def l2_normalize(op: Op, data: Value) -> Value:
 @compute("nn_batch_norm")
 def batch_norm(op: Op, data: Value, gamma: Value, beta: Value, mean: Value, var: Value) -> list[Value]:
     type_ = operand_type(op)
-    rows, at = Rows(type_, ()), dim(op.axis % type_.rank)
-    vectors, scale, center = _affine(op, gamma, beta, at)
+    rows, at = Rows(type_, ()), [dim(op.axis % type_.rank)]
+    vectors, scale, center = _affine(op, gamma, beta, *at)
 
     def body(x: Value, m: Value, v: Value, *of_vectors: Value) -> Value:
         factor, rest = math.RsqrtOp(_add(v, rows.constant(op.epsilon))).result, list(of_vectors)

@@ -28,8 +28,11 @@ from relayc.pipelines.te.core import (
     parallel,
     reduce,
     result_type,
+    shape,
 )
+from relayc.pipelines.te.literal import number
 from relayc.pipelines.te.window import pad
+from relayc.symbolic import Size, bounds, ceil_div, exact, maximum
 
 NAMED_MAX = {
     "NCW": linalg.PoolingNcwMaxOp,
@@ -50,29 +53,33 @@ NAMED_SUM = {
 Combine = Callable[[Value, Value, str], Value]
 
 
-def _reachable(g: PoolGeometry, sizes: Sequence[int], out: Sequence[int]) -> PoolGeometry:
+def _reachable(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> PoolGeometry:
     """The same pooling without the taps that no window has inside the data (of `sizes` along the spatial axes; result of shape `out`).
 
     Exporters write windows far larger than the data, with ceil_mode, where they mean all of it.
     """
     kernel, pads = list(g.pool_size), list(g.pads)
     for i, axis in enumerate(g.spatial):
-        before, last_start = g.pads[i][0], (out[g.layout.index(axis)] - 1) * g.strides[i] - g.pads[i][0]
+        size, windows, before = sizes[i], out[g.layout.index(axis)], g.pads[i][0]
+        if not isinstance(size, int) or not isinstance(windows, int):
+            continue
+        last_start = (windows - 1) * g.strides[i] - before
         first = max(0, -(last_start // g.dilation[i]))
-        end = min(g.pool_size[i], -(-(sizes[i] + before) // g.dilation[i]))
+        end = min(g.pool_size[i], ceil_div(size + before, g.dilation[i]))
         if first < end:
             kernel[i], pads[i] = end - first, (before - first * g.dilation[i], 0)
     return replace(g, pool_size=tuple(kernel), pads=tuple(pads))
 
 
-def _padded(data: Value, g: PoolGeometry, out: Sequence[int], value: float | int, dtype: str) -> Value:
+def _padded(data: Value, g: PoolGeometry, out: Sequence[Size], value: float | int, dtype: str) -> Value:
     """`data` with its padding, and after it what the last windows hang over (ceil_mode)."""
-    low, high = [0] * g.layout.rank, [0] * g.layout.rank
+    low: list[Size] = [0] * g.layout.rank
+    high = list(low)
     for i, axis in enumerate(g.spatial):
         at = g.layout.index(axis)
         before, after = g.pads[i]
-        hangs_over = (out[at] - 1) * g.strides[i] + extent(g.pool_size[i], g.dilation[i]) - data.type.shape[at] - before
-        low[at], high[at] = before, max(after, hangs_over)
+        hangs_over = (out[at] - 1) * g.strides[i] + extent(g.pool_size[i], g.dilation[i]) - shape(data)[at] - before
+        low[at], high[at] = before, maximum(after, hangs_over)
     return pad(data, low, high, value, dtype)
 
 
@@ -106,7 +113,7 @@ def max_pool(op: Op, data: Value) -> Value:
 
 def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
     lowest, wide = scalar.limits(out.dtype)[0], accumulator(out.dtype)
-    g = _reachable(g, [data.type.shape[g.layout.index(axis)] for axis in g.spatial], out.sizes)
+    g = _reachable(g, [shape(data)[g.layout.index(axis)] for axis in g.spatial], out.sizes)
     padded = _padded(data, g, out.sizes, lowest, out.dtype)
     return narrowed(_window_sums(padded, g, out.with_dtype(wide), out.dtype, lowest, NAMED_MAX, scalar.maximum), out, wide)
 
@@ -119,7 +126,7 @@ def avg_pool(op: Op, data: Value) -> Value:
 def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bool) -> Value:
     """Sums, then divides by the number of elements that count: a constant where no window reaches over what counts."""
     wide = out.with_dtype(accumulator(out.dtype))
-    sizes = [data.type.shape[g.layout.index(axis)] for axis in g.spatial]
+    sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
     reachable = _reachable(g, sizes, out.sizes)
     padded = _padded(data, reachable, out.sizes, 0.0, out.dtype)
     sums = _window_sums(padded, reachable, wide, out.dtype, 0.0, NAMED_SUM, scalar.add)
@@ -131,7 +138,7 @@ def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bo
     return parallel(out, [sums], mean)
 
 
-def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[int], include_pad: bool, dtype: str) -> Value:
+def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad: bool, dtype: str) -> Value:
     """Elements that count in the window of the loop point, as a scalar of `dtype`."""
     constant, counted = 1, None
     for i, axis in enumerate(g.spatial):
@@ -140,7 +147,7 @@ def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[int], include_pad: 
         # What counts along this axis, as positions in data.
         low, high = (-before, sizes[i] + after) if include_pad else (0, sizes[i])
         last = (out.sizes[position] - 1) * g.strides[i] - before + extent(g.pool_size[i], g.dilation[i])
-        if -before >= low and last <= high:
+        if -before >= low and bounds(high - last)[0] >= 0:
             constant *= g.pool_size[i]
             continue
         here = _count_along(linalg.IndexOp(position).result, g.pool_size[i], g.strides[i], g.dilation[i], before, low, high)
@@ -151,11 +158,11 @@ def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[int], include_pad: 
     return scalar.multiply(scalar.convert(as_int, "int32", dtype), scalar.constant(float(constant), dtype), dtype)
 
 
-def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int, low: int, high: int) -> Value:
+def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int, low: int, high: Size) -> Value:
     """Taps of window `o` along one axis that lie in [low, high)."""
     start = arith.SubIOp(arith.MulIOp(o, index_constant(stride)).result, index_constant(before)).result
 
-    def taps_before(bound: int) -> Value:
+    def taps_before(bound: Size) -> Value:
         distance = arith.SubIOp(index_constant(bound), start).result
         if dilation > 1:
             # Rounded up, by a division of what is never negative.
@@ -188,8 +195,8 @@ def _global_max(layout: Layout, data: Value, out: TensorType) -> Value:
 def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
     wide = accumulator(out.dtype)
     rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, 0.0, scalar.add)
-    count = prod(n for n, axis in zip(data.type.shape, layout.axes, strict=True) if axis not in "NCc")
-    mean = lambda x: arith.DivFOp(x, scalar.constant(float(count), wide)).result  # noqa: E731 (an argument, not a definition)
+    count = prod(n for n, axis in zip(shape(data), layout.axes, strict=True) if axis not in "NCc")
+    mean = lambda x: arith.DivFOp(x, number(count, wide)).result  # noqa: E731 (an argument, not a definition)
     return _with_spatial(layout, rows, out, lambda x: scalar.convert(mean(x), wide, out.dtype))
 
 
@@ -233,7 +240,7 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
     def mean(total: Value) -> Value:
         count = index_constant(1)
         for i in axes:
-            start, end = _bounds(linalg.IndexOp(i).result, data.type.shape[i], out.sizes[i])
+            start, end = _bounds(linalg.IndexOp(i).result, shape(data)[i], out.sizes[i])
             count = arith.MulIOp(count, arith.SubIOp(end, start).result).result
         as_int = arith.IndexCastOp(scalar.te_element("int32"), count).result
         quotient = arith.DivFOp(total, scalar.convert(as_int, "int32", wide.dtype)).result
@@ -245,10 +252,12 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
 def _equal_windows(op: Op, layout: Layout, data: Value, out: TensorType) -> PoolGeometry | None:
     """The ordinary pooling that an adaptive one is where the output divides the data along every axis, else None."""
     letters = SPATIAL[op.spatial_rank]
-    lengths = [(data.type.shape[layout.index(axis)], out.shape[layout.index(axis)]) for axis in letters]
-    if any(n % m for n, m in lengths):
-        return None
-    sizes = tuple(n // m for n, m in lengths)
+    sizes: tuple[int, ...] = ()
+    for at in map(layout.index, letters):
+        length = exact(shape(data)[at], out.sizes[at])
+        if not isinstance(length, int):
+            return None
+        sizes += (length,)
     return PoolGeometry(letters, sizes, sizes, (1,) * len(letters), ((0, 0),) * len(letters), layout)
 
 
@@ -256,18 +265,27 @@ def _is_global(layout: Layout, out: TensorType) -> bool:
     return all(n == 1 for n, axis in zip(out.shape, layout.axes, strict=True) if axis not in "NCc")
 
 
-def _bounds(o: Value, size: int, out: int) -> tuple[Value, Value]:
+def _bounds(o: Value, size: Size, out: Size) -> tuple[Value, Value]:
     """First element of the window of output `o` and the first one after it: floor(o * size / out), ceil((o + 1) * size / out)."""
     first = arith.MulIOp(o, index_constant(size)).result
     start = arith.DivUIOp(first, index_constant(out)).result
     return start, arith.DivUIOp(arith.AddIOp(first, index_constant(size + out - 1)).result, index_constant(out)).result
 
 
+def _longest(size: Size, out: Size) -> Size:
+    """Elements of the longest window, at least."""
+    if isinstance(size, int) and isinstance(out, int):
+        return max(ceil_div((o + 1) * size, out) - o * size // out for o in range(out))
+    # Both ends of a window may cut an element.
+    quotient = exact(size, out)
+    return size // maximum(out, 1) + 2 if quotient is None else quotient
+
+
 def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float | int, combine: Combine) -> Value:
     """Joins the elements of windows of different lengths: loops over the longest, in which what lies outside counts as `init`."""
     operand, rank = operand_type(op).dtype, layout.rank
     axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
-    longest = [max(-(-(o + 1) * n // m) - o * n // m for o in range(m)) for n, m in ((data.type.shape[i], out.sizes[i]) for i in axes)]
+    longest = [_longest(shape(data)[i], out.sizes[i]) for i in axes]
     loops = rank + len(axes)
     # The window operand only says how long the windows are.
     window = empty(TensorType(tuple(longest), out.dtype))
@@ -276,11 +294,11 @@ def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float 
         at = [linalg.IndexOp(i).result for i in range(rank)]
         inside = None
         for i, position in enumerate(axes):
-            start, end = _bounds(at[position], data.type.shape[position], out.sizes[position])
+            start, end = _bounds(at[position], shape(data)[position], out.sizes[position])
             here = arith.AddIOp(start, linalg.IndexOp(rank + i).result).result
             within = arith.cmpi(arith.CmpIPredicate.ult, here, end)
             inside = within if inside is None else arith.AndIOp(inside, within).result
-            at[position] = arith.MinUIOp(here, index_constant(data.type.shape[position] - 1)).result
+            at[position] = arith.MinUIOp(here, index_constant(shape(data)[position] - 1)).result
         element = scalar.convert(extract(data, at), operand, out.dtype)
         return combine(acc, scalar.select(inside, element, scalar.constant(init, out.dtype)), out.dtype)
 

@@ -23,8 +23,10 @@ from relayc.pipelines.te.core import (
     reduce,
     reshape,
     result_type,
+    shape,
 )
-from relayc.pipelines.te.literal import integer_of
+from relayc.pipelines.te.literal import integer_of, number
+from relayc.symbolic import Size, maximum
 
 Combine = Callable[[Value, Value, str], Value]
 
@@ -44,7 +46,7 @@ def _finished(op: Op, reduced: Value, dtype: str, body: Callable[[Value], Value]
     """The op's result from the reduced elements of `dtype`: `body` of each, in the result's dtype and shape (keepdims)."""
     out = result_type(op)
     if body is not None or dtype != out.dtype:
-        flat = TensorType(tuple(reduced.type.shape), out.dtype)
+        flat = TensorType(shape(reduced), out.dtype)
         reduced = parallel(flat, [reduced], lambda x: scalar.convert(body(x) if body else x, dtype, out.dtype))
     return reshape(reduced, out.sizes)
 
@@ -70,11 +72,11 @@ def mean(op: Op, data: Value) -> Value:
     return _finished(op, _folded(op, data, dtype, 0, scalar.add), dtype, lambda x: _divided(x, count, dtype))
 
 
-def _divided(x: Value, count: int, dtype: str) -> Value:
+def _divided(x: Value, count: Size, dtype: str) -> Value:
     if scalar.is_float(dtype):
-        return arith.DivFOp(x, scalar.constant(count, dtype)).result
+        return arith.DivFOp(x, number(count, dtype)).result
     # Of no elements there is no mean of integers; 0 is as good as any and does not trap.
-    divisor = scalar.constant(max(count, 1), dtype)
+    divisor = number(maximum(count, 1), dtype)
     return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(x, divisor).result
 
 
@@ -129,7 +131,7 @@ def arg_reduce(op: Op, data: Value) -> Value:
 
     kinds, kept = _loops(source.rank, axes)
     kept_map = affine_map(source.rank, kept)
-    initial = fill(TensorType(tuple(best.type.shape), out.dtype), never)
+    initial = fill(TensorType(shape(best), out.dtype), never)
     found = generic([data, best], [identity(source.rank), kept_map], [initial], [kept_map], kinds, body)[0]
     return reshape(found, out.sizes)
 

@@ -3,14 +3,18 @@
 Rows are summed up in float32 for the 16-bit floats, and so is what is computed from their sums.
 """
 
+import math as pymath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator
 from relayc.pipelines.te.core import Value, affine_map, dim, fill, generic, identity, parallel
+from relayc.pipelines.te.literal import number
+from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,9 @@ class Rows:
         return accumulator(self.type.dtype)
 
     @property
-    def length(self) -> int:
+    def length(self) -> Size:
         """Elements of a row."""
-        n = 1
-        for axis in self.axes:
-            n *= self.type.sizes[axis]
-        return n
+        return prod(self.type.sizes[axis] for axis in self.axes)
 
     @property
     def kept(self) -> list[int]:
@@ -55,6 +56,15 @@ class Rows:
     def constant(self, value: float) -> Value:
         """A constant in the dtype in which rows are computed."""
         return scalar.constant(value, self.wide)
+
+    def mean(self, total: Value) -> Value:
+        """A scalar divided by the number of elements of a row."""
+        if isinstance(self.length, int):
+            # A row of no elements has no mean.
+            factor = self.constant(1 / self.length if self.length else pymath.nan)
+        else:
+            factor = arith.DivFOp(self.constant(1), number(self.length, self.wide)).result
+        return arith.MulFOp(total, factor).result
 
     def reduce(
         self,
@@ -89,10 +99,10 @@ class Rows:
         data: Value,
         of_rows: Sequence[Value],
         body: Callable[..., Value],
-        vectors: Sequence[tuple[Value, ir.AffineExpr]] = (),
+        vectors: Sequence[tuple[Value, Sequence[ir.AffineExpr]]] = (),
         out: str | None = None,
     ) -> Value:
-        """body(x, *row values, *vector elements) for each element; a vector is read at its expression of the loops.
+        """body(x, *row values, *vector elements) for each element; a vector is read at its expressions of the loops.
 
         The result is of dtype `out`, that of the tensors where None; `body` gets wide values and gives one.
         """
@@ -103,5 +113,5 @@ class Rows:
             wide = [self.widen(x), *rest[:count], *(self.widen(v) for v in rest[count:])]
             return scalar.convert(body(*wide), self.wide, dtype)
 
-        maps = [identity(self.type.rank)] + [self.row_map] * len(of_rows) + [affine_map(self.type.rank, [e]) for _, e in vectors]
+        maps = [identity(self.type.rank)] + [self.row_map] * len(of_rows) + [affine_map(self.type.rank, list(e)) for _, e in vectors]
         return parallel(self.type.with_dtype(dtype), [data, *of_rows, *(v for v, _ in vectors)], wide_body, maps)

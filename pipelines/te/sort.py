@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import arith, ir
+from relayc.dialects.mlir import arith, ir, math
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
@@ -11,6 +11,7 @@ from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
 from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, integer_of
 from relayc.pipelines.te.loops import along, insert, loop, nest, when
+from relayc.symbolic import Size, guess, maximum
 
 _ORDER = "int64"
 """dtype of the indices while they are sorted."""
@@ -25,7 +26,7 @@ class _Sorting:
     """What is sorted: lines of a tensor [outer, size, inner] of `dtype`; `descending` turns the order around."""
 
     lines: Value
-    size: int
+    size: Size
     dtype: str
     descending: bool
 
@@ -89,7 +90,6 @@ def _merge(s: _Sorting, line: list[Value], work: Value, rows: tuple[Value, Value
 def _sort_line(s: _Sorting, line: list[Value], work: Value) -> tuple[Value, Value]:
     """Sorts the indices of a line in the two rows of `work`; gives it and the row that holds them in the end."""
     zero, one, size = (index_constant(n) for n in (0, 1, s.size))
-    passes = (s.size - 1).bit_length()
     work = loop(zero, size, one, [work], lambda i, work: [insert(integer_of(i, _ORDER), work, [zero, i])])[0]
 
     def double(p: Value, work: Value) -> list[Value]:
@@ -99,10 +99,21 @@ def _sort_line(s: _Sorting, line: list[Value], work: Value) -> tuple[Value, Valu
         pair = arith.ShLIOp(width, one).result
         return loop(zero, size, pair, [work], lambda start, work: [_merge(s, line, work, rows, start, width)])
 
-    return loop(zero, index_constant(passes), one, [work], double)[0], index_constant(passes % 2)
+    if isinstance(s.size, int):
+        count = (s.size - 1).bit_length()
+        return loop(zero, index_constant(count), one, [work], double)[0], index_constant(count % 2)
+    passes = _passes(s.size)
+    return loop(zero, passes, one, [work], double)[0], _and(passes, one)
 
 
-def _select_line(s: _Sorting, line: list[Value], work: Value, count: int) -> Value:
+def _passes(size: Size) -> Value:
+    """Passes of a merge sort: ceil(log2(size)), 0 for a size of 0."""
+    last = integer_of(index_constant(maximum(size - 1, 0)), _ORDER)
+    zeros = math.CountLeadingZerosOp(last).result
+    return index_of(scalar.subtract(scalar.constant(scalar.bits(_ORDER), _ORDER), zeros, _ORDER), _ORDER)
+
+
+def _select_line(s: _Sorting, line: list[Value], work: Value, count: Size) -> Value:
     """Leaves in the row of `work` the indices of the first `count` elements of a line in their order."""
     zero, one = index_constant(0), index_constant(1)
     entries = index_constant(count)
@@ -128,7 +139,7 @@ def _select_line(s: _Sorting, line: list[Value], work: Value, count: int) -> Val
     return loop(zero, index_constant(s.size), one, [work], consider)[0]
 
 
-def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _Element]]) -> list[Value]:
+def _sorted(op: Op, data: Value, count: Size, outputs: list[tuple[TensorType, _Element]]) -> list[Value]:
     """The first `count` elements of each sorted line; `outputs` say type and element of each result."""
     source = operand_type(op)
     if source.num_elements == 0:
@@ -136,7 +147,7 @@ def _sorted(op: Op, data: Value, count: int, outputs: list[tuple[TensorType, _El
     outer, size, inner = along(source.sizes, normalize_axis(op.axis, source.rank))
     s = _Sorting(reshape(data, (outer, size, inner)), size, source.dtype, not op.is_ascend)
     results = [empty(type_.with_shape((outer, count, inner))) for type_, _ in outputs]
-    few = count <= _FEW and 4 * count <= size
+    few = guess(count) <= _FEW and 4 * guess(count) <= guess(size)
 
     def sort_line(line: list[Value], *carried: Value) -> list[Value]:
         if few:

@@ -1,7 +1,6 @@
 """Compute rules of shape and data movement, as affine maps from result to operand wherever there is one."""
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 from relayc.dialects.mlir import arith, ir, linalg, tensor
 from relayc.dialects.relay.base import Op
@@ -24,17 +23,24 @@ from relayc.pipelines.te.core import (
     parallel,
     reshape,
     result_type,
+    shape,
     te_type,
 )
 from relayc.pipelines.te.literal import INDEX_DTYPE, clamped, integer_of, literal
+from relayc.symbolic import Dim, Size, bounds
 
 
-def moved(data: Value, dtype: str, shape: Sequence[int], exprs: Sequence[ir.AffineExpr | int]) -> Value:
-    """A tensor of `shape` whose element at (d0, d1, ...) is that of `data` at `exprs`."""
-    out = TensorType(tuple(shape), dtype)
+def moved(data: Value, dtype: str, sizes: Sequence[Size], exprs: Sequence[ir.AffineExpr | int]) -> Value:
+    """A tensor of `sizes` whose element at (d0, d1, ...) is that of `data` at `exprs`."""
+    out = TensorType(tuple(sizes), dtype)
     if out.num_elements == 0:
         return empty(out)
     return parallel(out, [data], lambda x: x, [affine_map(out.rank, exprs)])
+
+
+def computed(data: Value, dtype: str, sizes: Sequence[Size], indices: Callable[[list[Value]], list[Value]]) -> Value:
+    """A tensor of `sizes` whose element at the given indices is that of `data` at `indices` of them: for what affine maps cannot say."""
+    return gather(TensorType(tuple(sizes), dtype), lambda at: extract(data, indices(at)))
 
 
 def transposed(data: Value, dtype: str, axes: Sequence[int]) -> Value:
@@ -42,7 +48,7 @@ def transposed(data: Value, dtype: str, axes: Sequence[int]) -> Value:
     if list(axes) == sorted(axes):
         return data
     position = {axis: dim(i) for i, axis in enumerate(axes)}
-    return moved(data, dtype, [data.type.shape[a] for a in axes], [position[i] for i in range(len(axes))])
+    return moved(data, dtype, [shape(data)[a] for a in axes], [position[i] for i in range(len(axes))])
 
 
 # ---- the same elements in the same order ------------------------------------------------------------------------------------------
@@ -66,10 +72,9 @@ def transpose(op: Op, data: Value) -> Value:
 def reverse(op: Op, data: Value) -> Value:
     type_ = operand_type(op)
     axis = normalize_axis(op.axis, type_.rank)
-    exprs = [dim(i) for i in range(type_.rank)]
-    if type_.rank:
-        exprs[axis] = dim(axis) * -1 + (type_.sizes[axis] - 1)
-    return moved(data, type_.dtype, type_.sizes, exprs)
+    if not type_.rank:
+        return moved(data, type_.dtype, (), [])
+    return _cut(data, type_.dtype, {axis: (type_.sizes[axis] - 1, type_.sizes[axis], -1)})
 
 
 def _with_blocks(letters: str, of: Layout) -> list[str]:
@@ -106,8 +111,8 @@ _S2D = {
 
 
 def _blocks_moved(op: Op, data: Value, plan: Callable) -> Value:
-    shape, axes = plan(*operand_type(op).sizes, op.block_size)
-    return reshape(transposed(reshape(data, shape), operand_type(op).dtype, axes), result_type(op).sizes)
+    apart, axes = plan(*operand_type(op).sizes, op.block_size)
+    return reshape(transposed(reshape(data, apart), operand_type(op).dtype, axes), result_type(op).sizes)
 
 
 @compute("nn_depth_to_space")
@@ -123,27 +128,34 @@ def space_to_depth(op: Op, data: Value) -> Value:
 # ---- parts ------------------------------------------------------------------------------------------------------------------------
 
 
-def _cut(data: Value, dtype: str, bounds: dict[int, tuple[int, int, int]]) -> Value:
-    """(start, number of elements, stride) of each axis in `bounds`; the others whole."""
+Bound = tuple[Size, Size, int]
+"""What is taken of an axis: start, number of elements, stride."""
+
+
+def _cut(data: Value, dtype: str, bounds: dict[int, Bound]) -> Value:
+    """The axes in `bounds` cut; the others whole."""
     data = _forward(data, {axis: bound for axis, bound in bounds.items() if bound[2] > 0})
-    shape, exprs = list(data.type.shape), [dim(i) for i in range(data.type.rank)]
-    for axis, (start, count, stride) in bounds.items():
-        if stride < 0:
-            shape[axis], exprs[axis] = count, dim(axis) * stride + start
-    return moved(data, dtype, shape, exprs) if any(stride < 0 for _, _, stride in bounds.values()) else data
-
-
-def _forward(data: Value, bounds: dict[int, tuple[int, int, int]]) -> Value:
-    """The slice of `data` with positive strides."""
-    shape = list(data.type.shape)
-    parts = [bounds.get(axis, (0, n, 1)) for axis, n in enumerate(shape)]
-    offsets, sizes, strides = (list(v) for v in zip(*parts, strict=True)) if parts else ([], [], [])
-    if sizes == shape:
+    back = {axis: (start, count, stride) for axis, (start, count, stride) in bounds.items() if stride < 0}
+    if not back:
         return data
-    type_ = ir.RankedTensorType.get(sizes, data.type.element_type)
-    if 0 in sizes:  # an empty slice may start at the end, which is out of bounds to MLIR
-        return empty(type_)
-    return tensor.ExtractSliceOp(type_, data, [], [], [], offsets, sizes, strides).result
+    sizes = [back[axis][1] if axis in back else n for axis, n in enumerate(shape(data))]
+    if any(isinstance(start, Dim) for start, _, _ in back.values()):
+        return computed(data, dtype, sizes, lambda at: [_strided(i, back[axis]) if axis in back else i for axis, i in enumerate(at)])
+    exprs = [dim(axis) * back[axis][2] + back[axis][0] if axis in back else dim(axis) for axis in range(len(sizes))]
+    return moved(data, dtype, sizes, exprs)
+
+
+def _strided(index: Value, bound: Bound) -> Value:
+    start, _, stride = bound
+    return arith.AddIOp(index_constant(start), arith.MulIOp(index, index_constant(stride)).result).result
+
+
+def _forward(data: Value, bounds: dict[int, Bound]) -> Value:
+    """The slice of `data` with positive strides."""
+    whole = list(shape(data))
+    parts = [bounds.get(axis, (0, n, 1)) for axis, n in enumerate(whole)]
+    sizes = [count for _, count, _ in parts]
+    return data if sizes == whole else window.cut(data, [start for start, _, _ in parts], sizes, [stride for _, _, stride in parts])
 
 
 @compute("strided_slice")
@@ -167,7 +179,9 @@ def split(op: Op, data: Value) -> list[Value]:
 
 
 def _joined(out: TensorType, pieces: Sequence[Value], axis: int) -> Value:
-    pieces = [p for p in pieces if prod(p.type.shape)] or [pieces[0]]
+    pieces = [p for p in pieces if 0 not in shape(p)]
+    if not pieces:
+        return empty(out)
     return pieces[0] if len(pieces) == 1 else tensor.ConcatOp(te_type(out), axis, pieces).result
 
 
@@ -193,15 +207,15 @@ def broadcast_to(op: Op, data: Value) -> Value:
     return elementwise(op, [data], lambda x: x)
 
 
-def _repeated(data: Value, dtype: str, counts: Sequence[tuple[int, int]]) -> Value:
+def _repeated(data: Value, dtype: str, counts: Sequence[tuple[Size, Size]]) -> Value:
     """Axis i as counts[i] = (times the whole, times each element), in dimensions of their own: those of count 1 left out."""
-    shape: list[int] = []
-    exprs = []
-    for size, (whole, each) in zip(data.type.shape, counts, strict=True):
-        shape += [whole] if whole != 1 else []
-        exprs.append(dim(len(shape)))
-        shape += [size, each] if each != 1 else [size]
-    return data if all(c == (1, 1) for c in counts) else moved(data, dtype, shape, exprs)
+    sizes: list[Size] = []
+    exprs: list[ir.AffineExpr | int] = []
+    for size, (whole, each) in zip(shape(data), counts, strict=True):
+        sizes += [whole] if whole != 1 else []
+        exprs.append(dim(len(sizes)))
+        sizes += [size, each] if each != 1 else [size]
+    return data if all(c == (1, 1) for c in counts) else moved(data, dtype, sizes, exprs)
 
 
 @compute("tile")
@@ -219,7 +233,7 @@ def repeat(op: Op, data: Value) -> Value:
     if op.axis is None:
         data = reshape(data, (operand_type(op).num_elements,))
     axis = normalize_axis(op.axis or 0, out.rank)
-    counts = [(1, op.repeats if i == axis else 1) for i in range(out.rank)]
+    counts: list[tuple[Size, Size]] = [(1, op.repeats if i == axis else 1) for i in range(out.rank)]
     return reshape(_repeated(data, out.dtype, counts), out.sizes)
 
 
@@ -227,18 +241,18 @@ def _sub(a: Value, b: Value) -> Value:
     return arith.SubIOp(a, b).result
 
 
-def _nearest(i: Value, size: int) -> Value:
+def _nearest(i: Value, size: Size) -> Value:
     return clamped(i, size)
 
 
-def _reflected(i: Value, size: int) -> Value:
+def _reflected(i: Value, size: Size) -> Value:
     """Mirrors at the edge elements: -1 -> 1, size -> size - 2."""
     last = index_constant(size - 1)
     i = arith.MaxSIOp(i, _sub(index_constant(0), i)).result
     return _sub(last, arith.MaxSIOp(_sub(last, i), _sub(i, last)).result)
 
 
-def _mirrored(i: Value, size: int) -> Value:
+def _mirrored(i: Value, size: Size) -> Value:
     """Mirrors behind the edge elements: -1 -> 0, size -> size - 1."""
     i = arith.MaxSIOp(i, _sub(index_constant(-1), i)).result
     return arith.MinSIOp(i, _sub(index_constant(2 * size - 1), i)).result
@@ -247,7 +261,7 @@ def _mirrored(i: Value, size: int) -> Value:
 _BORDERS = {"edge": _nearest, "reflect": _reflected, "REFLECT": _reflected, "SYMMETRIC": _mirrored}
 
 
-def _bordered(op: Op, data: Value, border: Callable[[Value, int], Value]) -> Value:
+def _bordered(op: Op, data: Value, border: Callable[[Value, Size], Value]) -> Value:
     """The border filled from `data` at the positions that `border` gives for those outside."""
     source, out = operand_type(op), result_type(op)
     pairs = pad_pairs(op.pad_width, source.rank)
@@ -256,7 +270,7 @@ def _bordered(op: Op, data: Value, border: Callable[[Value, int], Value]) -> Val
         inner = []
         for index, (before, after), size in zip(indices, pairs, source.sizes, strict=True):
             shifted = _sub(index, index_constant(before))
-            inner.append(border(shifted, size) if before or after else index)
+            inner.append(index if before == 0 and after == 0 else border(shifted, size))
         return extract(data, inner)
 
     return gather(out, body)
@@ -266,6 +280,8 @@ def _padded_by(op: Op, data: Value, pad_value: Value) -> Value:
     """Constant padding by a value known only at run time."""
     source, out = operand_type(op), result_type(op)
     pairs = pad_pairs(op.pad_width, source.rank)
+    if any(isinstance(d, Dim) and bounds(d)[0] <= 0 for d in source.sizes):
+        return _padded_where_empty(op, data, pad_value)
 
     def body(outside: Value) -> Value:
         inner = [_sub(linalg.IndexOp(i).result, index_constant(before)) for i, (before, _) in enumerate(pairs)]
@@ -279,9 +295,24 @@ def _padded_by(op: Op, data: Value, pad_value: Value) -> Value:
     return parallel(out, [pad_value], body)
 
 
+def _padded_where_empty(op: Op, data: Value, pad_value: Value) -> Value:
+    """The same of data that may have no element that could be read in place of one outside."""
+    source, out = operand_type(op), result_type(op)
+    low, high = op.pad_width[::2], op.pad_width[1::2]
+    padded = window.pad_only(data, low, high, 0, source.dtype)
+
+    def body(x: Value, outside: Value) -> Value:
+        for i, (before, n) in enumerate(zip(low, source.sizes, strict=True)):
+            here = _sub(linalg.IndexOp(i).result, index_constant(before))
+            x = scalar.select(arith.cmpi(arith.CmpIPredicate.ult, here, index_constant(n)), x, outside)
+        return x
+
+    return parallel(out, [padded, pad_value], body)
+
+
 @compute("nn_pad")
 def pad(op: Op, data: Value, pad_value: Value) -> Value:
-    if not any(op.pad_width):
+    if all(width == 0 for width in op.pad_width):
         return data
     if op.pad_mode != "constant":
         return _bordered(op, data, _BORDERS[op.pad_mode])
@@ -290,12 +321,12 @@ def pad(op: Op, data: Value, pad_value: Value) -> Value:
         return elementwise(op, [pad_value], lambda x: x)
     if value is None:
         return _padded_by(op, data, pad_value)
-    return window.pad(data, op.pad_width[::2], op.pad_width[1::2], value, type_.dtype)
+    return window.pad_only(data, op.pad_width[::2], op.pad_width[1::2], value, type_.dtype)
 
 
 @compute("nn_mirror_pad")
 def mirror_pad(op: Op, data: Value) -> Value:
-    return _bordered(op, data, _BORDERS[op.mode]) if any(op.pad_width) else data
+    return data if all(width == 0 for width in op.pad_width) else _bordered(op, data, _BORDERS[op.mode])
 
 
 @compute("trilu")

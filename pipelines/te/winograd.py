@@ -8,7 +8,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.window import padding_pairs
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE
 from relayc.pipelines.te import scalar
-from relayc.pipelines.te.core import Value, affine_map, compute, dim, fill, generic, operand_type, reshape, result_type
+from relayc.pipelines.te.core import Value, affine_map, compute, dim, fill, generic, operand_type, reshape, result_type, shape
 from relayc.pipelines.te.window import crop, pad
 
 
@@ -57,4 +57,4 @@ def output_transform(op: Op, data: Value) -> Value:
     where = affine_map(9, [dim(0), dim(7), dim(8), dim(1), dim(2), dim(4), dim(6)])
     found = _two_sided(_matrix(RESULT, dtype), split, where, wide, 3, 5)
     whole = reshape(found, (n, c // points**2, rows * TILE, columns * TILE, inner))
-    return crop(whole, (0,) * 5, [have - want for have, want in zip(whole.type.shape, out.shape, strict=True)])
+    return crop(whole, (0,) * 5, [have - want for have, want in zip(shape(whole), out.sizes, strict=True)])

@@ -20,7 +20,7 @@ from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.fusion.groups import ANCHORS, Group
-from relayc.pipelines.graph.fusion.shapes import has_equal_type, num_elements, same_shape
+from relayc.pipelines.graph.fusion.shapes import has_equal_type, same_shape, typical_elements
 from relayc.pipelines.instruments import PassInfo
 from relayc.pipelines.passes import config_option
 
@@ -206,7 +206,7 @@ def _is_in_place(group: Group) -> bool:
         return False
     type_ = TensorType.of(group.result)
     operands = list(group.root.operation.operands)
-    if not type_.is_static or not all(isinstance(v.owner, Op) and not isinstance(v.owner, Constant) for v in operands):
+    if not type_.is_known or not all(isinstance(v.owner, Op) and not isinstance(v.owner, Constant) for v in operands):
         return False
     axis = normalize_axis(group.root.axis, type_.rank)
     return prod(type_.sizes[:axis]) == 1 and len(set(operands)) == len(operands)
@@ -215,7 +215,8 @@ def _is_in_place(group: Group) -> bool:
 @_constraint("no-repeated-computation", required=False)
 def no_repeated_computation(producer: Group, consumer: Group) -> bool:
     """A producer smaller than what reads it (a gate broadcast over an image) stays a kernel of its own, lest its elements be computed more
-    than once, unless it only moves data. With unknown dimensions the two have to have one shape."""
+    than once, unless it only moves data. Symbolic sizes are compared at their typical values; with unknown dimensions the two have to have
+    one shape."""
     readers = [user for user in producer.users if not user.root_only and user.pattern not in ANCHORS]
     if not readers or all(m.pattern == Pattern.INJECTIVE or m.moves_only for m in producer.members):
         return True
@@ -226,5 +227,5 @@ def no_repeated_computation(producer: Group, consumer: Group) -> bool:
 def _is_no_larger(value: ir.Value, other: ir.Value) -> bool:
     if has_equal_type(value, other):
         return True
-    size, limit = num_elements(value), num_elements(other)
+    size, limit = typical_elements(value), typical_elements(other)
     return same_shape(value, other) if size is None or limit is None else size <= limit

@@ -1,6 +1,7 @@
-"""What can be proved of the shapes of values: which are the same in every run, although dimensions are not known.
+"""What can be proved of the shapes of values: which are the same in every run, although dimensions are no numbers.
 
-Two unknown dimensions are the same only where both lead back, through operators that keep shapes, to one dimension of one value.
+Dimensions are the same where their expressions are. Two of which nothing is known are the same only where both lead back, through
+operators that keep shapes, to one dimension of one value.
 """
 
 from typing import TypeAlias
@@ -9,11 +10,12 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.structure import Fused
 from relayc.dialects.relay.types import TensorType
+from relayc.symbolic import Size, guess
 
 _MAX_STEPS = 200
 """Operators that a proof goes through before it gives up: what is not proved is not assumed."""
 
-Dim: TypeAlias = int | tuple[ir.Value, int]
+Dim: TypeAlias = Size | tuple[ir.Value, int]
 """A size, or a dimension of a value that says no more of itself."""
 
 
@@ -22,7 +24,7 @@ def same_shape(a: ir.Value, b: ir.Value) -> bool:
     if has_equal_type(a, b):
         return True
     first, second = TensorType.of(a), TensorType.of(b)
-    if first.is_static or second.is_static:
+    if first.is_known or second.is_known:
         return first.shape == second.shape
     if first.rank != second.rank:
         return False
@@ -33,13 +35,19 @@ def same_shape(a: ir.Value, b: ir.Value) -> bool:
 def has_equal_type(a: ir.Value, b: ir.Value) -> bool:
     """Whether two values have one type that knows all its dimensions: the cheap test before any other."""
     type_ = a.type
-    return type_ == b.type and type_.has_static_shape
+    return type_ == b.type and (type_.has_static_shape or TensorType.of(a).is_known)
 
 
-def num_elements(value: ir.Value) -> int | None:
+def num_elements(value: ir.Value) -> Size | None:
     """Number of elements of a tensor; None where it is not known."""
     type_ = TensorType.of(value)
-    return type_.num_elements if type_.is_static else None
+    return type_.num_elements if type_.is_known else None
+
+
+def typical_elements(value: ir.Value) -> int | None:
+    """Number of elements of a tensor where symbols have their typical values, to choose by; None where it is not known."""
+    size = num_elements(value)
+    return None if size is None else guess(size)
 
 
 class _Proof:

@@ -191,7 +191,7 @@ class Microkernel:
     def _load_a(self, points: Sequence[Point], row: int) -> ir.Value:
         """The element of A for a row of a tile, which takes its rows as `points` say."""
         c = self.c
-        if self.packed_rows is None:
+        if self.packed_rows is None or TILE not in points[row]:
             return element(c.a, points[row], self.evaluator)
         offset = tile_offset(c, self.tile, points[0]) + c.step(points[0]) * self.tile.rows + row
         return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)

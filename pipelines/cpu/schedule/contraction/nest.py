@@ -16,6 +16,7 @@ from relayc.pipelines.schedule.strategy import Body, Scheduled, kernel_body
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, view
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size
 
 
 class ContractionNest(ABC):
@@ -27,7 +28,7 @@ class ContractionNest(ABC):
 
     evaluator: Evaluator
 
-    def __init__(self, plan: Plan, copied_bytes: int) -> None:
+    def __init__(self, plan: Plan, copied_bytes: Size) -> None:
         self.plan, self.c, self.tile, self.copied_bytes = plan, plan.contraction, plan.tile, copied_bytes
         self.line = LINE // element_bytes(self.c.b.node)
 
@@ -75,11 +76,11 @@ class ContractionNest(ABC):
 
     def _tasks(self, loops: Sequence[MergedLoop], body: Callable[[Point], None], begin: Callable[[], None] = lambda: None) -> None:
         """Independent iterations, in one parallel loop where the work is worth it; `begin` is emitted first in each thread's code."""
-        live = [loop for loop in loops if loop.extent > 1]
+        live = [loop for loop in loops if loop.extent != 1]
         variables = [Var(0, loop.extent - 1, name="p") for loop in live]
         point = {m: Index() for loop in loops for m in loop.members}
         point.update((loop.var, Index.of(v)) for loop, v in zip(live, variables, strict=True))
-        nest.tasks(variables, self.evaluator, self.plan.is_parallel, lambda: body(point), begin)
+        nest.tasks(variables, self.evaluator, self.plan.is_parallel, lambda: body(point), begin, self.plan.work, self.plan.grain)
 
     def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
         """Emits `code(panel, its vectors, point)`: full panels and the narrower last one are told apart here."""

@@ -1,6 +1,7 @@
 """The loop nests of the default strategy: outer loops in parallel, reductions of a row, inner loops with lanes (see `plan`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -17,6 +18,8 @@ from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, prove
 
 Loops = dict[Var, Index]
 """Indices of loops of the output; of others there is one iteration."""
+Parts = Mapping[Var, tuple[Index, Index]]
+"""Where a part of a loop starts, and how many iterations it has."""
 
 LANE_BLOCK = 1 << 13
 """Elements of the lane loop that one iteration of a parallel loop takes where the running program knows how many there are."""
@@ -42,47 +45,60 @@ class Nest:
         """Whether the work is worth threads, or may be: then the running program decides."""
         return bounds(self.plan.work)[1] >= self.parameters.parallel_grain
 
-    def _threads(self, variables: list[Var], body: Callable[[], None]) -> None:
-        nest.parallel(variables, self.evaluator, body, self.plan.work, self.parameters.parallel_grain)
-
     def _parallel(self, loops: list[MergedLoop]) -> None:
         """Emits the outer loops, in parallel where the work is worth it, with `_inside` within."""
         outer, last = (loops[:-1], loops[-1:]) if self.plan.lane_loop_is_outer else (loops, [])
         if not self.is_parallel:
             self._serial(outer, last, {})
             return
+        if isinstance(self.plan.work, Dim):
+            self._symbolic_tasks(outer, last)
+            return
         taken = nest.leading([loop.extent for loop in outer], self.parameters.parallel_chunks)
         together, rest = outer[:taken], outer[taken:]
-        variables = [Var(0, loop.extent - 1, name="p") for loop in together]
-        block = self._symbolic_block(together, last)
-
-        def point() -> Loops:
-            return {v: i for loop, var in zip(together, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
-
-        if block is not None:
-            size, chunk = block, Var(0, ceil_div(last[0].extent, block) - 1, name="c")
-
-            def some_lanes() -> None:
-                start = Index(0, {chunk: size})
-                self._serial(rest, last, point(), start, emit.at_most(Index(last[0].extent) - start, size))
-
-            self._threads([*variables, chunk], some_lanes)
-        elif taken and (proves(lambda: prod(loop.extent for loop in together) >= 4) or not last):
-            self._threads(variables, lambda: self._serial(rest, last, point()))
+        if taken and (prod(loop.extent for loop in together) >= 4 or not last):
+            variables = [Var(0, loop.extent - 1, name="p") for loop in together]
+            nest.parallel(variables, self.evaluator, lambda: self._serial(rest, last, _point(together, variables)))
         elif last:
             self._chunked(outer, last[0])
         else:
             self._serial(outer, last, {})
 
-    def _symbolic_block(self, together: list[MergedLoop], last: list[MergedLoop]) -> Size | None:
-        """The part of the lane loop that is an iteration of the parallel loop, where only the running program knows how many iterations
-        the loops around have, or the lane loop; None where it is not cut."""
-        if not last or not any(isinstance(loop.extent, Dim) for loop in [*together, *last]) or self._is_checked(last[0]):
-            return None
-        vector, extent = self.plan.width * self.parameters.unroll, last[0].extent
-        if together:
-            return None if proves(lambda: extent <= LANE_BLOCK) else LANE_BLOCK
-        return maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
+    def _symbolic_tasks(self, outer: list[MergedLoop], last: list[MergedLoop]) -> None:
+        """One parallel loop where only the running program knows the extents: any of them may be the one with iterations enough.
+
+        Over several loops its iterations are blocks of the innermost ones, as finding out where in the box one is takes divisions.
+        """
+        variables = [Var(0, loop.extent - 1, name="p") for loop in outer]
+        blocks: list[tuple[MergedLoop, Size, Var]] = []
+
+        def cut(loop: MergedLoop, size: Size) -> Var:
+            blocks.append((loop, size, Var(0, ceil_div(loop.extent, size) - 1, name="c")))
+            return blocks[-1][2]
+
+        if last and not self._is_checked(last[0]):
+            extent, vector = last[0].extent, self.plan.width * self.parameters.unroll
+            if not outer:
+                variables.append(cut(last[0], maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)))
+            elif not proves(lambda: extent <= LANE_BLOCK):
+                variables.append(cut(last[0], LANE_BLOCK))
+        if not variables:
+            self._serial(outer, last, {})
+            return
+        whole = outer
+        if len(variables) > 1:
+            whole, row = outer[:-1], outer[-1]
+            inside = self.plan.work // prod(loop.extent for loop in outer)
+            variables[len(whole)] = cut(row, ceil_div(LANE_BLOCK, maximum(1, inside)))
+
+        def task() -> None:
+            parts = {}
+            for loop, size, var in blocks:
+                start = Index(0, {var: size})
+                parts[loop.var] = start, emit.at_most(Index(loop.extent) - start, size)
+            self._serial(outer[len(whole) :], last, _point(whole, variables[: len(whole)]), parts)
+
+        nest.parallel(variables, self.evaluator, task, self.plan.work, self.parameters.parallel_grain)
 
     def _is_checked(self, loop: MergedLoop) -> bool:
         return not self.plan.checked.isdisjoint(loop.members)
@@ -100,9 +116,7 @@ class Nest:
         inner = Var(0, chunk - 1, name="l")
 
         def block() -> None:
-            point: Loops = {}
-            for loop, var in zip(outer, variables, strict=True):
-                point.update(loop.at(Index.of(var)))
+            point = _point(outer, variables)
             first = emit.at_most(Index(0, {tile: across}), turned_loop.extent - across)
             lanes = emit.at_most(Index(0, {chunks: chunk * along, inner: along}), lane_loop.extent - along)
             with self.evaluator.scope():
@@ -110,7 +124,10 @@ class Nest:
                 emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
 
         def chunk_of_lanes() -> None:
-            with nest.serial([inner], self.evaluator):
+            tiles: ir.Value | Size = chunk
+            if isinstance(lane_tiles, Dim):
+                tiles = emit.materialize(emit.at_most(Index(lane_tiles, {chunks: -chunk}), chunk))
+            with emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
                 block()
 
         work, grain = self.plan.work, self.parameters.parallel_grain
@@ -128,29 +145,31 @@ class Nest:
             self._serial(outer, [last], {})
             return
         var = Var(0, blocks - 1, name="p")
-        whole, left = MergedLoop(last.members, block), MergedLoop(last.members, extent % block)
-        nest.parallel([var], self.evaluator, lambda: self._serial(outer, [whole], {}, Index(0, {var: block})))
-        if left.extent != 0:
-            self._serial(outer, [left], {}, Index(blocks * block))
+        nest.parallel([var], self.evaluator, lambda: self._serial(outer, [last], {}, {last.var: (Index(0, {var: block}), Index(block))}))
+        if extent % block:
+            self._serial(outer, [last], {}, {last.var: (Index(blocks * block), Index(extent % block))})
 
-    def _serial(
-        self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, start: Index | None = None, count: Index | None = None
-    ) -> None:
-        """Loops one within the other; of the lane loop `count` iterations from `start` on, else all."""
-        variables = [Var(0, loop.extent - 1, name="s") for loop in loops]
-        with nest.serial(variables, self.evaluator):
-            for loop, var in zip(loops, variables, strict=True):
-                point = {**point, **loop.at(Index.of(var))}
+    def _serial(self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, parts: Parts | None = None) -> None:
+        """Loops one within the other, of some of them a part."""
+        parts = parts or {}
+        with ExitStack() as stack:
+            for loop in loops:
+                start, count = parts.get(loop.var, (Index(), Index(loop.extent)))
+                var = Var(0, loop.extent - 1, name="s")
+                high = emit.materialize(count) if loop.var in parts else loop.extent
+                stack.enter_context(emit.for_loop(0, high, 1, var))
+                stack.enter_context(self.evaluator.scope())
+                point = {**point, **loop.at(start + var)}
             if last:
-                self._lane_loop(last[0], start or Index(), point, self._inside, count)
+                self._lane_loop(last[0], point, self._inside, parts.get(last[0].var))
             else:
                 self._inside([point])
 
     def _lane_loop(
-        self, loop: MergedLoop, start: Index, point: Loops, body: Callable[[list[Loops]], None], count: Index | None = None
+        self, loop: MergedLoop, point: Loops, body: Callable[[list[Loops]], None], part: tuple[Index, Index] | None = None
     ) -> None:
         """A loop with lanes: whole vectors (several side by side), then the rest in shorter ones; padding checks only at the borders."""
-        low, high = self._unchecked_range(loop.var, loop.extent)
+        start, count = part or (Index(), Index(loop.extent))
 
         def block(first: Index, width: int, unroll: int, mask: ir.Value | None = None) -> None:
             with self.evaluator.along(width, mask) as lanes:
@@ -160,10 +179,12 @@ class Nest:
             block(first, width, unroll, mask)
             return values
 
-        if count is not None:
+        if not count.is_constant:
             cover(Index(), count, self._lanes_of(loop), self.evaluator, some)
             return
-        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, loop.extent, 1)):
+        extent = count.const
+        low, high = self._unchecked_range(loop.var, extent)
+        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, extent, 1)):
             if isinstance(begin, int) and isinstance(end, int):
                 self._segment(begin, end, width, block)
             elif begin != end:
@@ -249,7 +270,7 @@ class Nest:
             return
         loop, *rest = loops
         if not rest and not row_lanes:
-            self._lane_loop(loop, Index(), assigned, body)
+            self._lane_loop(loop, assigned, body)
             return
         var = Var(0, loop.extent - 1, name="k")
         with nest.serial([var], self.evaluator):
@@ -275,6 +296,11 @@ class Nest:
         values = [self.evaluator.at(node, p) for p in points]
         for point, value in zip(points, values, strict=True):
             self.evaluator.store(value, self.buffer, self.plan.offset(point))
+
+
+def _point(loops: Sequence[MergedLoop], variables: Sequence[Var]) -> Loops:
+    """Indices of the members of loops, of each of which a variable counts the iterations."""
+    return {v: i for loop, var in zip(loops, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
 
 
 def _depends(node: Node, wanted: Node) -> bool:

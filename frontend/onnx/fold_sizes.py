@@ -1,0 +1,297 @@
+"""Evaluation of nodes on tensors of sizes at import: the arithmetic of shapes, on expressions over symbols.
+
+What only moves elements (Gather, Slice, Concat) is done by the reference implementation of the onnx package, on positions in the place of
+the elements. Arithmetic is exact or not done here: a comparison is known where it has one answer for all sizes.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import onnx
+
+from relayc.frontend.converter import Tensor, may_equal
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.sizes import LONGEST, Inexact, Ratio, element_or_data, elements_of, is_sizes, objects, pending_in, tensor_of
+from relayc.symbolic import Size, Undecided, maximum, minimum, proves
+
+Elements = np.ndarray
+"""Of objects: see relayc.frontend.sizes."""
+
+_MOVED: dict[str, tuple[int, ...] | None] = {
+    "Compress": (0,),
+    "Concat": None,
+    "Expand": (0,),
+    "Flatten": (0,),
+    "Gather": (0,),
+    "GatherElements": (0,),
+    "GatherND": (0,),
+    "Reshape": (0,),
+    "ScatterElements": (0, 2),
+    "ScatterND": (0, 2),
+    "Slice": (0,),
+    "Split": (0,),
+    "Squeeze": (0,),
+    "Tile": (0,),
+    "Transpose": (0,),
+    "Unsqueeze": (0,),
+    "Where": (1, 2),
+}
+"""Operators whose results consist of elements of inputs, and which inputs those are (None: all of them)."""
+
+_EXACT = frozenset({"Add", "Identity", "Mul", "Neg", "Sub", "Sum"})
+"""Arithmetic that is that of polynomials, whatever the signs."""
+
+
+def fold_sizes(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | list[Elements] | None:
+    """The outputs of a node on tensors of sizes; None where it is left to be converted.
+
+    Where some elements of an output are known to the program alone, the node is to be converted, and the elements of its outputs are given.
+    """
+    given = [t for t in inputs if t is not None]
+    if node.domain not in ("", "ai.onnx") or not (any(map(is_sizes, given)) or _joins(node, given)):
+        return None
+    try:
+        if node.op_type in _MOVED:
+            return _moved(node, opset, inputs)
+        compute = _COMPUTED.get(node.op_type)
+        if compute is None:
+            return None
+        arrays = [None if t is None else elements_of(t) for t in inputs]
+        if any(a is None for a, t in zip(arrays, inputs, strict=True) if t is not None):
+            return None
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        elements, dtype = compute(arrays, given[0].dtype, attributes)
+        if any(a is not None and pending_in(a) for a in arrays):
+            # Nothing is known of their signs yet: what is exact for any is kept in mind.
+            return [elements] if node.op_type in _EXACT and elements.size <= LONGEST else None
+        return (tensor_of(elements, dtype),) if elements.size <= LONGEST else None
+    except (Inexact, Undecided, OnnxError):
+        return None
+
+
+def _joins(node: onnx.NodeProto, given: Sequence[Tensor]) -> bool:
+    """Whether a node puts integers that are known before and behind ones that are not."""
+    return node.op_type == "Concat" and any(t.is_known for t in given) and not all(t.is_known for t in given)
+
+
+def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | list[Elements] | None:
+    from onnx.reference import ReferenceEvaluator
+
+    data = _MOVED[node.op_type]
+    every: list[Any] = []
+    feeds: dict[str, np.ndarray] = {}
+    dtype = ""
+    for i, (name, tensor) in enumerate(zip(node.input, inputs, strict=True)):
+        if tensor is None:
+            continue
+        if data is not None and i not in data:
+            if not tensor.is_known:
+                return None
+            feeds[name] = tensor.array
+            continue
+        elements = element_or_data(tensor)
+        if elements is None or (any(n == name for n in node.input[:i]) and data is not None):
+            return None
+        dtype = dtype or tensor.dtype
+        feeds[name] = np.arange(len(every), len(every) + elements.size, dtype=np.int64).reshape(elements.shape)
+        every += list(elements.reshape(-1))
+    graph = onnx.helper.make_graph(
+        [node], "node", [onnx.ValueInfoProto(name=n) for n in feeds], [onnx.ValueInfoProto(name=n) for n in node.output if n]
+    )
+    try:
+        found = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
+    except Exception:
+        return None  # its converter says what is wrong with the node
+    arrays = [objects(a.shape, [every[i] for i in np.asarray(a).reshape(-1)]) for a in map(np.asarray, found)]
+    if any(a.size > LONGEST for a in arrays) or not all(node.output):
+        return None
+    if any(map(pending_in, arrays)):
+        return arrays
+    return tuple(tensor_of(a, dtype) for a in arrays)
+
+
+# ---- arithmetic -------------------------------------------------------------------------------------------------------------------------
+
+_Compute = Callable[[list[Any], str, dict[str, Any]], tuple[Elements, str]]
+
+
+def _each(compute: Callable[..., Any], *arrays: Elements) -> Elements:
+    """Element by element, under broadcasting."""
+    broadcast = np.broadcast_arrays(*arrays)
+    return objects(broadcast[0].shape, [compute(*e) for e in zip(*(a.reshape(-1) for a in broadcast), strict=True)])
+
+
+def _elementwise(compute: Callable[..., Any], dtype: str | None = None) -> _Compute:
+    return lambda arrays, own, _: (_each(compute, *arrays), dtype or own)
+
+
+def _variadic(compute: Callable[[Any, Any], Any]) -> _Compute:
+    return lambda arrays, own, _: (reduce(lambda a, b: _each(compute, a, b), arrays), own)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    if isinstance(a, Ratio):
+        return a / b
+    if b == 0 or not proves(lambda: b >= 0):
+        raise Inexact
+    # ONNX rounds towards zero: down what is positive, up what is negative. One of the terms is 0 where the sign is known.
+    return maximum(a, 0) // b - maximum(-a, 0) // b
+
+
+def _remainder(fmod: bool) -> Callable[[Any, Any], Any]:
+    def compute(a: Any, b: Any) -> Any:
+        if isinstance(a, Ratio) or b == 0 or not proves(lambda: b >= 0) or (fmod and not proves(lambda: a >= 0)):
+            raise Inexact
+        return a % b
+
+    return compute
+
+
+def _power(a: Any, b: Any) -> Any:
+    exponent = b.num if isinstance(b, Ratio) and b.den == 1 else b
+    if not isinstance(exponent, int) or not 0 <= exponent <= 4:
+        raise Inexact
+    return reduce(lambda x, y: x * y, [a] * exponent, Ratio(1) if isinstance(a, Ratio) else 1)
+
+
+def _pick(choose: Callable[..., Size]) -> Callable[[Any, Any], Any]:
+    def compute(a: Any, b: Any) -> Any:
+        if not isinstance(a, Ratio):
+            return choose(a, b)
+        if a.den != b.den:
+            raise Inexact
+        return Ratio.of(choose(a.num, b.num), a.den)
+
+    return compute
+
+
+def _magnitude(a: Any) -> Any:
+    num = a.num if isinstance(a, Ratio) else a
+    if proves(lambda: num >= 0):
+        return a
+    return -a if proves(lambda: num <= 0) else maximum(a, -a) if not isinstance(a, Ratio) else _inexact()
+
+
+def _inexact() -> Any:
+    raise Inexact
+
+
+def _rounded(compute: Callable[[Ratio], Ratio]) -> Callable[[Any], Any]:
+    return lambda a: compute(a) if isinstance(a, Ratio) else _inexact()
+
+
+def _crossed(a: Any, b: Any) -> tuple[Size, Size]:
+    """Two numbers as sizes that compare as they do."""
+    return (a.num * b.den, b.num * a.den) if isinstance(a, Ratio) else (a, b)
+
+
+def _same(a: Any, b: Any) -> bool:
+    x, y = _crossed(a, b)
+    if x == y:
+        return True
+    if may_equal(x, y):
+        raise Inexact
+    return False
+
+
+def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: bool(compare(*_crossed(a, b)))
+
+
+def _converted(elements: Elements, own: str, target: str) -> tuple[Elements, str]:
+    floats, integers = ("float32", "float64"), ("int64", "int32")
+
+    def convert(e: Any) -> Any:
+        if target in floats:
+            return e if isinstance(e, Ratio) else Ratio(int(e) if isinstance(e, bool) else e)
+        if target in integers:
+            if isinstance(e, Ratio):
+                return e.num if e.den == 1 else e.floor().num if proves(lambda: e.num >= 0) else _inexact()
+            return e
+        if target == "bool":
+            return not _same(e, Ratio(0) if isinstance(e, Ratio) else 0)
+        raise Inexact
+
+    if own not in (*floats, *integers, "bool"):
+        raise Inexact
+    return _each(convert, elements), target
+
+
+def _cast(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
+    return _converted(arrays[0], own, dtype_name(attributes["to"], "attribute to"))
+
+
+def _reduced(compute: Callable[[Any, Any], Any]) -> _Compute:
+    def apply(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
+        data = arrays[0]
+        axes = attributes.get("axes") if len(arrays) < 2 or arrays[1] is None else arrays[1].reshape(-1).tolist()
+        if not axes and attributes.get("noop_with_empty_axes", 0):
+            return data, own
+        chosen = sorted({a % data.ndim for a in axes}) if axes else list(range(data.ndim))
+        kept = [a for a in range(data.ndim) if a not in chosen]
+        rows = data.transpose([*kept, *chosen]).reshape([int(np.prod([data.shape[a] for a in kept])), -1])
+        if not rows.shape[1]:
+            raise Inexact
+        found = objects([data.shape[a] for a in kept], [reduce(compute, row) for row in rows])
+        keep = attributes.get("keepdims", 1)
+        return (found.reshape([1 if a in chosen else data.shape[a] for a in range(data.ndim)]) if keep else found), own
+
+    return apply
+
+
+def _range(arrays: list[Any], own: str, _: dict[str, Any]) -> tuple[Elements, str]:
+    first, last, step = (a.reshape(-1)[0] for a in arrays)
+    if isinstance(first, Ratio) or not isinstance(step, int) or step == 0:
+        raise Inexact
+    count = -((first - last) // step) if step > 0 else -((last - first) // -step)
+    if not isinstance(count, int) or count > LONGEST:
+        raise Inexact
+    return objects([max(count, 0)], [first + i * step for i in range(max(count, 0))]), own
+
+
+def _sum_so_far(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
+    data = arrays[0]
+    if data.ndim != 1 or attributes.get("exclusive", 0) or attributes.get("reverse", 0):
+        raise Inexact
+    return objects(data.shape, [sum(data[: i + 1], 0) for i in range(len(data))]), own
+
+
+def _clipped(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
+    data = arrays[0]
+    for bound, choose in zip((*arrays[1:], None, None), (maximum, minimum), strict=False):
+        data = data if bound is None else _each(_pick(choose), data, bound)
+    return data, own
+
+
+_COMPUTED: dict[str, _Compute] = {
+    "Abs": _elementwise(_magnitude),
+    "Add": _elementwise(lambda a, b: a + b),
+    "Cast": _cast,
+    "Ceil": _elementwise(_rounded(Ratio.ceil)),
+    "Clip": _clipped,
+    "CumSum": _sum_so_far,
+    "Div": _elementwise(_quotient),
+    "Equal": _elementwise(_same, "bool"),
+    "Floor": _elementwise(_rounded(Ratio.floor)),
+    "Greater": _elementwise(_compared(lambda a, b: a > b), "bool"),
+    "GreaterOrEqual": _elementwise(_compared(lambda a, b: a >= b), "bool"),
+    "Identity": lambda arrays, own, _: (arrays[0], own),
+    "Less": _elementwise(_compared(lambda a, b: a < b), "bool"),
+    "LessOrEqual": _elementwise(_compared(lambda a, b: a <= b), "bool"),
+    "Max": _variadic(_pick(maximum)),
+    "Min": _variadic(_pick(minimum)),
+    "Mod": lambda arrays, own, attributes: (_each(_remainder(bool(attributes.get("fmod", 0))), *arrays), own),
+    "Mul": _elementwise(lambda a, b: a * b),
+    "Neg": _elementwise(lambda a: -a),
+    "Pow": _elementwise(_power),
+    "Range": _range,
+    "ReduceMax": _reduced(_pick(maximum)),
+    "ReduceMin": _reduced(_pick(minimum)),
+    "ReduceProd": _reduced(lambda a, b: a * b),
+    "ReduceSum": _reduced(lambda a, b: a + b),
+    "Sub": _elementwise(lambda a, b: a - b),
+    "Sum": _variadic(lambda a, b: a + b),
+}

@@ -1,0 +1,160 @@
+"""Operators at symbolic sizes: a program compiled once gives at any sizes what the program of these sizes gives."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import values
+from support import Const, run_program
+
+from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay import IRModule, TensorType, build
+from relayc.dialects.relay.names import ir_name
+from relayc.dialects.relay.registration import OPS
+from relayc.pipelines.driver import compile
+from relayc.pipelines.instruments import Verifier
+from relayc.pipelines.passes import PassContext
+from relayc.symbolic import FAR, Dim, Range, evaluate, parse, symbol
+
+Body = Callable[..., Sequence[ir.Value]]
+"""What builds operators from values and gives the results."""
+
+
+def symbolic_program(body: Body, operands: Sequence[TensorType | Const], ranges: Mapping[str, Range] | None = None) -> IRModule:
+    """A module whose main applies `body` to an input of each type (and to constants). Raises RelayError where a type relation does."""
+    inputs = [t for t in operands if not isinstance(t, Const)]
+    with make_context(), ir.Location.name("test"):
+        mod = IRModule(ir.Module.create())
+        mod.set_ranges(ranges or {})
+        with mod.ranges:
+            with ir.InsertionPoint(mod.module.body):
+                main = func.FuncOp("main", ([t.to_mlir() for t in inputs], []))
+            block = main.add_entry_block()
+            with ir.InsertionPoint(block):
+                arguments = iter(block.arguments)
+                results = list(body(*[mod.constant(t.array) if isinstance(t, Const) else next(arguments) for t in operands]))
+                func.ReturnOp(results)
+            signature = ir.FunctionType.get([a.type for a in block.arguments], [r.type for r in results])
+            main.attributes["function_type"] = ir.TypeAttr.get(signature)
+            mod.verify()
+    return mod
+
+
+def tensor(text: str) -> TensorType:
+    """The type that a text says: `float32[n, 3, 2*n + 1]`."""
+    found = re.fullmatch(r"(\w+)\[(.*)\]", text)
+    assert found is not None, text
+    return TensorType(tuple(parse(d) for d in re.split(r",\s*(?![^()]*\))", found[2]) if d), found[1])
+
+
+def at(value: Any, sizes: Mapping[str, int]) -> Any:
+    """A size, a type, or a sequence of such where the symbols have values; anything else as it is."""
+    if isinstance(value, Dim):
+        return evaluate(value, sizes)
+    if isinstance(value, TensorType):
+        return value.with_shape(at(value.shape, sizes))
+    return tuple(at(v, sizes) for v in value) if isinstance(value, tuple | list) else value
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator on types of symbolic sizes.
+
+    Attributes:
+      operands: types as text, and constants.
+      attrs: attributes, in which texts of sizes that name symbols are sizes (but for those of a kind that has texts).
+      lows, highs: bounds of symbols, 0 and none where nothing is said.
+      free: symbols that only attributes have: an operand more gives them, of these sizes, which is not used.
+      positive: operands that must have no negative element.
+    """
+
+    operands: Sequence[str | Const]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    lows: Mapping[str, int] = field(default_factory=dict)
+    free: str = ""
+    highs: Mapping[str, int] = field(default_factory=dict)
+    positive: tuple[int, ...] = ()
+
+    @property
+    def types(self) -> list[TensorType | Const]:
+        """Types of the operands, and of the one that is not used where there are free symbols."""
+        found: list[TensorType | Const] = [o if isinstance(o, Const) else tensor(o) for o in self.operands]
+        return [*found, tensor(f"int8[{', '.join(self.free.split())}]")] if self.free else found
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        names = {name for t in self.types if isinstance(t, TensorType) for name in t.symbols}
+        return {name: Range(self.lows.get(name, 0), self.highs.get(name, FAR)) for name in sorted(names)}
+
+    def samples(self, seed: int) -> list[dict[str, int]]:
+        """Sizes to run at: all smallest, all 1, and two times primes and other small numbers in which some may be smallest."""
+        rng = np.random.default_rng(seed)
+        ranges = self.ranges
+        drawn = [{name: int(rng.choice((0, 2, 3, 5, 7, 13, 16, 31))) for name in ranges} for _ in range(2)]
+        given = [dict.fromkeys(ranges, 0), dict.fromkeys(ranges, 1), *drawn, dict.fromkeys(ranges, 17)]
+        within = [{name: min(max(n, ranges[name].low), ranges[name].high) for name, n in sizes.items()} for sizes in given]
+        return list({tuple(sizes.items()): sizes for sizes in within}.values())
+
+    def arrays(self, sizes: Mapping[str, int]) -> list[np.ndarray | Const]:
+        found: list[np.ndarray | Const] = []
+        for i, type_ in enumerate(self.types):
+            array = type_ if isinstance(type_, Const) else _values(at(type_, sizes), i)
+            found.append(np.abs(array) if i in self.positive and not isinstance(array, Const) else array)
+        return found
+
+
+def cases_of(table: Mapping[str, Sequence[Case]]) -> list[Any]:
+    """(name, case) of every case in a table by operator, as parameters of a test."""
+    return [pytest.param(name, case, id=f"{name}-{i}") for name, cases in table.items() for i, case in enumerate(cases)]
+
+
+def agrees(name: str, case: Case) -> None:
+    """Compiles `case` of the operator `name` (its first word), and asserts that it gives at several sizes what static programs give."""
+    operator = name.split()[0]
+    attrs = {key: _parsed(operator, key, value) for key, value in case.attrs.items()}
+
+    def body(attrs: Mapping[str, Any]) -> Body:
+        def built(*values: ir.Value) -> Sequence[ir.Value]:
+            result = build(operator, *values[: len(case.operands)], **attrs)
+            return result if isinstance(result, tuple) else [result]
+
+        return built
+
+    with PassContext(instruments=[Verifier()]):
+        module = compile(symbolic_program(body(attrs), case.types, case.ranges))
+    for sizes in case.samples(seed=len(name)):
+        arrays = case.arrays(sizes)
+        expected = run_program(body({key: at(value, sizes) for key, value in attrs.items()}), arrays)
+        found = module["main"](*[np.array(a, copy=True) for a in arrays if not isinstance(a, Const)])
+        assert_same(found if isinstance(found, list | tuple) else [found], expected, f"{name} at {sizes}")
+
+
+def assert_same(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], what: str) -> None:
+    """Asserts that results are equal; floats up to the rounding of sums in another order, which is below 1e-4 for the sizes at hand."""
+    assert len(found) == len(expected), what
+    for a, b in zip(found, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), what
+        tolerance = {"float32": 1e-4, "float64": 1e-9}.get(b.dtype.name, 1e-2 if b.dtype.kind not in "iub" else 0)
+        np.testing.assert_allclose(a.astype("float64"), b.astype("float64"), tolerance, tolerance, err_msg=what)
+
+
+def _parsed(operator: str, key: str, value: Any) -> Any:
+    """An attribute of which the texts of sizes are sizes."""
+    spec = OPS[ir_name(operator)].attr_specs[key]
+    n = symbol("n")
+    if not (spec.kind.check(n) or spec.kind.check((n,))):
+        return value
+    return tuple(_size(v) for v in value) if isinstance(value, tuple | list) else _size(value)
+
+
+def _size(value: Any) -> Any:
+    return parse(value) if isinstance(value, str) else value
+
+
+def _values(type_: TensorType, seed: int) -> np.ndarray:
+    if type_.dtype == "bool":
+        return values(type_.static_shape, "int8", seed) > 0
+    return values(type_.static_shape, type_.dtype, seed)

@@ -1,5 +1,5 @@
-"""Kernels of the default strategy and of the fallback with symbolic sizes: any subset of dimensions, several sizes for each compiled kernel,
-against numpy."""
+"""Kernels of the default strategy and of the fallback with symbolic sizes: any subset of dimensions, several sizes for each compiled
+kernel, against numpy."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -176,7 +176,9 @@ CASES = {
     ),
     "mean": case("mean", {"x": BNM}, tensor("b"), lambda x: x.mean((1, 2)) if x.size else None, "axis = array<i64: 1, 2>", SMALL),
     "argmax": case("argmax", {"x": NM}, tensor("n", dtype="i32"), lambda x: x.argmax(1) if x.size else None, "axis = array<i64: 1>"),
-    "argmax_columns": case("argmax", {"x": NM}, tensor("m", dtype="i32"), lambda x: x.argmax(0) if x.size else None, "axis = array<i64: 0>"),
+    "argmax_columns": case(
+        "argmax", {"x": NM}, tensor("m", dtype="i32"), lambda x: x.argmax(0) if x.size else None, "axis = array<i64: 0>"
+    ),
     "softmax": case("nn_softmax", {"x": BNM}, BNM, softmax, limits=SMALL),
     "softmax_columns": case("nn_softmax", {"x": BNM}, BNM, lambda x: softmax(x, 1), "axis = 1", SMALL),
     "log_softmax": case("nn_log_softmax", {"x": NM}, NM, lambda x: np.log(softmax(x))),

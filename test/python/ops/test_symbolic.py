@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import Const
-from symbolic import Case, agrees, cases_of
+from symbolic_ops import Case, agrees, cases_of
 
 from relayc.pipelines.te.core import RULES
 
@@ -45,6 +45,7 @@ CASES: dict[str, list[Case]] = {
         Case([], {"start": "n", "stop": 0, "step": -3, "dtype": "int64"}, free="n"),
     ],
     "shape_of": [Case(f32("n, 3, n*m"))],
+    "sizes": [Case([], {"values": ("n", 3, "n*m - 1")}, free="n m")],
     # views
     "reshape": [
         Case(f32("n, m, 4"), {"newshape": (0, -1)}),

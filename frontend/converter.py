@@ -265,6 +265,8 @@ class ModelBuilder:
         self.pending_names: dict[object, list[str]] = {}
         self.defined: set[tuple[ir.Block, str]] = set()
         """Those that have been defined, and in which block."""
+        self.counters: dict[str, Size] = {}
+        """Those that stand for the number of a loop's iteration, which is less than this."""
         self._context, self._location = make_context(), name or "main"
         self._entered = ExitStack()
         with self._context, ir.Location.name(self._location):

@@ -81,6 +81,13 @@ class SizeValues:
         found.symbols.update(symbols)
         return found
 
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is defined inside has no value after it."""
+        before = dict(self.symbols)
+        yield
+        self.symbols = before
+
     def define(self, name: str, value: Value) -> None:
         """Gives a symbol its value, from the ambient insertion point on."""
         self.symbols[name] = value

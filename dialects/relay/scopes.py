@@ -23,6 +23,7 @@ __all__ = [
     "conditions_of",
     "defined_by",
     "is_cast",
+    "normalize_sizes",
     "replace_symbols",
     "scope_before",
     "size_attributes",
@@ -197,7 +198,7 @@ def conditions_of(op: Operation) -> list[Condition]:
             for type_ in flat_types(relay_type(result.type)):
                 for d in type_.shape:
                     require_at_least(0, d, "size of the result", "0 or more", d)
-    return list(dict.fromkeys(Condition(c.size, where + c.text) for c in found))
+    return list({c.size: Condition(c.size, where + c.text) for c in reversed(found)}.values())[::-1]
 
 
 # ---- names and replacement ---------------------------------------------------------------------------------------------------------------
@@ -248,7 +249,12 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees
     Where `of_callees` is false, what is in symbols of a callee (casts before a call, its results) stays as it is. A `relay.define_sizes`
     takes a symbol as a new name; raises RelayError where it would be anything else.
     """
-    for inner in _walk(operation.operation):
+    with operation.operation.context, ir.Location.unknown():
+        _replace(operation.operation, values, of_callees)
+
+
+def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bool) -> None:
+    for inner in _walk(operation):
         if not of_callees and (inner.name == "func.call" or _is_of_callee(inner)):
             continue
         for name, value in size_attributes(inner).items():
@@ -263,13 +269,39 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees
             for block in region.blocks:
                 for argument in block.arguments:
                     _replace_type(argument, values)
-    for inner in _walk(operation.operation):
+    for inner in _walk(operation):
         if inner.name == "func.func" and len(inner.regions[0].blocks) and "relay.stage" not in inner.attributes:
             refresh_signature(inner)
         elif inner.name == "func.func" and "relay.stage" not in inner.attributes:
             signature = signature_of(inner)
             inputs, results = ([_replaced_type(t, values) for t in types] for types in (signature.inputs, signature.results))
             inner.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def normalize_sizes(module: ir.Module) -> None:
+    """Writes the sizes in all types of the relay functions of a module in their normal form.
+
+    Types are equal to MLIR where their texts are: `n*m` as somebody wrote it, or as it was before more became known of n, is another one.
+    """
+    for function in module.operation.regions[0].blocks[0].operations:
+        if not isinstance(function, func.FuncOp) or "relay.stage" in function.attributes:
+            continue
+        for inner in _walk(function.operation):
+            for result in inner.results:
+                _normalize_type(result)
+            for region in inner.regions:
+                for block in region.blocks:
+                    for argument in block.arguments:
+                        _normalize_type(argument)
+        signature = signature_of(function)
+        inputs, results = ([_replaced_type(t, {}) for t in types] for types in (signature.inputs, signature.results))
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _normalize_type(value: ir.Value) -> None:
+    type_ = _replaced_type(value.type, {})
+    if type_ != value.type:
+        value.set_type(type_)
 
 
 def _replaced(size: Any, values: Mapping[str, Size]) -> Any:

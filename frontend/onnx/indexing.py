@@ -103,8 +103,8 @@ def NonZero(x: Tensor) -> Tensor:
     flat = reshape(data, (prod(data.shape),))
     at = positions_where(flat if flat.dtype == "bool" else emit("not_equal", flat, filled((), 0, flat.dtype)))
     rows: list[Tensor] = []
-    for size in reversed(data.shape):
-        extent = tensor_of(objects([], [size]), "int64")
+    for d in reversed(data.shape):
+        extent = tensor_of(objects([], [d]), "int64")
         rows.insert(0, emit("floor_mod", at, emit("maximum", extent, constant(1, "int64"))))
         at = emit("floor_divide", at, emit("maximum", extent, constant(1, "int64")))
     return emit("stack", *rows, axis=0)
@@ -112,7 +112,7 @@ def NonZero(x: Tensor) -> Tensor:
 
 @converter(since=11)
 def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[Tensor, ...]:
-    """The elements of a tensor without repetitions, where the first of each is, which one each element is, and how many there are of each."""
+    """The elements of a tensor without repetitions, where the first of each is, which one each element is, and their numbers."""
     if axis is not None and (x.rank != 1 or axis_of(axis, 1) != 0):
         raise OnnxError(f"attribute axis: expected none, or 0 of a vector, found {axis} of {list(x.shape)}")
     flat = reshape(x, (prod(x.shape),))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import GraphProto
+from onnx import GraphProto, ValueInfoProto
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import TensorType, While, fields_of, make_tuple
@@ -23,7 +23,7 @@ from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import as_pending, known_elements, objects, sizes, tensor_of
 from relayc.frontend.steps import binary, cast, filled, reshape, subtract, transpose
-from relayc.symbolic import Dim, Size, symbol
+from relayc.symbolic import Dim, Size, symbol, symbols_of
 
 Body = Callable[[Tensor, Tensor | None, list[Tensor]], tuple[Tensor | None, list[Tensor], list[Tensor]]]
 """Of the number of the iteration, the condition and the carried values: the next condition and values, and rows of the scan outputs."""
@@ -56,6 +56,8 @@ class _Loop:
     names: list[str]
     body: Body
     backwards: list[bool]
+    declared: list[list[int | None]]
+    """What the model says of the shape of each row, where it says any."""
     types: list[TensorType] = field(default_factory=list)
     rows: list[TensorType] | None = None
     """Types of the rows of the scan outputs, once they are known."""
@@ -64,19 +66,22 @@ class _Loop:
     grown: Dim | None = None
     """How many rows there are so far."""
 
-    def run(self) -> tuple[list[Tensor], list[Tensor]]:
+    def run(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """The values after the loop, and the scan outputs. Raises OnnxError."""
         self.types = [t.type for t in self.carried]
         self.rows = None if self.backwards else []
+        if self.trips == 0 and not self.backwards:
+            return self.carried, []
         for _ in range(_ATTEMPTS):
             try:
                 with ModelBuilder.current().trial():
                     return self._build()
             except _OtherTypes:
-                continue
+                if self.trips == 0:
+                    return self.carried, [self._no_rows(r) for r in self.rows or []]
         raise OnnxError(f"expected a body whose sizes change in the same way in each iteration, found {', '.join(map(str, self.types))}")
 
-    def _build(self) -> tuple[list[Tensor], list[Tensor]]:
+    def _build(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         number = constant(np.int64(0))
         state = [number, *([self.condition] if self.condition is not None else []), *self.carried, *map(self._no_rows, self.rows or [])]
         head = 1 + (self.condition is not None)
@@ -96,7 +101,10 @@ class _Loop:
             values, written = rest[: len(self.carried)], rest[len(self.carried) :]
             number.name = "step"
             number.elements = as_pending(number, not_negative=True)
+            if self.trips is not None:
+                ModelBuilder.current().counters[str(number.elements[()])] = self.trips
             following, found, rows = self.body(number, condition, values)
+            rows = [self._as_declared(r, d) for r, d in zip(rows, self.declared, strict=True)]
             self._learn(found, rows)
             written = [self._written(w, r, number, back) for w, r, back in zip(written, rows, self.backwards, strict=True)]
             after = [emit("add", Tensor(number.type, value=number.value), constant(np.int64(1)))]
@@ -116,26 +124,26 @@ class _Loop:
                 raise OnnxError(f"value {name!r} that the loop carries: expected {before}, found {after.type}")
         changed = False
         # Dimensions that were taken to change alike, and do not, are apart from now on.
-        parted = []
-        for members, name in self.classes:
+        parted: list[tuple[list[tuple[int, int]], Dim]] = []
+        for members, own in self.classes:
             by_size: dict[Size, list[tuple[int, int]]] = {}
             for i, axis in members:
                 by_size.setdefault(found[i].shape[axis], []).append((i, axis))
-            parted += [(m, name if k == 0 else self._fresh(m)) for k, m in enumerate(by_size.values())]
+            parted += [(m, own if k == 0 else self._fresh(m)) for k, m in enumerate(by_size.values())]
             changed |= len(by_size) > 1
         # Those that change, and were not taken to.
         starting: dict[tuple[Size, Size], list[tuple[int, int]]] = {}
         known = {m for members, _ in parted for m in members}
         for i, (before, after) in enumerate(zip(self.types, found, strict=True)):
-            for axis, (a, b) in enumerate(zip(before.shape, after.shape, strict=True)):
+            for axis, (a, b) in enumerate(zip(before.sizes, after.shape, strict=True)):
                 if (i, axis) not in known and a != b:
                     starting.setdefault((self.carried[i].shape[axis], b), []).append((i, axis))
         parted += [(members, self._fresh(members)) for members in starting.values()]
         self.classes = parted
         types = [list(t.shape) for t in self.types]
-        for members, name in parted:
+        for members, own in parted:
             for i, axis in members:
-                types[i][axis] = name
+                types[i][axis] = own
         if changed or starting or self.rows is None:
             self.types = [t.with_shape(shape) for t, shape in zip(self.types, types, strict=True)]
             self.rows = [r.type for r in rows]
@@ -143,9 +151,8 @@ class _Loop:
         if [r.type for r in rows] != self.rows:
             self.rows = [r.type for r in rows]
             raise _OtherTypes
-        scope = scope_before(ir.InsertionPoint.current.block.owner) if any(r.type.symbols for r in rows) else frozenset()
         for row in rows:
-            if not row.type.symbols <= scope:
+            if not row.type.symbols <= _before_loop(row):
                 raise OnnxError(f"expected scan outputs whose sizes are known before the loop, found {row.type}")
 
     def _fresh(self, members: Sequence[tuple[int, int]]) -> Dim:
@@ -155,6 +162,14 @@ class _Loop:
 
     # ---- scan outputs
 
+    @staticmethod
+    def _as_declared(row: Tensor, declared: list[int | None]) -> Tensor:
+        """A row of a size that only the iteration knows, as the model declares it: that is checked when the program runs."""
+        scope = _before_loop(row)
+        if row.type.symbols <= scope or len(declared) != row.rank:
+            return row
+        return assume(row, [d if w is None or symbols_of(d) <= scope else w for d, w in zip(row.shape, declared, strict=True)])
+
     def _rows_type(self, row: TensorType) -> TensorType:
         if self.trips is not None:
             return row.with_shape((self.trips, *row.shape))
@@ -163,7 +178,7 @@ class _Loop:
         return row.with_shape((self.grown, *row.shape))
 
     def _no_rows(self, row: TensorType) -> Tensor:
-        return filled((0 if self.trips is None else self.trips, *row.shape), 0, row.dtype)
+        return filled((0 if self.trips is None else self.trips, *row.sizes), 0, row.dtype)
 
     def _written(self, rows: Tensor, row: Tensor, number: Tensor, backwards: bool) -> Tensor:
         new = reshape(row, (1, *row.shape))
@@ -173,8 +188,20 @@ class _Loop:
         if backwards:
             at = subtract(tensor_of(objects([], [self.trips - 1]), "int64"), at)
         if rows.dtype == "bool":
-            return cast(emit("scatter_nd", cast(rows, "uint8"), emit("reshape", at, newshape=(1, 1)), cast(new, "uint8"), mode="update"), "bool")
+            return cast(
+                emit("scatter_nd", cast(rows, "uint8"), emit("reshape", at, newshape=(1, 1)), cast(new, "uint8"), mode="update"), "bool"
+            )
         return emit("scatter_nd", rows, emit("reshape", at, newshape=(1, 1)), new, mode="update")
+
+
+def _before_loop(row: Tensor) -> frozenset[str]:
+    """Names of the symbols that have a value before the loop whose body is being built."""
+    return scope_before(ir.InsertionPoint.current.block.owner) if row.type.symbols else frozenset()
+
+
+def declared_sizes(value: ValueInfoProto) -> list[int | None]:
+    """The sizes that a model declares of a value, None for those that it leaves open; none at all where it declares no shape."""
+    return [d.dim_value if d.HasField("dim_value") else None for d in value.type.tensor_type.shape.dim]
 
 
 def scalar_of(tensor: Tensor, what: str) -> Tensor:
@@ -206,7 +233,7 @@ def _decides(body: GraphProto) -> bool:
         return False
     constants = {t.name: t for t in body.initializer}
     if name in made and made[name].op_type == "Constant":
-        constants |= {name: a.t for a in made[name].attribute if a.name == "value"}
+        constants.update((name, a.t) for a in made[name].attribute if a.name == "value")
     if name not in constants:
         return True
     import onnx
@@ -225,7 +252,7 @@ def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, 
     start = constant(np.bool_(True)) if cond is None else scalar_of(cond, "cond")
     decides = _decides(body) or not (start.is_known and bool(start.array))
     trips = None
-    if limit is not None and not decides and scans:
+    if limit is not None and not decides and (scans or known_elements(limit) is not None):
         trips = _trips(limit)
         limit = tensor_of(objects([], [trips]), "int64")
 
@@ -235,7 +262,8 @@ def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, 
         return (following if decides else None), found[: len(carried)], found[len(carried) :]
 
     names = [value.name for value in body.input[2:]]
-    final, rows = _Loop(trips, limit, start if decides else None, list(carried), names, step, [False] * scans).run()
+    rows_declared = list(map(declared_sizes, body.output[1 + len(carried) :]))
+    final, rows = _Loop(trips, limit, start if decides else None, list(carried), names, step, [False] * scans, rows_declared).run()
     return (*final, *rows)
 
 
@@ -288,7 +316,8 @@ def Scan(
         return None, found[: len(states)], found[len(states) :]
 
     names = [value.name for value in body.input[: len(states)]]
-    final, rows = _Loop(trips, limit, None, states, names, step, [bool(d) for d in out_directions]).run()
+    rows_declared = list(map(declared_sizes, body.output[len(states) :]))
+    final, rows = _Loop(trips, limit, None, states, names, step, [bool(d) for d in out_directions], rows_declared).run()
     moved = []
     for row, axis in zip(rows, out_axes, strict=True):
         order = list(range(1, row.rank))

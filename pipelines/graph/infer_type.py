@@ -16,7 +16,7 @@ from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.calls import bindings_of, cast_result, cast_value, uncast
 from relayc.dialects.relay.errors import Unequal
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.scopes import SymbolNames, is_cast, replace_symbols, symbols_of_value
+from relayc.dialects.relay.scopes import SymbolNames, is_cast, normalize_sizes, replace_symbols, symbols_of_value
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, joined, match, substitute_type, symbols_of_type
@@ -412,5 +412,6 @@ def _after(operation: ir.Operation) -> ir.Operation:
 @module_pass(opt_level=0, name="InferType")
 def infer_type(mod: IRModule, ctx: PassContext) -> IRModule:
     """Infers every type anew: unknown dimensions that follow from known ones become known, in signatures too, and others get names."""
+    normalize_sizes(mod.module)
     _Inference(mod).run()
     return mod

@@ -14,7 +14,7 @@ from relayc.dialects.relay.sizes import CastShape, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, match
-from relayc.pipelines.sizes import SYMBOLS, function_sizes, size_value, tensor_count
+from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, size_value, tensor_count
 from relayc.pipelines.te import core
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_dtype, te_function
 from relayc.symbolic import Ranges, is_name, symbol, symbols_of
@@ -183,7 +183,9 @@ class _Program:
         data, ranges = self.values[op.data][0], Ranges.current()
         for i, name in enumerate(op.names):
             element = tensor.ExtractOp(data, [core.index_constant(i)] if data.type.rank else []).result
-            value = arith.IndexCastOp(ir.IndexType.get(), element).result
+            cast = arith.IndexCastOp(ir.IndexType.get(), element)
+            cast.attributes[SYMBOL] = ir.StringAttr.get(name)
+            value = cast.result
             known, where = ranges.of(name), f"define_sizes at {op.source()}: {name}"
             _require(value, core.index_constant(known.low), "ge", f"{where}: expected {known.low} or more, found %lld")
             _require(core.index_constant(known.high), value, "ge", f"{where}: expected at most %lld, found %lld")
@@ -194,7 +196,7 @@ class _Program:
         data = TensorType.of(op.data)
         for found, stated in zip(data.sizes, op.shape, strict=True):
             if is_name(str(stated)) and str(stated) not in self.sizes.symbols:
-                self.sizes.define(str(stated), size_value(found))
+                self._name(str(stated), size_value(found))
         for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             if found != stated:
                 text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld and {stated} is %lld, expected the same"
@@ -207,7 +209,13 @@ class _Program:
         values = self.callee_sizes.get(op.data)
         for found, stated in zip(TensorType.of(op.data).sizes, op.shape, strict=True):
             if values is not None and is_name(str(stated)) and str(stated) not in self.sizes.symbols:
-                self.sizes.define(str(stated), self.sizes.among(values).value(found))
+                self._name(str(stated), self.sizes.among(values).value(found))
+
+    def _name(self, name: str, value: ir.Value) -> None:
+        """Gives a size a name that types have for it from here on."""
+        named = arith.AddIOp(value, core.index_constant(0))
+        named.attributes[SYMBOL] = ir.StringAttr.get(name)
+        self.sizes.define(name, named.result)
 
     def _new_symbols(self, types: Sequence[TensorType]) -> list[str]:
         """Names in types that have no value here."""
@@ -248,13 +256,12 @@ class _Program:
                     scf.YieldOp(self._instances(op.yielded(1), wanted, types, names))
             self.sizes.symbols = before
         result = op.operation.results[0]
-        before = dict(self.sizes.symbols)
+        given = flat_tensors([result.type])
+        others = set(self._new_symbols(given)) - set(names)
         self._results(result, list(made.results), types, names)
         # The result may have other names for the sizes that the loop ends with.
-        given = flat_tensors([result.type])
-        for name, size in match(given, wanted, "result of a loop", set(self._new_symbols(given))).items():
-            before[name] = size_value(size)
-        self.sizes.symbols = {**self.sizes.symbols, **before}
+        for name, size in match(given, wanted, "result of a loop", others).items():
+            self._name(name, size_value(size))
 
     def _instances(self, value: ir.Value, wanted: Sequence[TensorType], types: Sequence[ir.Type], names: Sequence[str]) -> Values:
         """The tensors of a value as instances of types, and what these types' symbols are for it."""

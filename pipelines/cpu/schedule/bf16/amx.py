@@ -17,7 +17,7 @@ from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div
 
 MAX_ROWS = 16
 """Rows of a tile register."""
@@ -74,7 +74,7 @@ class Tiles:
     def begin(self) -> Values:
         return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
 
-    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         # Each tile of the longer side is loaded where it is multiplied: there are registers for the other side and one tile of this.
         found = list(sums)
         if len(rows) > len(columns):
@@ -95,7 +95,7 @@ class Tiles:
     def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
         return emit.create("x86.amx.tile_mulf", [self.sum_type], [a, b, total])
 
-    def _load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: int) -> ir.Value:
+    def _load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: Size) -> ir.Value:
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}
         return emit.create("x86.amx.tile_load", [type_], [buffer, emit.materialize(at), emit.index_constant(stride)], segments)
 

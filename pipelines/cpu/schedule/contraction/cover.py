@@ -75,9 +75,7 @@ def cover(rows: Size, sizes: Sequence[int], cycles: Callable[[int], float]) -> C
     number = emit.index_constant(rows)
     whole = emit.arith("divui", number, emit.index_constant(height))
     left = emit.arith("remui", number, emit.index_constant(height))
-    key = emit.select(
-        emit.compare("ult", number, emit.index_constant(height)), left, emit.arith("addi", left, emit.index_constant(height))
-    )
+    key = emit.select(emit.compare("ult", number, emit.index_constant(height)), left, emit.arith("addi", left, emit.index_constant(height)))
     shift = emit.arith("muli", key, emit.index_constant(2))
 
     def looked_up(size: int) -> ir.Value:

@@ -27,6 +27,8 @@ MAX_BYTES = 64 << 10
 """Memory for the scores of a symbolic number of queries."""
 MAX_GROUP = 8
 """Heads of the query that are taken together where they share a key, and the number of queries is symbolic."""
+FEW_KEYS = 3
+"""Keys, of a symbolic number of them, that are taken one by one rather than as a vector, which takes as long."""
 TOGETHER = 4
 """Queries for which a value is read once, where their number is symbolic."""
 
@@ -86,16 +88,19 @@ class Rows(Emission):
         extents = [attention.shape[i] for i in self.row_loops]
         self.rows = prod(extents)
         self.most_rows = prod(extent if isinstance(extent, int) else most for extent in extents)
-        keys = parameters.keys
-        if isinstance(self.rows, Dim):
-            keys = min(keys, MAX_BYTES // (self.most_rows * self.wide.width // 8))
-        self.p = replace(parameters, keys=max(1, keys // parameters.depth_lanes) * parameters.depth_lanes)
+        lanes = parameters.depth_lanes
+        self.p = replace(parameters, keys=max(1, parameters.keys // lanes) * lanes)
         # Keys beyond the last that any query sees are left out.
         last = attention.shape[QUERY] - 1 + attention.causal if attention.causal is not None else self.keys - 1
         self.seen = maximum(0, minimum(self.keys, last + 1))
-        self.block_keys = self.p.keys
+        self.block_keys: Size = self.p.keys
         if isinstance(self.seen, int):
-            self.block_keys = min(self.block_keys, ceil_div(max(1, self.seen), self.p.depth_lanes) * self.p.depth_lanes)
+            self.block_keys = min(self.p.keys, ceil_div(max(1, self.seen), lanes) * lanes)
+        self.most_scores = self.most_rows * self.block_keys
+        if isinstance(self.rows, Dim):
+            # Fewer keys for more rows, so that the scores take as much memory.
+            self.most_scores = max(min(self.most_scores, MAX_BYTES // (self.wide.width // 8)), self.most_rows * lanes)
+            self.block_keys = minimum(self.block_keys, self.most_scores // maximum(self.rows, 1) // lanes * lanes)
         self.key_blocks = ceil_div(self.seen, self.block_keys)
 
     def _buffers(self) -> dict[str, int]:
@@ -104,7 +109,7 @@ class Rows(Emission):
             "query": rows * self.depth,
             "context": rows * self.width,
             "rows": rows * 3,
-            "scores": rows * self.block_keys,
+            "scores": self.most_scores,
         }
 
     def _row(self, row: list[Index], place: "_Place") -> list[Index]:
@@ -158,6 +163,9 @@ class Rows(Emission):
     def _scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
         """Scores of a block of keys, as many at a time as there are lanes, then one by one; what is left of the last vector is -inf."""
         lanes = self.p.depth_lanes
+        if isinstance(self.seen, Dim) and lanes > 1:
+            self._symbolic_scores(row, base, count)
+            return
         whole = emit.arith("muli", emit.arith("divui", count, emit.index_constant(lanes)), emit.index_constant(lanes))
         several = Var(0, self.block_keys - lanes, step=lanes, name="k")
         with emit.for_loop(0, whole, lanes, several), self.evaluator.scope(), self._each_row() as place:
@@ -171,6 +179,29 @@ class Rows(Emission):
         with emit.for_loop(count, end, 1, key), self.evaluator.scope(), self._each_row() as place:
             never = emit.number(float("-inf"), self.wide)
             self._store("scores", place.number * self.block_keys + key, never)
+
+    def _symbolic_scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
+        """The same of a symbolic number of keys. Where more than a few are left they are a vector, too, which starts early: a score that is
+        computed twice is the same both times."""
+        lanes = self.p.depth_lanes
+        width, rest = emit.index_constant(lanes), emit.arith("remui", count, emit.index_constant(lanes))
+        last = emit.arith("subi", count, width)
+        with self._each_row() as place, self.evaluator.lanes(lanes) as lane:
+            end = emit.arith("muli", emit.arith("divui", emit.arith("subi", count, emit.index_constant(1)), width), width)
+            never = emit.number(float("-inf"), emit.vector_of(lanes, self.wide))
+            self._store("scores", place.number * self.block_keys + Index(0, {Var(0, self.block_keys, end): 1}) + lane, never)
+        is_early = emit.arith(
+            "andi", emit.compare("sgt", rest, emit.index_constant(FEW_KEYS)), emit.compare("sge", last, emit.index_constant(0))
+        )
+        whole = emit.select(is_early, count, emit.arith("subi", count, rest))
+        several = Var(0, self.block_keys - lanes, step=lanes, name="k")
+        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope():
+            start = Index.of(Var(0, self.block_keys - lanes, emit.arith("minsi", emit.materialize(Index.of(several)), last), name="start"))
+            with self._each_row() as place:
+                self._some_scores(row, place, base, start, lanes)
+        key = Var(0, self.block_keys - 1, name="k")
+        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
+            self._some_scores(row, place, base, Index.of(key), 1)
 
     def _some_scores(self, row: list[Index], place: "_Place", base: Index, start: Index, keys: int) -> None:
         """Scores of a query and one key, or as many keys as there are lanes."""

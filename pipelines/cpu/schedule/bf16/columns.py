@@ -10,6 +10,7 @@ from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size
 
 Point = dict[Var, Index]
 
@@ -23,8 +24,8 @@ class ColumnsCopy:
         self.in_columns = contraction.b.offset.coefficient(contraction.column)
         self.in_depth = contraction.b.offset.coefficient(layout.inner[0])
 
-    def emit(self, parallel: bool) -> None:
-        """The loops: blocks of columns in parallel where it is asked for."""
+    def emit(self, parallel: bool, work: Size = 0, grain: int = 0) -> None:
+        """The loops: blocks of columns in parallel where it is asked for (see `emit.parallel_loop`)."""
         c, layout = self.c, self.layout
         loops = [*c.batch, None, *layout.outer, *layout.merged]
         extents = [v.extent if v is not None else self.blocks for v in loops]
@@ -47,7 +48,7 @@ class ColumnsCopy:
             else:
                 nest.when(emit.below(block, full), self.evaluator, whole, lambda: self._partly(block, point, target))
 
-        nest.box(extents, self.evaluator, body, len(c.batch) + 1 if parallel else 0)
+        nest.box(extents, self.evaluator, body, len(c.batch) + 1 if parallel else 0, work=work, grain=grain)
 
     def _value(self, column: Index, step: Index, point: Point) -> ir.Value:
         """Element(s) of B."""

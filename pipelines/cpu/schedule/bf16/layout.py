@@ -14,7 +14,7 @@ from relayc.pipelines.kernel.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.kernel.contraction import Contraction, Operand
 from relayc.pipelines.kernel.graph import memory_of
 from relayc.pipelines.kernel.index import Index, Var, strides_of
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, proves
 
 COLUMNS = 16
 """Columns of a block of B: f32 sums in 64 bytes, a row of a tile."""
@@ -60,13 +60,13 @@ class CopiedAxis:
     dimension: int
     low: int
     stride: int
-    extent: int
-    size: int
-    pitch: int
+    extent: Size
+    size: Size
+    pitch: Size
 
     @property
     def is_padded(self) -> bool:
-        return self.low < 0 or self.low + (self.extent - 1) * self.stride >= self.size
+        return not proves(lambda: self.low >= 0 and self.low + (self.extent - 1) * self.stride < self.size)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class PairsLayout:
         return self.run * prod(v.extent for v in self.outer)
 
     @property
-    def copied(self) -> int:
+    def copied(self) -> Size:
         """Elements of the copy of A."""
         return prod(axis.pitch for axis in self.copy) if self.copy is not None else 0
 
@@ -140,12 +140,12 @@ def layouts(contraction: Contraction, max_step: int) -> list[PairsLayout]:
 
 def _reduction(contraction: Contraction) -> list[Var]:
     """Reduction loops of several steps."""
-    return [v for v in contraction.reduction if v.high]
+    return [v for v in contraction.reduction if v.high != 0]
 
 
 def _moving(index: Index) -> Index:
     """An index without loops of one step."""
-    return Index(index.const, {v: c for v, c in index.terms.items() if v.high})
+    return Index(index.const, {v: c for v, c in index.terms.items() if v.high != 0})
 
 
 def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:

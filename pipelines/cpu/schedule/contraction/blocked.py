@@ -235,7 +235,7 @@ class BlockedNest(ContractionNest):
             def panel_code(panel: Index, columns: Columns, at: Point) -> None:
                 start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
                 self._pack_columns(columns, at, self.panel_scratch, start)
-                if self.chunks > 1:
+                if self.chunks != 1:
                     self._clear(columns, self.panel_scratch, self.c.b.node.element, start)
 
             self._each_panel(task, lambda panel: self._panel_code(panel, inner, panel_code))
@@ -271,6 +271,19 @@ class BlockedNest(ContractionNest):
         pitch = ceil_div(share, steps)
         first = emit.at_most(start + tile * share, packed.type.shape[0] - steps * pitch)
         return Ahead(packed, first - low * pitch, pitch, 2)
+
+    def _share_of_call(self, task: _Task, start: Index, low: Index, steps: int, at: Point) -> Ahead | None:
+        """The same where a call says how many tiles there are. The share of a step is then a number of the call, of whose cache lines it
+        asks for the first two: more there are only where tiles are few."""
+        if TILE not in at:
+            return None
+        assert self.packed is not None
+        tiles = emit.arith("subi", emit.materialize(task.end), emit.materialize(task.first))
+        share = emit.arith("ceildivui", emit.index_constant(self.tile.width), tiles)
+        # Tile t has the steps from t on, as if all tiles were one after the other.
+        number = emit.materialize((at[TILE] - task.first) * steps - low)
+        first = start + self.evaluator.opaque(emit.arith("muli", number, share))
+        return Ahead(self.packed, first, min(self.tile.width, 2 * self.line), 2, share)
 
     def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: int) -> Index:
         """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
@@ -392,12 +405,14 @@ class BlockedNest(ContractionNest):
             def panel_code(panel: Index) -> None:
                 of_panel = replace(sweep, panel=self._panel(task, panel, task.point, low * inner_steps))
                 steps = size * inner_steps
-                asks = self.packed is not None and self.plan.prefetches and steps_of_call is None
+                asks = self.packed is not None and self.plan.prefetches
                 following = self._next_chunk(task, panel, low * inner_steps, steps) if asks else None
 
                 def tile(start: Index, rows: int, at: Point) -> None:
                     ahead = None
-                    if self.packed is not None and following is not None:
+                    if self.packed is not None and following is not None and self.is_covered:
+                        ahead = self._share_of_call(task, following, low * inner_steps, steps, at)
+                    elif self.packed is not None and following is not None:
                         ahead = self._share(self.packed, following, self._tile_number(task, at), low * inner_steps, steps)
                     points, place = rows_from(self.row_var, start, rows, at), self._sums_place(task, panel, at)(Index())
                     sums = self._kept(rows, sweep.columns, place)

@@ -62,8 +62,17 @@ class Plan:
 
     @property
     def panels(self) -> Size:
-        """Panels of B, each as wide as a tile."""
-        return ceil_div(self.contraction.column_extent, self.tile.width)
+        """Panels of B, each as wide as a tile; where only a call knows how many columns there are, those behind the last whole panel are in
+        panels of a vector."""
+        columns = self.contraction.column_extent
+        if isinstance(columns, int):
+            return ceil_div(columns, self.tile.width)
+        return self.whole_panels + ceil_div(columns - self.whole_panels * self.tile.width, self.tile.lanes)
+
+    @property
+    def whole_panels(self) -> Size:
+        """Panels that have as many columns as a tile."""
+        return self.contraction.column_extent // self.tile.width
 
     @property
     def panel_size(self) -> Size:

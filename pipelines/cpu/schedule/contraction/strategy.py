@@ -41,6 +41,9 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
         return None
     if all(guess(_taps(c)) > MOST_TAPS for c in found):
         found = match(kernel, keeps_pads=True) or found
+    found = [c for c in found if isinstance(c.column_extent, int) or (c.store_stride(c.column) == 1 and not c.a.checks)]
+    if not found:
+        return None
     contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
     if contraction.column_extent == 1 or contraction.node.element.width < 16:
         return None
@@ -57,6 +60,8 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
     blocks = default_blocks(contraction, tile, target, packs=b is Source.COPY)
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
     blocks = tuning.replace(blocks, names, lambda found: found.fitted(contraction, tile, b is Source.MEMORY))
+    if b is Source.MEMORY:
+        blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     a = source_of_a(kernel, contraction, tile)
     plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches)
     return BlockedNest(plan, blocks).emit()

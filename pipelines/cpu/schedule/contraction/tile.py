@@ -7,7 +7,7 @@ from relayc.pipelines.cpu.schedule.contraction.cover import MOST_ROWS
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import LINE
-from relayc.symbolic import bounds, ceil_div, guess
+from relayc.symbolic import Size, bounds, ceil_div, guess
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""
@@ -46,7 +46,7 @@ class Blocks:
 
     tiles: int
     panels: int
-    chunk: int
+    chunk: Size
 
     def fitted(self, contraction: Contraction, tile: Tile, in_place: bool) -> "Blocks":
         """The possible blocks nearest to these: no more than there is, with room for panels and sums on the stack; without chunks where B

@@ -21,6 +21,9 @@ Loops = dict[Var, Index]
 Parts = Mapping[Var, tuple[Index, Index]]
 """Where a part of a loop starts, and how many iterations it has."""
 
+MOST_TWICE = 8
+"""Operations of an element up to which code for one thread is made beside that of a parallel loop of symbolic size: one that runs on one
+thread after all costs 0.1 us."""
 LANE_BLOCK = 1 << 13
 """Elements of the lane loop that one iteration of a parallel loop takes where the running program knows how many there are."""
 
@@ -30,9 +33,16 @@ class Nest:
 
     def __init__(self, plan: NestPlan, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
         self.plan, self.evaluator, self.parameters, self.buffer = plan, evaluator, parameters, buffer
+        self.unroll = parameters.unroll
+        self.short_rows = False
+        """Whether code is for rows of one masked vector at most."""
 
     def emit(self) -> None:
         loops = self.plan.rows if self.plan.reductions else self.plan.inner
+        row = self._symbolic_row()
+        if self.plan.turned is None and row is not None and self._lanes().masked:
+            nest.when(emit.below(Index(row - 1), self.plan.width), self.evaluator, lambda: self._short(loops), lambda: self._parallel(loops))
+            return
         if self.plan.turned is None:
             self._parallel(loops)
             return
@@ -44,6 +54,24 @@ class Nest:
     def is_parallel(self) -> bool:
         """Whether the work is worth threads, or may be: then the running program decides."""
         return bounds(self.plan.work)[1] >= self.parameters.parallel_grain
+
+    def _symbolic_row(self) -> Dim | None:
+        """The elements of a row, where everything in it goes over the same ones and only the running program knows how many there are."""
+        plan = self.plan
+        if not plan.lanes_along_reduction or len(plan.inner) > 1:
+            return None
+        extents = [loop.extent for loop in plan.inner]
+        for reduction in plan.reductions:
+            extents += [reduction.structured.extents[d] for d in reduction.structured.reduction_dims]
+            if len(reduction.structured.reduction_dims) != 1:
+                return None
+        first = extents[0]
+        return first if isinstance(first, Dim) and all(e == first for e in extents) else None
+
+    def _short(self, loops: list[MergedLoop]) -> None:
+        self.short_rows = True
+        self._parallel(loops)
+        self.short_rows = False
 
     def _parallel(self, loops: list[MergedLoop]) -> None:
         """Emits the outer loops, in parallel where the work is worth it, with `_inside` within."""
@@ -98,7 +126,18 @@ class Nest:
                 parts[loop.var] = start, emit.at_most(Index(loop.extent) - start, size)
             self._serial(outer[len(whole) :], last, _point(whole, variables[: len(whole)]), parts)
 
-        nest.parallel(variables, self.evaluator, task, self.plan.work, self.parameters.parallel_grain)
+        work, grain = self.plan.work, self.parameters.parallel_grain
+        if self.plan.reductions or self.plan.accesses.operations > MOST_TWICE:
+            nest.parallel(variables, self.evaluator, task, work, grain)
+            return
+
+        def parallel() -> None:
+            # Waits for memory anyway, so it may be short: its code comes on top of that for one thread.
+            self.unroll = 1
+            nest.parallel(variables, self.evaluator, task)
+            self.unroll = self.parameters.unroll
+
+        nest.at_least([(work, grain)], self.evaluator, parallel, lambda: self._serial(outer, last, {}))
 
     def _is_checked(self, loop: MergedLoop) -> bool:
         return not self.plan.checked.isdisjoint(loop.members)
@@ -193,11 +232,11 @@ class Nest:
     def _lanes_of(self, loop: MergedLoop) -> Lanes:
         """How vectors cover a loop of symbolic extent: what is not stored side by side cannot be masked."""
         store = self.plan.offset([Index.of(v) for v in self.plan.variables]).coefficient(loop.var)
-        return self._lanes() if store == 1 else Lanes(self.plan.width, self.parameters.unroll)
+        return self._lanes() if store == 1 else Lanes(self.plan.width, self.unroll)
 
     def _lanes(self) -> Lanes:
         masks = self.parameters.mask_bits if self.plan.maskable else 0
-        return Lanes(self.plan.width, self.parameters.unroll, masks > 0, masks == 8)
+        return Lanes(self.plan.width, self.unroll, masks > 0, masks == 8, self.short_rows)
 
     def _unchecked_range(self, var: Var, extent: Size) -> tuple[Size, Size]:
         """Iterations of a loop, from the first to before the last, in which no padding is met."""
@@ -252,9 +291,16 @@ class Nest:
             self._store(assigned)
 
     def _row(self, assigned: Loops) -> None:
-        stash, bound = self.plan.stash, None
+        # A short row stays in a register.
+        stash, bound = None if self.short_rows else self.plan.stash, None
         for reduction in self.plan.reductions:
             if stash is not None and bound is None and _depends(reduction, stash):
+                if self._symbolic_row() is not None and stash in reduction.structured.inputs:
+                    # A masked load does not get what was stored just before, but waits for it: what is stored is added up at once.
+                    self._reduce(reduction, [self._point(assigned)], self._storing(stash, reduction))
+                    self.evaluator.bind(stash, self.buffer)
+                    bound = stash
+                    continue
                 self._inner_loops(self.plan.inner, assigned, lambda points: self._write(stash, points))
                 self.evaluator.bind(stash, self.buffer)
                 bound = stash
@@ -276,14 +322,25 @@ class Nest:
         with nest.serial([var], self.evaluator):
             self._inner_loops(rest, {**assigned, **loop.at(Index.of(var))}, body)
 
-    def _reduce(self, node: Node, points: list[Point]) -> None:
+    def _storing(self, stash: Node, reduction: Node) -> Callable[[Point], None]:
+        """Stores the elements of an input of a reduction where it is kept, when they are evaluated at a point of the loops."""
+        structured = reduction.structured
+        amap = structured.maps[structured.inputs.index(stash)]
+
+        def store(point: Point) -> None:
+            at = self.evaluator.apply(amap, point)
+            self.evaluator.store(self.evaluator.at(stash, at), self.buffer, self.plan.offset(at))
+
+        return store
+
+    def _reduce(self, node: Node, points: list[Point], visit: Callable[[Point], None] = lambda point: None) -> None:
         """Computes a reduction at the points where the output at `points` reads it, and remembers its values."""
         at = [found for p in points for found in self.plan.reduction_points(node, p)]
         unique = {tuple(i.key for i in p): p for p in at}
         if self.evaluator.width > 1 or not self.plan.lanes_along_reduction:
             found = Reduction(self.evaluator, node).across(list(unique.values()))
         else:
-            found = [Reduction(self.evaluator, node).along(p, self._lanes()) for p in unique.values()]
+            found = [Reduction(self.evaluator, node, visit).along(p, self._lanes()) for p in unique.values()]
         for point, values in zip(unique.values(), found, strict=True):
             for sibling in self.plan.siblings(node):
                 self.evaluator.remember(sibling, point, values[sibling.position])

@@ -179,9 +179,7 @@ def below(index: Index, limit: Size) -> ir.Value:
 
 
 @contextmanager
-def for_loop(
-    low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()
-) -> Iterator[Any]:
+def for_loop(low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
     With `inits` the body must end in `yield_values`.

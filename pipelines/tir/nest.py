@@ -100,9 +100,7 @@ def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], ot
                 emit.yield_values([])
 
 
-def either(
-    condition: ir.Value, evaluator: Evaluator, then: Callable[[], list[ir.Value]], otherwise: Sequence[ir.Value]
-) -> list[ir.Value]:
+def either(condition: ir.Value, evaluator: Evaluator, then: Callable[[], list[ir.Value]], otherwise: Sequence[ir.Value]) -> list[ir.Value]:
     """The values that `then` emits where a condition holds, else those given."""
     branch = scf.IfOp(condition, [v.type for v in otherwise], has_else=True)
     with ir.InsertionPoint(branch.then_block), evaluator.scope():

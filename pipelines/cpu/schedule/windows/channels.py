@@ -139,7 +139,11 @@ class _Emission:
         height = _run(max(1, guess(w.rows.outputs)), p.tasks // tasks)
         run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
         # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
-        count = _run(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors if self.vectors > p.vectors else self.vectors
+        count = (
+            _run(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
+            if self.vectors > p.vectors
+            else self.vectors
+        )
         share = Var(0, ceil_div(self.vectors, count) - 1, name="share")
         live = [v for v in (*w.planes, share, run) if v.extent != 1]
         variables = [Var(0, v.high, name=v.name) for v in live]

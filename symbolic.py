@@ -12,6 +12,7 @@ An expression is a polynomial over atoms: symbols, floor divisions, minima and m
 import ast
 import contextvars
 import keyword
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, overload
@@ -218,7 +219,9 @@ def is_symbolic(x: object) -> bool:
 def _text(terms: Terms) -> str:
     text = ""
     for m, c in sorted(terms.items(), key=lambda t: (-len(t[0]), t[1] < 0, [str(a) for a in t[0]])):
-        factors = [f"({a})" if isinstance(a, Floor) and (len(m) > 1 or abs(c) != 1) else str(a) for a in m]
+        # A sign in front binds more than a division.
+        alone = len(m) == 1 and (c == 1 or (c == -1 and text != ""))
+        factors = [f"({a})" if isinstance(a, Floor) and not alone else str(a) for a in m]
         if abs(c) != 1 or not factors:
             factors.insert(0, str(abs(c)))
         sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
@@ -295,6 +298,10 @@ class Range:
         return max(self.low, min(self.high, self.hint))
 
 
+_REMEMBERED = 1 << 16
+"""Expressions of which a Ranges remembers what it found out."""
+
+
 class Ranges(Mapping[str, Range]):
     """The ranges of symbols by name; of any other symbol the default one holds. `with ranges:` makes them hold for this thread."""
 
@@ -303,7 +310,6 @@ class Ranges(Mapping[str, Range]):
         self._bounds: dict[Dim, tuple[int, int]] = {}
         self.memo: dict[object, object] = {}
         """For what is found out under these ranges."""
-        self._tokens: list[contextvars.Token] = []
 
     def __getitem__(self, name: str) -> Range:
         return self._ranges[name]
@@ -321,30 +327,37 @@ class Ranges(Mapping[str, Range]):
     def bounds(self, dim: Dim) -> tuple[int, int]:
         """Inclusive bounds of an expression."""
         if dim not in self._bounds:
+            self.trim()
             self._bounds[dim] = _bounds(dim, self)
         return self._bounds[dim]
 
+    def trim(self) -> None:
+        """Forgets what was found out, where that has become much."""
+        if len(self._bounds) + len(self.memo) > _REMEMBERED:
+            self._bounds.clear()
+            self.memo.clear()
+
     def __enter__(self) -> "Ranges":
-        self._tokens.append(_CURRENT.set(self))
+        _HOLDING.set((*_HOLDING.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _CURRENT.reset(self._tokens.pop())
+        _HOLDING.set(_HOLDING.get()[:-1])
 
     @staticmethod
     def current() -> "Ranges":
         """Those that hold."""
-        return _CURRENT.get()
+        return _HOLDING.get()[-1]
 
 
 _DEFAULT = Range()
 _NOTHING_KNOWN = Ranges()
-_CURRENT: contextvars.ContextVar[Ranges] = contextvars.ContextVar("relayc_ranges", default=_NOTHING_KNOWN)
+_HOLDING: contextvars.ContextVar[tuple[Ranges, ...]] = contextvars.ContextVar("relayc_ranges", default=(_NOTHING_KNOWN,))
 
 
 def bounds(x: Size) -> tuple[int, int]:
     """Inclusive bounds of a size, from the ranges of its symbols."""
-    return (x, x) if isinstance(x, int) else _CURRENT.get().bounds(x)
+    return (x, x) if isinstance(x, int) else Ranges.current().bounds(x)
 
 
 def proves(question: Callable[[], object]) -> bool:
@@ -357,8 +370,8 @@ def proves(question: Callable[[], object]) -> bool:
 
 def _bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
     found = _polynomial_bounds(dim, ranges)
-    for relaxed in _relaxed(dim):
-        low, high = bounds(relaxed[0])[0], bounds(relaxed[1])[1]
+    for least, most, scale in _relaxed(dim):
+        low, high = -(-bounds(least)[0] // scale), bounds(most)[1] // scale
         found = max(found[0], low), min(found[1], high)
     return found
 
@@ -398,23 +411,24 @@ def _atom_bounds(atom: Atom, ranges: Ranges) -> tuple[int, int]:
     return min(low // least, low // most), max(high // least, high // most)
 
 
-def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size]]:
-    """Pairs of an expression that is at most, and one that is at least, `dim`: without one of its divisions, minima or maxima.
+def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
+    """Expressions that are at most, and at least, `dim` times a number: without one of its divisions, minima or maxima.
 
-    A division that stands with a multiple of its divisor is within that of what is divided, which may cancel with other terms.
+    A division is within what is divided, which may cancel with other terms.
     """
     for m, c in dim.terms.items():
-        if len(m) == 1 and isinstance(m[0], Floor) and isinstance(m[0].den, int) and c % m[0].den == 0:
-            factor, rest = c // m[0].den, dim - Dim({m: c})
+        if len(m) == 1 and isinstance(m[0], Floor) and isinstance(m[0].den, int):
+            scale = m[0].den // math.gcd(m[0].den, c)
+            factor, rest = c * scale // m[0].den, (dim - Dim({m: c})) * scale
             ends = (rest + m[0].num * factor, rest + (m[0].num - (m[0].den - 1)) * factor)
-            yield ends if factor < 0 else ends[::-1]
+            yield (*ends, scale) if factor < 0 else (*ends[::-1], scale)
             return
         if len(m) == 1 and isinstance(m[0], Extreme):
             # max is at least each of its arguments, min at most each: one side only.
             rest = dim - Dim({m: c})
             for arg in m[0].args:
                 one = rest + arg * c
-                yield (one, FAR_SIZE) if (m[0].kind == "max") == (c > 0) else (-FAR_SIZE, one)
+                yield (one, FAR_SIZE, 1) if (m[0].kind == "max") == (c > 0) else (-FAR_SIZE, one, 1)
             return
 
 
@@ -426,7 +440,7 @@ def guess(x: Size) -> int:
     """A representative number for a size: its value where every symbol has its hint."""
     if isinstance(x, int):
         return x
-    ranges = _CURRENT.get()
+    ranges = Ranges.current()
     return evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
 
 
@@ -437,7 +451,7 @@ def _floordiv(num: Size, den: Size) -> Size:
     """floor(num / den) in normal form; den > 0."""
     if isinstance(num, int) and isinstance(den, int):
         return num // den
-    memo, key = _CURRENT.get().memo, ("floordiv", num, den)
+    memo, key = Ranges.current().memo, ("floordiv", num, den)
     if key not in memo:
         memo[key] = _by_number(num, den) if isinstance(num, Dim) and isinstance(den, int) else _by_expression(num, den)
     return memo[key]  # type: ignore[return-value] # what was put there
@@ -464,23 +478,29 @@ def _by_expression(num: Size, den: Size) -> Size:
     return Dim({(Floor(num, den),): 1})
 
 
+def _nearest(c: int, den: int) -> int:
+    """c / den rounded, halves toward zero."""
+    return (abs(c) + (den - 1) // 2) // den * (1 if c > 0 else -1)
+
+
 def _by_number(num: Dim, den: int) -> Size:
     if den == 1:
         return num
     if den <= 0:
         raise ZeroDivisionError(f"{num} divided by {den}")
     # Whole multiples come out; what stays has coefficients nearest to zero, and that of its first term is positive.
-    whole = Dim.make({m: c // den for m, c in num.terms.items() if c % den == 0})
-    rest = Dim.make({m: c for m, c in num.terms.items() if c % den})
+    nearest = {m: _nearest(c, den) if m else c // den for m, c in num.terms.items()}
+    whole = Dim.make(nearest)
+    rest = Dim.make({m: c - nearest[m] * den for m, c in num.terms.items()})
     if isinstance(rest, int):
         return whole + rest // den
+    # floor((g x + k) / (g d)) = floor((x + floor(k / g)) / d)
+    common = math.gcd(den, *(c for m, c in rest.terms.items() if m))
+    if common > 1:
+        return whole + _floordiv(Dim.make({m: c // common for m, c in rest.terms.items()}), den // common)
     if max(((len(m), str(m)), c) for m, c in rest.terms.items())[1] < 0:
         # floor(-x / den) = -ceil(x / den)
         return whole - _floordiv(den - 1 - rest, den)
-    shift = rest.terms.get((), 0)
-    whole, rest = whole + shift // den, rest - shift // den * den
-    if isinstance(rest, int):
-        return whole + rest // den
     # floor((floor(a / b) + k) / c) = floor((a + k b) / (b c))
     atoms = [(m, c) for m, c in rest.terms.items() if m]
     inner = atoms[0][0][0]

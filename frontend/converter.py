@@ -221,8 +221,7 @@ def unified(*tensors: Tensor) -> tuple[Tensor, ...]:
     rank = max(t.rank for t in tensors)
     wanted: list[Size] = [1] * rank
     for position in range(1, rank + 1):
-        dims = {t.shape[-position] for t in tensors if t.rank >= position} - {1}
-        for d in dims:
+        for d in (t.shape[-position] for t in tensors if t.rank >= position and t.shape[-position] != 1):
             wanted[-position] = d if wanted[-position] == 1 else simpler(wanted[-position], d)
     return tuple(
         assume(t, [d if d == 1 else w for d, w in zip(t.shape, wanted[rank - t.rank :], strict=True)]) if t.rank else t for t in tensors
@@ -266,6 +265,8 @@ class ModelBuilder:
         self.pending_names: dict[object, list[str]] = {}
         self.defined: set[tuple[ir.Block, str]] = set()
         """Those that have been defined, and in which block."""
+        self.counters: dict[str, Size] = {}
+        """Those that stand for the number of a loop's iteration, which is less than this."""
         self._context, self._location = make_context(), name or "main"
         self._entered = ExitStack()
         with self._context, ir.Location.name(self._location):

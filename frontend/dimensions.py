@@ -1,4 +1,4 @@
-"""The dimensions of a model's inputs: what a format calls them becomes symbols, which the caller's `shapes` and `dims` fix, rename and bound.
+"""The dimensions of a model's inputs: what a format calls them are symbols, which the caller's `shapes` and `dims` fix, rename and bound.
 
 A text that a model has for a dimension is an expression where it reads as one ("past + seq", "2*n"); any other one is made a name. A
 dimension that the model says nothing of is named after its input and axis.
@@ -167,7 +167,7 @@ class _Resolution:
         return found
 
     def _bind(self, own: Mapping[str, Sequence[Size]], given: Mapping[str, Sequence[Size]]) -> Iterator[tuple[str, Size, Size]]:
-        """Binds the model's symbols to what the caller's shapes say; gives what these say of expressions: input, the model's, the caller's."""
+        """Binds the model's symbols to what the caller's shapes say; gives what they say of expressions: input, model's, caller's."""
         for name, shape in given.items():
             dims = self.declared[name]
             if dims is None:

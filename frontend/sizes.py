@@ -78,6 +78,9 @@ class Ratio:
     def is_number(self) -> bool:
         return isinstance(self.num, int) and isinstance(self.den, int)
 
+    def __float__(self) -> float:
+        return int(self.num) / int(self.den)
+
     def __add__(self, other: "Ratio") -> "Ratio":
         return Ratio.of(self.num * other.den + other.num * self.den, self.den * other.den)
 
@@ -178,9 +181,9 @@ def known_elements(tensor: Tensor) -> np.ndarray | None:
 def element_or_data(tensor: Tensor) -> np.ndarray | None:
     """As `elements_of`, where those that only the program knows are pending symbols."""
     found = elements_of(tensor)
-    if found is None and not tensor.is_known and tensor.dtype in ("int64", "int32") and tensor.type.is_static:
-        if tensor.rank <= 1 and prod(tensor.type.static_shape) <= 16:
-            found = as_pending(tensor)
+    is_short = tensor.type.is_static and tensor.rank <= 1 and prod(tensor.type.static_shape) <= 16
+    if found is None and not tensor.is_known and tensor.dtype in ("int64", "int32") and is_short:
+        found = as_pending(tensor)
     return found
 
 
@@ -188,7 +191,7 @@ def tensor_of(elements: np.ndarray, dtype: str, value: ir.Value | None = None) -
     """A tensor of known elements: a constant where they are numbers. `value` is it in the program, where it is there already."""
     flat = list(elements.reshape(-1))
     if all(e.is_number if isinstance(e, Ratio) else isinstance(e, (bool, int, np.bool_)) for e in flat):
-        numbers = [e.num / e.den if isinstance(e, Ratio) else e for e in flat]
+        numbers = [float(e) if isinstance(e, Ratio) else e for e in flat]
         return constant(np.array(numbers, DTYPES[dtype]).reshape(elements.shape), dtype)
     return Tensor(TensorType(elements.shape, dtype), value=value, materialise=_computed, elements=elements)
 
@@ -239,7 +242,10 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
     if found is None:
         if not tensor.type.is_static:
             raise ModelError(f"input {what}: expected as many elements as is known at import, found {tensor.type}")
-        tensor.name = tensor.name or what
+        name = tensor.name or what
+        if resolved is not None:
+            tensor, resolved = resolved(), None
+        tensor.name = tensor.name or name
         found = as_pending(tensor)
     pending = ModelBuilder.current().pending
     flat = list(found.reshape(-1))

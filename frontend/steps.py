@@ -123,7 +123,7 @@ def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides
         if all((start, stride) == (0, 1) and count == size for start, count, stride, size in parts):
             return x
         return emit("strided_slice", x, begin=tuple(begin), end=tuple(end), strides=tuple(strides), axes=tuple(axes))
-    bounds = [slice(b, e, s).indices(x.shape[a]) for b, e, s, a in given]  # type: ignore[arg-type] # numbers
+    bounds = [slice(b, e, s).indices(x.shape[a]) for b, e, s, a in given]
     whole = all((b, s) == (0, 1) and e == x.shape[a] for (b, e, s), a in zip(bounds, axes, strict=True))
     if whole:
         return x
@@ -160,4 +160,4 @@ def filled(shape: Sequence[Size], value: Any, dtype: str) -> Tensor:
     if any(isinstance(d, Dim) for d in shape):
         return emit("full", constant(value, dtype), shape=tuple(shape))
     check_constant(shape, dtype)
-    return constant(np.broadcast_to(constant(value, dtype).array, tuple(shape)))
+    return constant(np.broadcast_to(constant(value, dtype).array, TensorType(tuple(shape), dtype).static_shape))

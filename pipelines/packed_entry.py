@@ -18,6 +18,8 @@ class PackedEntry:
       sources: where the symbols come from; nothing where they are integers behind the tensors.
       ranges: bounds of symbols, by name.
       depth: what it takes as a last i64, where that is not 0.
+      memory, defined: how many addresses and sizes it gives behind its status: the entry writes them to the last of the tensors, of int64,
+        which the function does not take.
     """
 
     tensors: tuple[TensorSpec, ...]
@@ -26,6 +28,8 @@ class PackedEntry:
     sources: tuple[SymbolSource, ...] = ()
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     depth: int = 0
+    memory: int = 0
+    defined: int = 0
 
     @property
     def sizes(self) -> int:
@@ -35,4 +39,9 @@ class PackedEntry:
     @property
     def arena(self) -> int:
         """Which tensor is the arena; -1 for none."""
-        return len(self.tensors) - 2 if self.blobs else -1
+        return len(self.taken) - 2 if self.blobs else -1
+
+    @property
+    def taken(self) -> tuple[TensorSpec, ...]:
+        """The tensors that the function takes."""
+        return self.tensors[:-1] if self.memory else self.tensors

@@ -17,6 +17,8 @@ from relayc.symbolic import Dim, Extreme, Floor, Size, bounds, ceil_div, maximum
 Value: TypeAlias = ir.Value
 
 SYMBOL = "relay.symbol"
+SYMBOLS = "relay.symbols"
+"""Attribute of a branch or loop of a program: names of the symbols that its last results (a loop's last carried values) are."""
 
 
 def symbol_names(function: ir.OpView) -> list[str]:
@@ -72,6 +74,19 @@ class SizeValues:
             with ir.InsertionPoint(self._anchor), ir.Location.unknown():
                 self._found[size] = self._sum(size)
         return self._found[size]
+
+    def among(self, symbols: Mapping[str, Value]) -> "SizeValues":
+        """Values of sizes over other symbols, at the ambient insertion point."""
+        found = SizeValues(self._block, {})
+        found.symbols.update(symbols)
+        return found
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is defined inside has no value after it."""
+        before = dict(self.symbols)
+        yield
+        self.symbols = before
 
     def define(self, name: str, value: Value) -> None:
         """Gives a symbol its value, from the ambient insertion point on."""

@@ -165,6 +165,10 @@ class ProgramInfo:
         indirectly.
       symbols: names of its symbols; each has a value that follows from the shapes of the inputs.
       arena_bytes: memory for intermediate tensors that a call needs.
+      late: which outputs are of sizes that only the program finds out. It gives memory of the C library's heap for them; others it writes
+        where it is told.
+      defined: names of the sizes that it finds out, which it gives with that.
+      is_stepwise: whether its steps say all of what it does, so that they can be run one by one.
     """
 
     name: str
@@ -175,6 +179,9 @@ class ProgramInfo:
     max_depth: int = 0
     symbols: tuple[str, ...] = ()
     arena_bytes: Size = 0
+    late: tuple[int, ...] = ()
+    defined: tuple[str, ...] = ()
+    is_stepwise: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,7 +374,9 @@ def _sizes(values: Sequence[int | str]) -> tuple[Size, ...]:
 def _program(row: dict[str, Any]) -> ProgramInfo:
     inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
     arena = _size_of(row["arena_bytes"])
-    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), row["public"], row["max_depth"], tuple(row["symbols"]), arena)
+    late, defined = tuple(row["late"]), tuple(row["defined"])
+    facts = row["public"], row["max_depth"], tuple(row["symbols"]), arena, late, defined, row["is_stepwise"]
+    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), *facts)
 
 
 def _reference(row: dict[str, Any]) -> BufferRef:

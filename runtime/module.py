@@ -11,6 +11,7 @@ import tvm_ffi
 from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, numpy_dtype
 from relayc.runtime.device import Device, device_kind
 from relayc.runtime.exceptions import reraise_original
+from relayc.runtime.late import Late
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
 from relayc.runtime.stepwise import Stepwise, call_sites
@@ -94,6 +95,7 @@ class Function:
         device: Device,
         shapes: Shapes | None = None,
         arena_bytes: int = 0,
+        late: Late | None = None,
     ) -> None:
         self.name = name
         self.device = device
@@ -101,10 +103,11 @@ class Function:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.team = Team()
-        self._arenas, self._shapes, self._arena_bytes = arenas, shapes, arena_bytes
+        self._arenas, self._shapes, self._arena_bytes, self._late = arenas, shapes, arena_bytes, late
+        known = [spec for i, spec in enumerate(outputs) if late is None or i not in late.positions]
         self._wanted = [(spec, spec.shape if not spec.is_symbolic else None, numpy_dtype(spec.dtype)) for spec in inputs]
-        self._dtypes = [numpy_dtype(spec.dtype) for spec in outputs]
-        sized = zip(outputs, self._dtypes, strict=True) if shapes is None else ()
+        self._dtypes = [numpy_dtype(spec.dtype) for spec in known]
+        sized = zip(known, self._dtypes, strict=True) if shapes is None else ()
         self._made = [(spec.at({}), dtype, int(spec.num_bytes)) for spec, dtype in sized]
 
     def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None) -> Any:
@@ -127,6 +130,7 @@ class Function:
         made, sizes, arena_bytes = self.call_shapes(arrays)
         results = [aligned_array(*one) for one in made] if out is None else self._check_out(out, arrays, made)
         arguments = map(to_argument, (*arrays, *results))
+        given = [] if self._late is None else [self._late.place()]
         try:
             if self._arenas is None:
                 with self.team:
@@ -135,7 +139,7 @@ class Function:
                 arena = self._arenas.acquire(arena_bytes)
                 try:
                     with self.team:
-                        self.packed(*arguments, arena[0], self._arenas.params)
+                        self.packed(*arguments, arena[0], self._arenas.params, *given)
                 finally:
                     self._arenas.release(arena)
         except BaseException as error:
@@ -143,6 +147,8 @@ class Function:
             raise
         if out is not None:
             return out
+        if self._late is not None:
+            results = self._late.results(results, given[0], sizes)
         found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -179,6 +185,9 @@ class Function:
         return value
 
     def _check_out(self, out: Any, inputs: Sequence[np.ndarray], made: Sequence[_Made]) -> list[np.ndarray]:
+        if self._late is not None:
+            names = ", ".join(self.outputs[i].name for i in self._late.positions)
+            raise ValueError(f"{self.name}: out: expected outputs whose sizes are known before the call, found {names}")
         values = list(out) if isinstance(out, (list, tuple)) else [out]
         if len(values) != len(self.outputs):
             raise TypeError(f"{self.name}: expected {len(self.outputs)} arrays in out, found {len(values)}")
@@ -254,6 +263,7 @@ class Module:
       target: text of the target the code is for, with all attributes.
       device: where its functions run.
       precision: what products and convolutions of f32 are computed in: "f32" or "bf16" (rounded operands, sums in f32).
+      ranges: least and largest value of the symbols in these shapes, of which that is known.
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
         the program can be looked at, and kept in the cache for machines that have them.
     """
@@ -280,6 +290,7 @@ class Module:
         self.target = artifact.target
         self.device = Device(artifact.device)
         self.precision = artifact.precision
+        self.ranges = artifact.ranges
         self.lacking = artifact.lacking
         if not self.lacking:
             device_kind(self.device.kind).request(artifact.permissions)
@@ -299,10 +310,10 @@ class Module:
         else:
             info, arenas = self._infos[name], None
             program = ProgramInfo(name, info.inputs, info.outputs, (), True, symbols=info.symbols)
-        if not program.symbols:
-            return Function(name, packed, program.inputs, program.outputs, arenas, self.device, arena_bytes=int(program.arena_bytes))
-        shapes = Shapes(program, self._artifact.ranges)
-        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes)
+        late = Late(program) if program.late else None
+        shapes = Shapes(program, self._artifact.ranges) if program.symbols else None
+        arena_bytes = 0 if program.symbols else int(program.arena_bytes)
+        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, arena_bytes, late)
 
     def _refuse(self, *_: object) -> None:
         raise RuntimeError(f"the program is for target {self.target}: this machine lacks {', '.join(self.lacking)}")
@@ -425,7 +436,10 @@ class Module:
         """
         if not isinstance(repeat, int) or repeat < 1:
             raise ValueError(f"repeat: expected at least 1, found {repeat}")
-        program = self._functions[self._program(function).name]
+        info = self._program(function)
+        if not info.is_stepwise:
+            raise ValueError(f"profile: {info.name}: expected a program whose sizes follow from its inputs, found one that finds out sizes")
+        program = self._functions[info.name]
         arrays = program.check(_in_order(inputs, program.inputs))
         program(*arrays)  # raises what a call raises
         sites, rounds, threads = self._time_calls(program, arrays, repeat)

@@ -25,7 +25,7 @@ class CallShapes:
 
     Attributes:
       sizes: the symbols' values, in the order of the function's symbols.
-      outputs: shapes of the outputs, and bytes of each.
+      outputs: shapes of the outputs whose sizes are known before the call, and bytes of each.
       arena_bytes: memory for intermediate tensors.
     """
 
@@ -78,7 +78,8 @@ class Shapes:
     """The shapes of a function with symbols."""
 
     def __init__(self, program: ProgramInfo, ranges: Mapping[str, tuple[int, int]]) -> None:
-        self.name, self.inputs, self.outputs, self.symbols = program.name, program.inputs, program.outputs, program.symbols
+        self.name, self.inputs, self.symbols = program.name, program.inputs, program.symbols
+        self.outputs = [spec for i, spec in enumerate(program.outputs) if i not in program.late]
         self._ranges = {name: ranges[name] for name in program.symbols if name in ranges}
         self._checked = [(i, axis, d) for i, spec in enumerate(self.inputs) for axis, d in enumerate(spec.shape) if isinstance(d, Dim)]
         self._found: dict[tuple[Shape, ...], CallShapes] = {}

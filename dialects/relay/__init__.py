@@ -8,13 +8,13 @@ from relayc.dialects.relay import create as create
 from relayc.dialects.relay import dense as dense
 from relayc.dialects.relay import image as image
 from relayc.dialects.relay import indexing as indexing
+from relayc.dialects.relay import later as later
 from relayc.dialects.relay import norm as norm
 from relayc.dialects.relay import pool as pool
 from relayc.dialects.relay import reduce as reduce
 from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sizes as sizes
 from relayc.dialects.relay import sort as sort
-from relayc.dialects.relay import threads as threads
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import unary as unary
 from relayc.dialects.relay import winograd as winograd

@@ -83,6 +83,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
       pattern: fusion pattern (OPAQUE).
       pure: whether the operation may be removed when unused, merged with an equal one and folded (True).
       result_names: names of the results (one, `result`); those from `required_results` on may be absent.
+      may_define_symbols: whether the type of the result may give symbols a value (False): then it is pure only where it does not.
       region_names: names of the regions, in order (none).
       terminator: whether it ends a block (False).
       upstream: the operation of upstream MLIR that stands for the operator, where the dialect has none of its own; MLIR verifies it.
@@ -114,6 +115,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
     pure = True
     result_names = cast("tuple[str, ...]", ("result",))
     required_results = 1
+    may_define_symbols = False
     region_names = cast("tuple[str, ...]", ())
     terminator = False
     upstream = cast("str | None", None)
@@ -163,7 +165,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
             return
         cls.relay_name = relay_name or name
         cls.__annotations__ = annotations(cls.operand_names, cls.variadic, cls.result_names, cls.required_results, cls.region_names)
-        traits = [RecursiveEffects] if cls.region_names else [ext.Pure] if cls.pure else []
+        traits = [RecursiveEffects] if cls.region_names or cls.may_define_symbols else [ext.Pure] if cls.pure else []
         super().__init_subclass__(name=name, traits=[*traits, *([ir.IsTerminatorTrait] if cls.terminator else [])])
         if cls.upstream is not None:
             cls.OPERATION_NAME = cls.upstream

@@ -1,5 +1,6 @@
 """A relay program: the MLIR module and the parameter table its large constants live in (Relay's IRModule with its params)."""
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -30,6 +31,12 @@ def read_ranges(attribute: ir.Attribute) -> Ranges:
     return Ranges(found)
 
 
+def _ranges_in(text: str) -> Ranges:
+    """What the attribute `relay.symbols` of a module says that is text yet. Raises RelayError for another form."""
+    found = re.search(rf"\b{re.escape(_SYMBOLS)} = (\{{[^}}]*\}})", text)
+    return read_ranges(ir.Attribute.parse(found[1])) if found else _NO_RANGES
+
+
 class IRModule:
     """An MLIR module in the `relay` stage, its context and its parameter table.
 
@@ -48,7 +55,7 @@ class IRModule:
     @staticmethod
     def parse(text: str, params: Mapping[str, np.ndarray] | None = None, context: ir.Context | None = None) -> "IRModule":
         """Parses MLIR text. Raises MLIRError for text that does not parse, RelayError for a program that breaks an operator's rules."""
-        with context or make_context(), ir.Location.unknown():
+        with context or make_context(), ir.Location.unknown(), _ranges_in(text):  # MLIR verifies what it parses
             module = IRModule(ir.Module.parse(text), params)
             module.verify()
             return module

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from relayc.dialects.mlir import ext, ir, irdl, on_new_context, register_operation
+from relayc.dialects.relay.scopes import defined_by, scope_before
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.base import Op
@@ -28,7 +29,7 @@ class RelayDialect(ext.Dialect, name="relay"):  # type: ignore[call-arg] # mypy 
 
 
 class RecursiveEffects:
-    """Effects of an operation with regions: none where nothing inside it has any, else as if it wrote to memory."""
+    """Effects of an operation with regions, or of one that may define symbols: none where it is pure, else as if it wrote to memory."""
 
     class _Effects(ir.MemoryEffectsOpInterface):
         @staticmethod
@@ -47,8 +48,10 @@ _PURE_DIALECTS = ("arith.", "tensor.", "builtin.")
 
 
 def is_pure(operation: ir.Operation) -> bool:
-    """Whether an operation of the relay stage, with all inside it, has no effect but its results."""
+    """Whether an operation of the relay stage, with all inside it, has no effect but its results; a symbol that it defines is one."""
     view = operation.opview
+    if getattr(view, "may_define_symbols", False) and defined_by(operation) and defined_by(operation, scope_before(operation)):
+        return False
     pure = getattr(view, "pure", None)
     if pure is None:
         pure = operation.name.startswith(_PURE_DIALECTS)

@@ -22,6 +22,8 @@ __all__ = [
     "check_scopes",
     "conditions_of",
     "defined_by",
+    "is_cast",
+    "normalize_sizes",
     "replace_symbols",
     "scope_before",
     "size_attributes",
@@ -83,7 +85,7 @@ def defined_by(op: Operation, scope: Iterable[str] = ()) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     for result in operation.results:
-        if operation.name == "func.call" and _only_cast(result):
+        if operation.name == "func.call" and is_cast(result):
             continue
         found |= symbols_of_value(result)
     if operation.name == "relay.match_shape":
@@ -96,10 +98,14 @@ def _users(value: ir.Value) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
-def _only_cast(value: ir.Value) -> bool:
-    """Whether a result of a call is read by casts only: then its type is in symbols of the callee."""
-    users = _users(value)
-    return len(users) > 0 and all(user.name in ("relay.cast_shape", "relay.tuple_get_item") for user in users)
+def is_cast(result: ir.Value) -> bool:
+    """Whether a result of a call, or its fields, are read by casts only: then its type is in symbols of the callee."""
+    users = _users(result)
+    fields = [user.results[0] for user in users if user.name == "relay.tuple_get_item"]
+    casts = [user for user in users if user.name == "relay.cast_shape"]
+    cast_fields = list(map(is_cast, fields))
+    only = len(fields) + len(casts) == len(users) and all(c or "?" not in str(f.type) for f, c in zip(fields, cast_fields, strict=True))
+    return only and (len(casts) > 0 or any(cast_fields))
 
 
 def _is_argument_cast(operation: ir.Operation) -> bool:
@@ -113,11 +119,11 @@ def _is_argument_cast(operation: ir.Operation) -> bool:
 def _is_of_callee(operation: ir.Operation) -> bool:
     """Whether an operation's results are in symbols of a callee: a cast before a call, the call, or a field of its result."""
     if operation.name == "func.call":
-        return all(_only_cast(result) for result in operation.results)
+        return all(map(is_cast, operation.results))
     if operation.name == "relay.tuple_get_item":
         owner = operation.operands[0].owner
         is_result = not isinstance(owner, ir.Block) and owner.operation.name in ("func.call", "relay.tuple_get_item")
-        return is_result and _only_cast(operation.results[0])
+        return is_result and is_cast(operation.results[0])
     return _is_argument_cast(operation)
 
 
@@ -192,7 +198,7 @@ def conditions_of(op: Operation) -> list[Condition]:
             for type_ in flat_types(relay_type(result.type)):
                 for d in type_.shape:
                     require_at_least(0, d, "size of the result", "0 or more", d)
-    return list(dict.fromkeys(Condition(c.size, where + c.text) for c in found))
+    return list({c.size: Condition(c.size, where + c.text) for c in reversed(found)}.values())[::-1]
 
 
 # ---- names and replacement ---------------------------------------------------------------------------------------------------------------
@@ -237,12 +243,20 @@ class SymbolNames:
         return symbol(unique)
 
 
-def replace_symbols(operation: Operation, values: Mapping[str, Size]) -> None:
+def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees: bool = True) -> None:
     """Puts sizes in the place of symbols, in the types and attributes of an operation and of all inside it, and in function types.
 
-    A `relay.define_sizes` takes a symbol as a new name; raises RelayError where it would be anything else.
+    Where `of_callees` is false, what is in symbols of a callee (casts before a call, its results) stays as it is. A `relay.define_sizes`
+    takes a symbol as a new name; raises RelayError where it would be anything else.
     """
-    for inner in _walk(operation.operation):
+    with operation.operation.context, ir.Location.unknown():
+        _replace(operation.operation, values, of_callees)
+
+
+def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bool) -> None:
+    for inner in _walk(operation):
+        if not of_callees and (inner.name == "func.call" or _is_of_callee(inner)):
+            continue
         for name, value in size_attributes(inner).items():
             spec = inner.opview.attr_specs[name]
             new = tuple(_replaced(v, values) for v in value) if isinstance(value, tuple) else _replaced(value, values)
@@ -255,13 +269,39 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size]) -> None:
             for block in region.blocks:
                 for argument in block.arguments:
                     _replace_type(argument, values)
-    for inner in _walk(operation.operation):
+    for inner in _walk(operation):
         if inner.name == "func.func" and len(inner.regions[0].blocks) and "relay.stage" not in inner.attributes:
             refresh_signature(inner)
         elif inner.name == "func.func" and "relay.stage" not in inner.attributes:
             signature = signature_of(inner)
             inputs, results = ([_replaced_type(t, values) for t in types] for types in (signature.inputs, signature.results))
             inner.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def normalize_sizes(module: ir.Module) -> None:
+    """Writes the sizes in all types of the relay functions of a module in their normal form.
+
+    Types are equal to MLIR where their texts are: `n*m` as somebody wrote it, or as it was before more became known of n, is another one.
+    """
+    for function in module.operation.regions[0].blocks[0].operations:
+        if not isinstance(function, func.FuncOp) or "relay.stage" in function.attributes:
+            continue
+        for inner in _walk(function.operation):
+            for result in inner.results:
+                _normalize_type(result)
+            for region in inner.regions:
+                for block in region.blocks:
+                    for argument in block.arguments:
+                        _normalize_type(argument)
+        signature = signature_of(function)
+        inputs, results = ([_replaced_type(t, {}) for t in types] for types in (signature.inputs, signature.results))
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _normalize_type(value: ir.Value) -> None:
+    type_ = _replaced_type(value.type, {})
+    if type_ != value.type:
+        value.set_type(type_)
 
 
 def _replaced(size: Any, values: Mapping[str, Size]) -> Any:

@@ -72,6 +72,7 @@ class CastShape(Op, name="cast_shape"):
 
     data: Operand
     shape: Sizes
+    may_define_symbols = True
     pattern = Pattern.OPAQUE
     is_view = True
     precision = Precision.EXACT

@@ -96,7 +96,7 @@ class _RegionOp(Op):
     def check_arguments(self, region: int, expected: Sequence[RelayType]) -> None:
         """Raises RelayError unless the block of a region has arguments of these types."""
         found = [type_of(a) for a in self.body(region).arguments]
-        same = len(found) == len(expected) and all(a == b for a, b in zip(found, expected, strict=True))
+        same = len(found) == len(expected) and all(a.accepts(b) for a, b in zip(expected, found, strict=True))
         check(same, f"arguments of {self.region_names[region]}", _listed(expected), _listed(found))
 
 
@@ -182,6 +182,7 @@ class If(_RegionOp, name="if"):
     """
 
     cond: Operand
+    may_define_symbols = True
     region_names = ("then_body", "else_body")
     is_structure = True
 
@@ -229,6 +230,7 @@ class While(_RegionOp, name="while"):
     """
 
     init: Operand
+    may_define_symbols = True
     region_names = ("cond", "step")
     is_structure = True
 

@@ -73,6 +73,8 @@ def Attention(
     if attn_mask is not None:
         attn_mask = _fitting(attn_mask, query, query_layout, keys)
     depth = query.shape[3]
+    if not isinstance(depth, int):
+        return NotImplemented
     found = emit(
         "nn.attention",
         query,

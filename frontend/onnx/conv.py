@@ -6,7 +6,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, split_padding, window_padding
-from relayc.symbolic import maximum
+from relayc.symbolic import Dim, maximum
 
 
 def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:
@@ -106,7 +106,11 @@ def ConvTranspose(
         cut = [f - o for f, o in zip(full, wanted, strict=True)]
         # The specification puts the odd one at the end unless SAME_UPPER asks for the beginning's half to be the larger.
         padding = split_padding("SAME_UPPER" if auto_pad == "SAME_UPPER" else "SAME_LOWER", [maximum(c, 0) for c in cut])
-        extra = tuple(o + maximum(-c, 0) for o, c in zip(extra, cut, strict=True))
+        if any(isinstance(c, Dim) for c in cut):
+            raise OnnxError(
+                f"attribute output_shape: expected none for an input of symbolic size {list(x.shape)}, found {list(output_shape)}"
+            )
+        extra = tuple(o + max(-c, 0) for o, c in zip(extra, cut, strict=True) if isinstance(c, int))
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         padding = split_padding(auto_pad, [maximum(f - d * s, 0) for f, d, s in zip(full, x.shape[2:], stride, strict=True)])
     else:

@@ -85,8 +85,8 @@ def _range_of_sizes(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
         count = maximum(ceil_div(span, abs(step)), 0)
         if step > 0 and proves(lambda: last - first >= 0):
             return emit("arange", start=first, stop=last, step=step, dtype=start.dtype)
-    elif start.is_float and all(isinstance(e, Ratio) for e in (first, last, step)) and step.is_number and step.num > 0:
-        count = maximum((last - first).__truediv__(step).ceil().num, 0)
+    elif isinstance(first, Ratio) and isinstance(last, Ratio) and isinstance(step, Ratio) and step.is_number and float(step) > 0:
+        count = maximum(((last - first) / step).ceil().num, 0)
     else:
         steps = emit("divide", cast(subtract(limit, start), "float64"), cast(delta, "float64"))
         (count,) = sizes(reshape(cast(binary("maximum", emit("ceil", steps), 0.0), "int64"), (1,)), "limit")
@@ -112,7 +112,8 @@ def EyeLike(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
         raise OnnxError(f"expected a matrix, found {list(x.shape)}")
     name = x.dtype if dtype is None else dtype_name(dtype, "attribute dtype")
     if not x.type.is_static:
-        rows, columns = (positions(n) for n in x.shape)
-        return cast(emit("equal", reshape(add(rows, k), (x.shape[0], 1)), reshape(columns, (1, x.shape[1]))), name)
+        down, across = (positions(n) for n in x.shape)
+        return cast(emit("equal", reshape(add(down, k), (x.shape[0], 1)), reshape(across, (1, x.shape[1]))), name)
     check_constant(x.shape, name)
-    return constant(np.eye(*x.type.static_shape, k=k), name)
+    rows, columns = x.type.static_shape
+    return constant(np.eye(rows, columns, k=k), name)

@@ -18,8 +18,8 @@ FunctionKey = tuple[str, str, str]
 
 LocalFunctions = Mapping[FunctionKey, FunctionProto]
 
-REFUSED_BODIES = frozenset({"Bernoulli", "LinearAttention", "SequenceMap"})
-"""Operators whose function bodies use what cannot be imported: random numbers, loops, sequences. None is evaluated at import either."""
+REFUSED_BODIES = frozenset({"Bernoulli", "SequenceMap"})
+"""Operators whose function bodies use what cannot be imported: random numbers, sequences. None is evaluated at import either."""
 
 
 def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:
@@ -89,7 +89,7 @@ def type_proto(tensor: Tensor | None) -> onnx.TypeProto:
     if tensor is None:
         return onnx.TypeProto()
     dtype = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
-    return onnx.helper.make_tensor_type_proto(dtype, tensor.shape)
+    return onnx.helper.make_tensor_type_proto(dtype, [d if isinstance(d, int) else str(d) for d in tensor.shape])
 
 
 # ---- what is not supported ------------------------------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ class Importer:
             self.graph, {} if shapes is None else shapes, {} if dtypes is None else dtypes, {} if dims is None else dims
         )
         self.scope = Scope(opsets)
+        self.constants: dict[int, tuple[GraphProto, dict[str, Tensor]]] = {}
 
     def run(self) -> IRModule:
         """Raises OnnxError."""
@@ -81,6 +82,7 @@ class Importer:
                 self._convert_nodes(self.graph.node, self.scope, self.progress)
                 return builder.finish([(o.name, self.scope[o.name]) for o in self.graph.output])
         finally:
+            self.constants.clear()
             self.scope.values.clear()  # they refer back to the importer: its arrays would stay until the next cyclic collection
 
     def _enter_inputs(self, builder: ModelBuilder) -> None:
@@ -169,14 +171,23 @@ class Importer:
         self._convert_nodes([_without_inputs(n, absent) for n in function.node], body)
         return [body[name] if wanted else _NOTHING for name, wanted in zip(function.output, node.output, strict=False)]
 
+    def _constants_of(self, graph: GraphProto) -> dict[str, Tensor]:
+        """The initializers of a subgraph: the same tensors each time that it is converted."""
+        kept = self.constants.get(id(graph))
+        if kept is None or kept[0] is not graph:
+            found = {}
+            for proto in graph.initializer:
+                type_ = tensor_type(proto, f"initializer {proto.name}")
+                found[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
+            kept = self.constants[id(graph)] = graph, found
+        return kept[1]
+
     def _inline_graph(self, graph: GraphProto, label: str, scope: Scope, inputs: Sequence[Tensor]) -> list[Tensor]:
         body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/")
         if len(inputs) != len(graph.input):
             raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
-        for proto in graph.initializer:
-            type_ = tensor_type(proto, f"initializer {proto.name}")
-            body.values[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
+        body.values.update(self._constants_of(graph))
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
 

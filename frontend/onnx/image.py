@@ -91,8 +91,8 @@ def _extent(size: Size, factor: Factor, rest: float = 0.0) -> Size:
     except Inexact:
         exact = tensor_of(objects([1], [Ratio(size)]), "float32")
         scale = tensor_of(objects([1], [factor]), "float32") if isinstance(factor, Ratio) else constant([factor], "float32")
-        product = add(emit("multiply", exact, scale), rest)
-        return shape_sizes(cast(emit("floor", product), "int64"), "scales")[0]
+        computed = add(emit("multiply", exact, scale), rest)
+        return shape_sizes(cast(emit("floor", computed), "int64"), "scales")[0]
 
 
 def _asymmetric(x: Tensor, scales: tuple[Factor, ...], mode: str) -> Tensor:
@@ -145,10 +145,11 @@ def Resize_11(
     if antialias and mode in ("linear", "cubic"):
         for axis, size, factor in zip(chosen, wanted, factors, strict=True):
             if size != x.shape[axis] or factor != 1.0:
-                if not isinstance(size, int) or not isinstance(x.shape[axis], int):
-                    raise OnnxError(f"attribute antialias: expected axes of known sizes, found {x.shape[axis]} and {size}")
-                shares = (mode, coordinate_transformation_mode, x.shape[axis], size, factor, cubic_coeff_a, exclude_outside)
-                x = resize_axis(x, axis, weights(*shares))
+                before = x.shape[axis]
+                if not isinstance(size, int) or not isinstance(before, int) or isinstance(factor, Ratio):
+                    raise OnnxError(f"attribute antialias: expected axes of known sizes, found {before} and {size}")
+                shares = weights(mode, coordinate_transformation_mode, before, size, factor, cubic_coeff_a, exclude_outside)
+                x = resize_axis(x, axis, shares)
         return x
     return _resize(
         x,

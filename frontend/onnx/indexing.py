@@ -5,11 +5,11 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, axis_of, constant, emit, known
+from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, known
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import positions, size
-from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, transpose
+from relayc.frontend.sizes import objects, positions, size, sizes, tensor_of
+from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 
@@ -69,19 +69,75 @@ def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) ->
 
 @converter(since=9)
 def Compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor:
-    """The positions where a condition known at import holds."""
-    chosen = np.flatnonzero(known(condition, "condition"))
+    """The positions where a condition holds."""
     data = reshape(x, (prod(x.shape),)) if axis is None else x
     along = 0 if axis is None else axis_of(axis, x.rank)
+    if not condition.is_known:
+        return emit("take", data, positions_where(reshape(condition, (prod(condition.shape),))), axis=along, mode="clip")
+    chosen = np.flatnonzero(known(condition, "condition"))
     if chosen.size == 0:
         return filled([0 if i == along else d for i, d in enumerate(data.shape)], 0, data.dtype)
     return emit("take", data, constant(chosen.astype(np.int64)), axis=along, mode="clip")
 
 
+def positions_where(holds: Tensor) -> Tensor:
+    """The positions where a vector of bools holds, in order: as many as a symbol says that is defined here."""
+    n = holds.shape[0]
+    ones = cast(holds, "int64")
+    count = emit("sum", ones, axis=(0,), keepdims=False)
+    count.name = "count"
+    (found,) = sizes(count, "condition")
+    # Each goes to the place that the number of those before it says; the others behind all places.
+    places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), tensor_of(objects([], [n]), "int64"))
+    room = filled((n + 1,), 0, "int64")
+    placed = emit("scatter_elements", room, places, positions(n), axis=0, reduction="update")
+    return assume(emit("strided_slice", placed, begin=(0,), end=(found,), strides=(1,), axes=(0,)), (found,))
+
+
 @converter(since=9)
 def NonZero(x: Tensor) -> Tensor:
-    """The positions of the elements that are not 0, of a tensor known at import: their number is the result's shape."""
-    return constant(np.stack(np.nonzero(np.atleast_1d(known(x, "X")))), "int64")
+    """The positions of the elements that are not 0, one in each column."""
+    if x.is_known:
+        return constant(np.stack(np.nonzero(np.atleast_1d(known(x, "X")))), "int64")
+    data = reshape(x, (1,)) if x.rank == 0 else x
+    flat = reshape(data, (prod(data.shape),))
+    at = positions_where(flat if flat.dtype == "bool" else emit("not_equal", flat, filled((), 0, flat.dtype)))
+    rows: list[Tensor] = []
+    for d in reversed(data.shape):
+        extent = tensor_of(objects([], [d]), "int64")
+        rows.insert(0, emit("floor_mod", at, emit("maximum", extent, constant(1, "int64"))))
+        at = emit("floor_divide", at, emit("maximum", extent, constant(1, "int64")))
+    return emit("stack", *rows, axis=0)
+
+
+@converter(since=11)
+def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[Tensor, ...]:
+    """The elements of a tensor without repetitions, where the first of each is, which one each element is, and their numbers."""
+    if axis is not None and (x.rank != 1 or axis_of(axis, 1) != 0):
+        raise OnnxError(f"attribute axis: expected none, or 0 of a vector, found {axis} of {list(x.shape)}")
+    flat = reshape(x, (prod(x.shape),))
+    n = flat.shape[0]
+    order = emit("argsort", flat, axis=0, is_ascend=True, dtype="int64")
+    in_order = emit("take", flat, order, axis=0, mode="clip")
+    steps = positions(n)
+    before = emit("take", in_order, binary("maximum", subtract(steps, 1), 0), axis=0, mode="clip")
+    begins = emit("logical_or", binary("equal", steps, 0), emit("not_equal", in_order, before))
+    at = positions_where(begins)
+    (count,) = at.shape
+    first = emit("take", order, at, axis=0, mode="clip")
+    ends = emit("concatenate", at, tensor_of(objects([1], [n]), "int64"), axis=0)
+    ends = strided_slice(ends, [1], [count + 1], [1], [0])
+    which = subtract(emit("cumsum", cast(begins, "int64"), axis=0), 1)
+    inverse = emit("scatter_elements", filled((n,), 0, "int64"), order, which, axis=0, reduction="update")
+    counts = subtract(ends, at)
+    if not sorted:
+        # In the order in which they come: their places are the ranks of their first positions.
+        by_place = emit("argsort", first, axis=0, is_ascend=True, dtype="int64")
+        rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), axis=0, reduction="update")
+        first, counts = (emit("take", t, by_place, axis=0, mode="clip") for t in (first, counts))
+        inverse = emit("take", rank, inverse, axis=0, mode="clip")
+    values = emit("take", flat, first, axis=0, mode="clip")
+    return values, first, inverse, counts
 
 
 @converter(since=10)
@@ -92,8 +148,8 @@ def ReverseSequence(x: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, ti
     steps = reshape(positions(x.shape[time]), _along(x, time))
     lengths = reshape(cast(sequence_lens, "int64"), _along(x, batch))
     mirrored = binary("subtract", emit("subtract", lengths, steps), 1)
-    positions = emit("where", emit("less", steps, lengths), mirrored, steps)
-    return emit("gather", x, emit("broadcast_to", positions, shape=x.shape), axis=time)
+    order = emit("where", emit("less", steps, lengths), mirrored, steps)
+    return emit("gather", x, emit("broadcast_to", order, shape=x.shape), axis=time)
 
 
 def _along(x: Tensor, axis: int) -> Sequence[Size]:

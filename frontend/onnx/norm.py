@@ -7,6 +7,7 @@ from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
+from relayc.symbolic import Size
 
 
 @converter()
@@ -50,15 +51,15 @@ def GroupNormalization(x: Tensor, scale: Tensor, bias: Tensor, *, num_groups: in
     return emit("nn.group_norm", x, scale, bias, num_groups=num_groups, axis=1, epsilon=epsilon)
 
 
-def _per_channel(x: Tensor, channels: int) -> Tensor:
-    if x.rank != 1 or not x.shape[0] or channels % x.shape[0]:
+def _per_channel(x: Tensor, channels: Size) -> Tensor:
+    if x.rank != 1 or x.shape[0] == 0 or channels % x.shape[0] != 0:
         raise OnnxError(f"expected one scale and bias for each group of {channels} channels, found {list(x.shape)}")
     (groups,) = x.shape
     repeated = broadcast_to(reshape(x, (groups, 1)), (groups, channels // groups))
     return reshape(repeated, (channels,))
 
 
-def _flat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _flat(x: Tensor, shape: tuple[Size, ...]) -> Tensor:
     """A scale or bias that broadcasts to `shape`, as one vector."""
     return reshape(broadcast_to(x, shape), (prod(shape),))
 

@@ -11,6 +11,7 @@ from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.steps import cast, multiply, reshape
+from relayc.symbolic import Size
 
 
 def _along(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Tensor:
@@ -25,7 +26,7 @@ def _along(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Tens
     return reshape(parameter, _vector(x, axis))
 
 
-def _vector(x: Tensor, axis: int) -> list[int]:
+def _vector(x: Tensor, axis: int) -> list[Size]:
     return [d if i == axis else 1 for i, d in enumerate(x.shape)]
 
 

@@ -1,13 +1,14 @@
 """Shape and data movement."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
 from operator import add
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, assume, axes_of, axis_of, constant, emit, ints, may_equal, simpler
+from relayc.frontend.converter import ModelBuilder, Tensor, assume, axes_of, axis_of, constant, emit, ints, may_equal, simpler
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import objects, positions, sizes, tensor_of
@@ -23,7 +24,7 @@ from relayc.frontend.steps import (
     subtract,
     transpose,
 )
-from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum, proves
+from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 
 @converter()
@@ -39,7 +40,7 @@ def Reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
     if len(unknown) == 1:
         others = prod(d for d in wanted if d != -1)
         wanted[unknown[0]] = prod(data.shape) // others if others != 0 else 0
-    if any(proves(lambda d=d: d < 0) for d in wanted):
+    if any(bounds(d)[1] < 0 for d in wanted):
         raise OnnxError(f"input shape: expected sizes and at most one -1, found {given}")
     return reshape(data, wanted)
 
@@ -144,17 +145,36 @@ def Slice(data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Seq
 @converter("Slice", since=10)
 def Slice_10(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None) -> Tensor:
     chosen, strides = (None if t is None else ints(t, name) for t, name in ((axes, "axes"), (steps, "steps")))
+    found = _row_of_iteration(data, starts, ends, chosen, strides)
+    if found is not None:
+        return found
     count = prod(starts.shape)
     along = axes_of(range(count) if chosen is None and isinstance(count, int) else chosen or (), data.rank)
     extents = [data.shape[a] for a in along]
-    bounds = [sizes(t, name, lambda t=t: _within(t, extents)) for t, name in ((starts, "starts"), (ends, "ends"))]
-    return _slice(data, *bounds, chosen, strides)
+    first, last = (sizes(t, name, partial(_within, t, extents)) for t, name in ((starts, "starts"), (ends, "ends")))
+    return _slice(data, first, last, chosen, strides)
 
 
-def _within(bounds: Tensor, extents: Sequence[Size]) -> Tensor:
+def _row_of_iteration(
+    data: Tensor, starts: Tensor, ends: Tensor, axes: Sequence[int] | None, strides: Sequence[int] | None
+) -> Tensor | None:
+    """data[i : i + 1] where i is the number of a loop's iteration, and there are as many rows: one row, whatever i is. None elsewhere."""
+    begin, end = starts.elements, ends.elements
+    if begin is None or end is None or begin.size != 1 or end.size != 1 or (strides or (1,)) != (1,):
+        return None
+    first, last = begin.reshape(-1)[0], end.reshape(-1)[0]
+    builder = ModelBuilder.current()
+    trips = builder.counters.get(str(first))
+    axis = axis_of((axes or (0,))[0], data.rank)
+    if trips is None or last - first != 1 or not proves(lambda: trips <= data.shape[axis]):
+        return None
+    return emit("take", data, emit("reshape", starts, newshape=(1,)), axis=axis, mode="clip")
+
+
+def _within(at: Tensor, extents: Sequence[Size]) -> Tensor:
     """Bounds of a slice that only the program knows, counted from the front and no further than the axes reach."""
     size = tensor_of(objects([len(extents)], extents), "int64")
-    wide = cast(reshape(bounds, (prod(bounds.shape),)), "int64")
+    wide = cast(reshape(at, (prod(at.shape),)), "int64")
     counted = emit("where", binary("less", wide, 0), emit("add", wide, size), wide)
     return emit("minimum", binary("maximum", counted, 0), size)
 
@@ -174,7 +194,7 @@ def _slice(data: Tensor, starts: Sequence[Size], ends: Sequence[Size], axes: Seq
 def _split(data: Tensor, axis: int, parts: Sequence[Size]) -> tuple[Tensor, ...]:
     axis = axis_of(axis, data.rank)
     total = sum(parts, 0)
-    if not may_equal(total, data.shape[axis]) or any(proves(lambda s=s: s < 0) for s in parts):
+    if not may_equal(total, data.shape[axis]) or any(bounds(s)[1] < 0 for s in parts):
         raise OnnxError(f"split: expected sizes that add up to {data.shape[axis]}, found {list(parts)}")
     data = assume(data, [total if i == axis else d for i, d in enumerate(data.shape)])
     if len(parts) == 1:
@@ -317,11 +337,12 @@ def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: 
 
 @converter(since=18)
 def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
-    chosen = range(x.rank) if axes is None else axes_of(axes, x.rank)
+    chosen = tuple(range(x.rank)) if axes is None else axes_of(axes, x.rank)
     wanted = sizes(shape, "shape")
     if len(wanted) != len(chosen):
         raise OnnxError(f"input shape: expected {len(chosen)} values, one for each axis, found {list(wanted)}")
-    before, after = [], []
+    before: list[Size] = []
+    after: list[Size] = []
     for size, a in zip(wanted, chosen, strict=True):
         missing = size - x.shape[a]
         if isinstance(missing, int):
@@ -330,7 +351,8 @@ def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None
         else:
             before.append(maximum(missing, 0) // 2 - maximum(-missing, 0) // 2)
         after.append(missing - before[-1])
-    return _pad(x, [*before, *after], None, "constant", chosen)
+    found = _pad(x, [*before, *after], None, "constant", chosen)
+    return assume(found, [wanted[chosen.index(a)] if a in chosen else d for a, d in enumerate(found.shape)])
 
 
 # ---- blocks and triangles -------------------------------------------------------------------------------------------------------------

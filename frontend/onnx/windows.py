@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import filled
-from relayc.symbolic import Dim, Size, maximum
+from relayc.symbolic import Dim, Size, ceil_div, maximum
 
 SPATIAL_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -30,7 +30,12 @@ def window_padding(
         return found
     if auto_pad == "VALID":
         return (0,) * (2 * n)
-    total = [maximum((-(-d // s) - 1) * s + (k - 1) * r + 1 - d, 0) for d, k, s, r in zip(size, kernel, strides, dilations, strict=True)]
+    total: list[Size] = []
+    for d, k, s, r in zip(size, kernel, strides, dilations, strict=True):
+        extent = (k - 1) * r + 1
+        missing = (ceil_div(d, s) - 1) * s + extent - d
+        # As many steps as there are reach as far as the axis does: nothing is negative where a window is as wide as a step.
+        total.append(missing if extent >= s else maximum(missing, 0))
     return split_padding(auto_pad, total)
 
 
@@ -48,5 +53,5 @@ def padded(x: Tensor, padding: tuple[Size, ...], value: float = 0) -> tuple[Tens
     if len(numbers) == len(padding):
         return x, numbers
     n = len(padding) // 2
-    width: list[Size] = [0] * 4 + [p for pair in zip(padding[:n], padding[n:], strict=True) for p in pair]
+    width = (0, 0, 0, 0, *(p for pair in zip(padding[:n], padding[n:], strict=True) for p in pair))
     return emit("nn.pad", x, filled((), value, x.dtype), pad_width=width), (0,) * len(padding)

@@ -255,12 +255,13 @@ class Program:
     def apply(self, relay_name: str, *operands: Any, **attributes: Any) -> Structure:
         """Builds an operator by Relay's name; gives its result, or a tuple of results. Raises RelayError.
 
-        A number among the operands has the dtype of the first operand that is none.
+        A number among the operands has the dtype of the first operand that is none. Attributes that say sizes take texts, too
+        (newshape=("n", -1)); ValueError is raised for one that is no size.
         """
         self._check_inside()
         dtype = next((v.type.dtype for v in operands if isinstance(v, Expr)), None)
         values = [self._own(v).value if isinstance(v, Expr) else self._constant(v, dtype) for v in operands]
-        return self._wrap(build(relay_name, *values, **attributes))
+        return self._wrap(build(relay_name, *values, **_sized_attributes(relay_name, attributes)))
 
     def _constant(self, value: Any, dtype: str | None) -> ir.Value:
         return self.constant(value, None if isinstance(value, (np.ndarray, np.generic)) else dtype).value
@@ -376,3 +377,16 @@ def _sized(type_: RelayType) -> Any:
 
 def _all_sized(types: Any) -> Any:
     return tuple(map(_sized, types)) if isinstance(types, (tuple, list)) else _sized(types)
+
+
+def _sized_attributes(relay_name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes in which texts of sizes are sizes. Raises ValueError."""
+    cls = OPS.get(ir_name(relay_name))
+    specs = {} if cls is None else cls.attr_specs
+
+    def sized(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return tuple(map(sized, value))
+        return parse(value) if isinstance(value, str) else value
+
+    return {name: sized(value) if name in specs and specs[name].says_sizes else value for name, value in attributes.items()}

@@ -1,24 +1,35 @@
 """Buffers of symbolic size get types that functions can pass as bare pointers: MLIR does so for static shapes only.
 
+Memory of the heap comes from the C library.
+
 A `memref<?xf32>` of the tir stage is a flat buffer whose size nobody asks for: the code computes its offsets of the symbols. It becomes one
 of UNBOUNDED elements.
 """
 
+from collections.abc import Sequence
+
 from relayc.dialects.functions import signature_of
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import arith, func, ir
 from relayc.pipelines.codegen.bufferize import walk
 
 UNBOUNDED = 1 << 40
 """Elements of a buffer whose size is not known: more than any has, so that no access is outside of it."""
 
 
+ALIGNMENT = 64
+"""Of memory of the heap, in bytes: a cache line, and the widest vector."""
+
+
 def give_bare_pointers(module: ir.Module) -> None:
     """Gives flat buffers of unknown size a static type, in place."""
     views: list[ir.Operation] = []
+    memory: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "memref.view" and _is_unsized(op.results[0].type):
+        if op.name in ("memref.view", "memref.reinterpret_cast") and _is_unsized(op.results[0].type):
             views.append(op)
+        elif op.name in ("memref.alloc", "memref.dealloc") and "relay.heap" in op.attributes:
+            memory.append(op)
         else:
             for result in op.results:
                 _retype(result)
@@ -30,7 +41,9 @@ def give_bare_pointers(module: ir.Module) -> None:
 
     module.operation.walk(visit)
     for op in views:
-        _without_size(op)
+        (_without_size if op.name == "memref.view" else _unbounded)(op)
+    if memory:
+        _from_c_library(module, memory)
     for function in walk(module.operation, func.FuncOp):
         signature = signature_of(function)
         found = [[_static(t) if _is_unsized(t) else t for t in types] for types in (signature.inputs, signature.results)]
@@ -55,3 +68,44 @@ def _without_size(view: ir.Operation) -> None:
         made = ir.Operation.create("memref.view", results=[_static(view.results[0].type)], operands=list(view.operands)[:2])
     view.results[0].replace_all_uses_with(made.results[0])
     view.erase()
+
+
+def _unbounded(view: ir.Operation) -> None:
+    """A memref.reinterpret_cast to a flat buffer, and the memref.cast that takes the layout from its type."""
+    type_ = _static(view.results[0].type)
+    strided = ir.MemRefType.get([UNBOUNDED], type_.element_type, ir.StridedLayoutAttr.get(0, [1]))
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+        "static_offsets": ir.DenseI64ArrayAttr.get([0]),
+        "static_sizes": ir.DenseI64ArrayAttr.get([UNBOUNDED]),
+        "static_strides": ir.DenseI64ArrayAttr.get([1]),
+    }
+    with ir.InsertionPoint(view), view.location:
+        made = ir.Operation.create("memref.reinterpret_cast", results=[strided], operands=[view.operands[0]], attributes=attributes)
+    view.results[0].replace_all_uses_with(made.results[0])
+    view.erase()
+
+
+def _from_c_library(module: ir.Module, memory: Sequence[ir.Operation]) -> None:
+    """Calls of aligned_alloc and free for allocations of the heap, which may be of no bytes."""
+    index, i8 = ir.IndexType.get(), ir.IntegerType.get_signless(8)
+    buffer = ir.MemRefType.get([UNBOUNDED], i8)
+    with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
+        func.FuncOp("aligned_alloc", ([index, index], [buffer]), visibility="private")
+        func.FuncOp("free", ([buffer], []), visibility="private")
+    for op in memory:
+        with ir.InsertionPoint(op), op.location:
+            if op.name == "memref.dealloc":
+                func.CallOp([], ir.FlatSymbolRefAttr.get("free"), [op.operands[0]])
+            else:
+                alignment, one = _constant(ALIGNMENT), _constant(1)
+                # aligned_alloc wants whole multiples of the alignment.
+                lines = arith.CeilDivSIOp(arith.MaxSIOp(op.operands[0], one).result, alignment).result
+                size = arith.MulIOp(lines, alignment).result
+                made = func.CallOp([buffer], ir.FlatSymbolRefAttr.get("aligned_alloc"), [alignment, size])
+                op.results[0].replace_all_uses_with(made.operation.results[0])
+        op.erase()
+
+
+def _constant(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -10,11 +10,16 @@ Kernels that no tiled schedule takes (sorting, scattering, scans, odd windows) c
 Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
+from relayc.dialects.relay.later import ParallelIf
+from relayc.dialects.relay.types import shape_of
+from relayc.pipelines.sizes import function_sizes, size_value, symbol_attributes, symbol_names
 from relayc.pipelines.upstream import run_upstream
+from relayc.symbolic import Dim, Size
 
 STACK_BYTES = 16 * 1024
 """Temporaries of a function that together need no more than this live on the stack."""
@@ -27,23 +32,28 @@ PARALLEL_TASKS = 64
 def bufferize_kernel(module: ir.Module) -> None:
     """Turns every te function of `module` into loops over memrefs, in place.
 
-    `@k(tensors...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results...)` with static shapes and identity layouts.
-    Raises MLIRError where an operation has no bufferization.
+    `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., symbols...)`: with static
+    shapes and identity layouts, or flat where a size is an expression. Raises MLIRError where an operation has no bufferization.
     """
     with module.context, module.operation.location:
+        sizes: dict[str, list[Size]] = {}
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
-            _to_destination_passing(function)
-            _decompose_concats(function)
+            with function_sizes(function):
+                _decompose_concats(function)
+                sizes[symbol_name(function)] = _to_destination_passing(function)
+            _drop_encodings(function)
         run_upstream(
             module.operation,
             "canonicalize,cse,eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize,canonicalize,cse",
             verify=True,
         )
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _resolve_dims(function, sizes[symbol_name(function)])
             _write_in_place(function)
             copies_to_linalg(function.operation)
         run_upstream(module.operation, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse", verify=True)
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _resolve_dims(function, sizes[symbol_name(function)])
             _choose_parallel_loops(function)
             _place_temporaries(function)
         run_upstream(module.operation, "canonicalize,cse", verify=True)
@@ -70,18 +80,20 @@ def _producer(value: ir.Value) -> ir.OpView | None:
 # ---- boundary ---------------------------------------------------------------------------------------------------------------------
 
 
-def _to_destination_passing(function: func.FuncOp) -> None:
-    """Tensors to memrefs in the signature; each result goes into a trailing argument."""
+def _to_destination_passing(function: func.FuncOp) -> list[Size]:
+    """Tensors to memrefs in the signature; each result goes into an argument after those of the inputs, before the symbols. Gives how many
+    elements each of them has."""
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]
-    inputs = list(block.arguments)
-    types = [ir.MemRefType.get(t.shape, t.element_type) for t in (*[a.type for a in inputs], *[r.type for r in terminator.operands])]
+    names = symbol_names(function)
+    arguments = list(block.arguments)
+    inputs, symbols = arguments[: len(arguments) - len(names)], arguments[len(arguments) - len(names) :]
+    tensors = [*[a.type for a in inputs], *[r.type for r in terminator.operands]]
+    types = list(map(_argument_type, tensors))
     with ir.InsertionPoint.at_block_begin(block), function.location:
         for i, argument in enumerate(inputs):
             buffer = block.add_argument(types[i], argument.location)
-            argument.replace_all_uses_with(bufferization.to_tensor(argument.type, buffer, restrict=True))
-        for _ in inputs:
-            block.erase_argument(0)
+            argument.replace_all_uses_with(_to_tensor(argument.type, buffer))
         destinations = [block.add_argument(type_, function.location) for type_ in types[len(inputs) :]]
     with ir.InsertionPoint(terminator), function.location:
         for value, destination in zip(terminator.operands, destinations, strict=True):
@@ -89,10 +101,43 @@ def _to_destination_passing(function: func.FuncOp) -> None:
             bufferization.materialize_in_destination(None, value, destination, restrict=True, writable=True)
         func.ReturnOp([])
     terminator.operation.erase()
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    for symbol in symbols:
+        symbol.replace_all_uses_with(block.add_argument(symbol.type, symbol.location))
+    for _ in arguments:
+        block.erase_argument(0)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*types, *[ir.IndexType.get()] * len(names)], []))
     for name in ("arg_attrs", "res_attrs"):
         if name in function.attributes:
             del function.attributes[name]
+    if names:
+        function.arg_attrs = [*[ir.DictAttr.get({})] * len(types), *symbol_attributes(names)]
+    return [prod(_sizes(t)) for t in tensors]
+
+
+def _argument_type(type_: ir.RankedTensorType) -> ir.MemRefType:
+    """The memref in which functions pass a tensor: flat where its size is an expression."""
+    shape = type_.shape if type_.has_static_shape else [ir.ShapedType.get_dynamic_size()]
+    return ir.MemRefType.get(shape, type_.element_type)
+
+
+def _to_tensor(type_: ir.RankedTensorType, buffer: ir.Value) -> ir.Value:
+    """The tensor in the memory of an argument, without an encoding where that says its size (see `_drop_encodings`)."""
+    plain = ir.RankedTensorType.get(type_.shape, type_.element_type)
+    return bufferization.to_tensor(plain, _with_shape(buffer, _sizes(type_)), restrict=True)
+
+
+def _sizes(type_: ir.Type) -> list[Size]:
+    return [d for d in shape_of(type_) if d is not None]
+
+
+def _with_shape(buffer: ir.Value, shape: Sequence[Size]) -> ir.Value:
+    """A flat buffer of unknown size under a shape with expressions; any other buffer as it is."""
+    if buffer.type.has_static_shape:
+        return buffer
+    static, values = _mixed(shape)
+    if len(shape) == 1:
+        return buffer
+    return memref.expand_shape(ir.MemRefType.get(static, buffer.type.element_type), buffer, [list(range(len(shape)))], values, static)
 
 
 def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -100,9 +145,52 @@ def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value,
     source = value
     while isinstance(_producer(source), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
         source = source.owner.operands[0]
+    if not destination.type.has_static_shape:
+        return source, _with_shape(destination, _sizes(source.type))
     if source is value or source.type == value.type:
         return source, destination
     return source, reshape_memref(destination, source.type.shape)
+
+
+def _drop_encodings(function: func.FuncOp) -> None:
+    """Types of tensors say how many elements there are with `?` only: what their names are is known to the operands by now."""
+
+    def plain(value: ir.Value) -> None:
+        type_ = value.type
+        if isinstance(type_, ir.RankedTensorType) and type_.encoding is not None:
+            value.set_type(ir.RankedTensorType.get(type_.shape, type_.element_type))
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for result in op.results:
+            plain(result)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    plain(argument)
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit)
+
+
+def _mixed(sizes: Sequence[Size]) -> tuple[list[int], list[ir.Value]]:
+    """Sizes as MLIR takes them: numbers, with a mark for each that is an expression, and the values of those."""
+    static = [d if isinstance(d, int) else ir.ShapedType.get_dynamic_size() for d in sizes]
+    return static, [size_value(d) for d in sizes if isinstance(d, Dim)]
+
+
+def _resolve_dims(function: func.FuncOp, sizes: Sequence[Size]) -> None:
+    """Where the size of an argument is asked for, it is computed of the symbols: functions do not pass it.
+
+    Args:
+      sizes: elements of each argument.
+    """
+    with function_sizes(function):
+        for op in walk(function.operation, memref.DimOp):
+            source = op.operation.operands[0]
+            if isinstance(source.owner, ir.Block) and source.owner == function.regions[0].blocks[0]:
+                with ir.InsertionPoint(op), op.operation.location:
+                    op.operation.results[0].replace_all_uses_with(size_value(sizes[ir.BlockArgument(source).arg_number]))
+                op.operation.erase()
 
 
 def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
@@ -129,16 +217,41 @@ def _write_in_place(function: func.FuncOp) -> None:
         source, target = copy.operation.operands
         views, root = [], target
         while isinstance(_producer(root), (memref.ExpandShapeOp, memref.CollapseShapeOp)) and len(list(root.uses)) == 1:
-            views.append(root.owner)
+            views.append(root.owner.operation)
             root = root.owner.operands[0]
         if not (isinstance(_producer(source), memref.AllocOp) and source.type == target.type):
             continue
         if not isinstance(root.owner, ir.Block) or len(list(root.uses)) != 1 or len(list(target.uses)) != 1:
             continue
-        for view in views:
-            view.move_before(block.operations[0])
+        if target.type.has_static_shape:
+            for view in views:
+                view.move_before(block.operations[0])
+        else:
+            for view in reversed(views):
+                _move_up(view, block)
+            if views and not _stands_before(views[0], source.owner.operation):
+                continue
         copy.operation.erase()
         source.replace_all_uses_with(target)
+
+
+def _move_up(op: ir.Operation, block: ir.Block) -> None:
+    """Moves an operation behind the last of those in `block` that compute its operands."""
+    last: ir.Operation | None = None
+    for owner in (v.owner for v in op.operands):
+        if not isinstance(owner, ir.Block) and (last is None or last.is_before_in_block(owner.operation)):
+            last = owner.operation
+    if last is None:
+        op.move_before(block.operations[0])
+    else:
+        op.move_after(last)
+
+
+def _stands_before(a: ir.Operation, b: ir.Operation) -> bool:
+    """Whether an operation stands before one of the same block, or in it."""
+    while b.block != a.block:
+        b = b.parent.operation
+    return a.is_before_in_block(b)
 
 
 def _decompose_concats(function: func.FuncOp) -> None:
@@ -146,13 +259,14 @@ def _decompose_concats(function: func.FuncOp) -> None:
     for op in walk(function.operation, tensor.ConcatOp):
         axis, type_ = op.attributes["dim"].value, op.operation.results[0].type
         with ir.InsertionPoint(op), op.operation.location:
-            result = tensor.EmptyOp(list(type_.shape), type_.element_type).result
-            offset = 0
+            empty = [d if isinstance(d, int) else size_value(d) for d in _sizes(type_)]
+            result = tensor.EmptyOp(empty, type_.element_type).result
+            offset: Size = 0
             for piece in op.operation.operands:
-                shape = list(piece.type.shape)
-                offsets = [offset if i == axis else 0 for i in range(len(shape))]
-                result = tensor.insert_slice(piece, result, [], [], [], offsets, shape, [1] * len(shape))
-                offset += shape[axis]
+                sizes = _sizes(piece.type)
+                (offsets, moving), (extents, dynamic) = map(_mixed, ([offset if i == axis else 0 for i in range(len(sizes))], sizes))
+                result = tensor.insert_slice(piece, result, moving, dynamic, [], offsets, extents, [1] * len(sizes))
+                offset += sizes[axis]
         op.operation.results[0].replace_all_uses_with(result)
         op.operation.erase()
 
@@ -211,8 +325,36 @@ def _choose_parallel_loops(function: func.FuncOp) -> None:
             while counts and kept < rank - 1 and tasks < PARALLEL_TASKS:
                 tasks *= counts[kept]
                 kept += 1
+        if kept and counts is None:
+            _parallel_from(loop, PARALLEL_WORK)
         if kept < rank:
             _split(loop, kept)
+
+
+def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
+    """Has the running program decide whether a loop is worth threads, by its iterations and those of the loops in it."""
+    operands = list(loop.operation.operands)
+    rank = len(operands) // 3
+    block = loop.operation.parent.regions[0].blocks[0]
+    loops = [operands[i::rank] for i in range(rank)]
+    loops += [list(op.operation.operands)[:3] for op in walk(loop.operation, scf.ForOp)]
+    with ir.InsertionPoint(loop), loop.location:
+        total = _index(1)
+        for bounds in loops:
+            if all(_stands_in(v, block) for v in bounds):
+                low, high, step = bounds
+                total = arith.muli(total, arith.ceildivsi(arith.subi(high, low), step))
+        worth = arith.cmpi(arith.CmpIPredicate.sge, total, _index(work))
+        ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def _stands_in(value: ir.Value, block: ir.Block) -> bool:
+    """Whether a value is an argument of a block, or computed right in it."""
+    return (value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block) == block
 
 
 def _split(loop: scf.ParallelOp, kept: int) -> None:
@@ -247,7 +389,11 @@ def _split(loop: scf.ParallelOp, kept: int) -> None:
 
 
 def _place_temporaries(function: func.FuncOp) -> None:
-    """Moves allocations to the function's entry: on the stack as long as they fit, else freed before the return."""
+    """Moves allocations to the function's entry: on the stack as long as they fit, else freed before the return.
+
+    One whose size is computed there moves with what computes it. One whose size only the data says stays where it is, and is freed at the
+    end of its block.
+    """
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1]
     for op in walk(function.operation, memref.DeallocOp):
@@ -255,9 +401,12 @@ def _place_temporaries(function: func.FuncOp) -> None:
     stack = STACK_BYTES
     for op in walk(function.operation, memref.AllocOp):
         type_ = op.operation.results[0].type
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+        if not type_.has_static_shape:
+            _free_at_end(op, block, alignment)
+            continue
         size = prod(type_.shape) * element_bytes(type_.element_type)
         with op.operation.location, ir.InsertionPoint.at_block_begin(block):
-            alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
             if size <= stack:
                 stack -= size
                 buffer = memref.AllocaOp(type_, [], [], alignment=alignment).result
@@ -267,6 +416,49 @@ def _place_temporaries(function: func.FuncOp) -> None:
                     memref.DeallocOp(buffer)
         op.operation.results[0].replace_all_uses_with(buffer)
         op.operation.erase()
+
+
+def _free_at_end(op: memref.AllocOp, entry: ir.Block, alignment: ir.Attribute) -> None:
+    """Allocates a temporary of a size that is no number, once for a call where that can be."""
+    operation = op.operation
+    sizes = list(operation.operands)
+    with operation.location:
+        if operation.block != entry and all(_comes_from_arguments(v, entry) for v in sizes):
+            with ir.InsertionPoint.at_block_begin(entry):
+                sizes = [_cloned(v, {}) for v in sizes]
+                buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
+            block = entry
+        else:
+            with ir.InsertionPoint(op):
+                buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
+            block = operation.block
+        with ir.InsertionPoint(block.operations[len(block.operations) - 1]):
+            memref.DeallocOp(buffer)
+    operation.results[0].replace_all_uses_with(buffer)
+    operation.erase()
+
+
+def _comes_from_arguments(value: ir.Value, entry: ir.Block) -> bool:
+    """Whether a size is arithmetic on arguments of the function."""
+    if isinstance(value.owner, ir.Block):
+        return value.owner == entry
+    operation = value.owner.operation
+    is_arithmetic = operation.name.startswith(("arith.", "affine.")) and not operation.regions
+    return is_arithmetic and all(_comes_from_arguments(v, entry) for v in operation.operands)
+
+
+def _cloned(value: ir.Value, made: dict[ir.Value, ir.Value]) -> ir.Value:
+    """A copy, at the ambient insertion point, of arithmetic on arguments."""
+    if isinstance(value.owner, ir.Block):
+        return value
+    if value not in made:
+        operation = value.owner.operation
+        operands = [_cloned(v, made) for v in operation.operands]
+        clone = operation.clone()
+        for i, operand in enumerate(operands):
+            clone.operands[i] = operand
+        made[value] = clone.results[0]
+    return made[value]
 
 
 def element_bytes(type_: ir.Type) -> int:

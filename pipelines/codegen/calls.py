@@ -1,11 +1,12 @@
 """Bodies of the functions that programs declare: calls of packed functions by their registered names, and errors.
 
     llvm.func @p(!llvm.ptr, ...) -> i32 attributes {relay.packed = "NAME", relay.tensors = (tensors) -> tensors}
-    llvm.func @e() attributes {relay.error = ["KIND", "MESSAGE"]}
+    llvm.func @e(i64, ...) attributes {relay.error = ["KIND", "MESSAGE"]}
 
 `@p` takes a pointer to the data of each tensor, inputs then outputs, and calls the function that is registered as NAME at that moment with
 a tensor object for each: on the CPU, in row-major order, of the shape and dtype in `relay.tensors`. It gives 0, or -1 with an error raised:
-that of the function as it is, or a ValueError where none is registered. `@e` raises an error.
+that of the function as it is, or a ValueError where none is registered. `@e` raises an error, with the sizes that it is given
+in the places that the message has for them (%lld).
 
 A tensor object, not a bare DLTensor*: a Python function may export it through DLPack, for which tvm-ffi needs the object, and may keep it,
 if only in the traceback of an error. Its shape and strides stay as long as it does; its data is the program's, and holds until the function
@@ -207,16 +208,37 @@ llvm.func internal @{name}({parameters}) -> i32 attributes {{no_inline, passthro
 }}
 """
 
-_RAISE_DECLARATION = "llvm.func @TVMFFIErrorSetRaisedFromCStr(!llvm.ptr, !llvm.ptr)"
+_RAISE_DECLARATION = """llvm.func @TVMFFIErrorSetRaisedFromCStr(!llvm.ptr, !llvm.ptr)
+llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32"""
 _RAISE = """
-llvm.func internal @{name}() attributes {{no_inline, passthrough = ["cold", "minsize", "optsize"]}} {{
+llvm.func internal @{name}({parameters}) attributes {{no_inline, passthrough = ["cold", "minsize", "optsize"]}} {{
+  %size = llvm.mlir.constant(1024 : i64) : i64
+  %message = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
   %strings = llvm.mlir.addressof @__relayc_call_strings : !llvm.ptr
   %kind = llvm.getelementptr %strings[{kind}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %message = llvm.getelementptr %strings[{message}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %format = llvm.getelementptr %strings[{message}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %0 = llvm.call @snprintf({values}) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>) : ({types}) -> i32
   llvm.call @TVMFFIErrorSetRaisedFromCStr(%kind, %message) : (!llvm.ptr, !llvm.ptr) -> ()
   llvm.return
 }}
 """
+
+
+def _raise(op: ir.Operation, strings: Strings) -> str:
+    """The body of a function that raises an error; it formats the sizes that it is given."""
+    kind, message = (ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes["relay.error"]))
+    count = str(op.attributes["function_type"]).count("i64")
+    names = [f"%p{i}" for i in range(count)]
+    if not count:
+        message = message.replace("%", "%%")
+    return _RAISE.format(
+        name=_quoted(op),
+        parameters=", ".join(f"{name}: i64" for name in names),
+        values=", ".join(["%message", "%size", "%format", *names]),
+        types=", ".join(["!llvm.ptr", "i64", "!llvm.ptr", *["i64"] * count]),
+        kind=strings.offset(kind),
+        message=strings.offset(message),
+    )
 
 
 def add_call_bodies(module: ir.Module) -> None:
@@ -233,9 +255,7 @@ def add_call_bodies(module: ir.Module) -> None:
     for op in declared["relay.packed"]:
         parts.append(_packed(op, len(table)))
         table += _table_row(strings, op)
-    for op in declared["relay.error"]:
-        kind, message = (strings.offset(ir.StringAttr(a).value) for a in ir.ArrayAttr(op.attributes["relay.error"]))
-        parts.append(_RAISE.format(name=_quoted(op), kind=kind, message=message))
+    parts += [_raise(op, strings) for op in declared["relay.error"]]
     if declared["relay.packed"]:
         texts = {key: strings.offset(text) for key, text in _TEXTS.items()}
         parts += [_CALL.format(**texts), i64_global("__relayc_call_table", table)]

@@ -357,17 +357,32 @@ class _EntryBody:
         if entry.symbols:
             self.symbols()
             self.checks()
-        after = len(pointers) - entry.blobs
-        operands = [*pointers[:after], *(self.values[name] for name in entry.symbols), *pointers[after:]]
+        after = len(entry.taken) - entry.blobs
+        operands = [*pointers[:after], *(self.values[name] for name in entry.symbols), *pointers[after : len(entry.taken)]]
         if entry.depth:
             operands.append(self.constant(entry.depth))
-        result = " -> i32" if self.function.fails else " -> ()"
-        call = f'llvm.call @"{self.function.name}"({", ".join(operands)}) {{no_inline}} : ({", ".join(self.function.types)}){result}'
-        status = self.value(call) if self.function.fails else "%zero"
-        if not self.function.fails:
+        result = self.function.result
+        types = f"({', '.join(self.function.types)}) -> {result or '()'}"
+        call = f'llvm.call @"{self.function.name}"({", ".join(operands)}) {{no_inline}} : {types}'
+        if not result:
             self.lines.append(f"  {call}")
+            status = "%zero"
+        else:
+            status = self.value(call)
+        if entry.memory:
+            status = self.given(status, result, pointers[-1])
         self.lines.append(f"  llvm.br ^end({status} : i32)")
         return "\n".join(self.lines)
+
+    def given(self, found: str, type_: str, place: str) -> str:
+        """Writes the addresses and sizes that the function gives; gives the status."""
+        for i in range(self.entry.memory + self.entry.defined):
+            value = self.value(f"llvm.extractvalue {found}[{i + 1}] : {type_}")
+            if i < self.entry.memory:
+                value = self.value(f"llvm.ptrtoint {value} : !llvm.ptr to i64")
+            at = self.value(f"llvm.getelementptr {place}[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            self.lines.append(f"  llvm.store {value}, {at} : i64, !llvm.ptr")
+        return self.value(f"llvm.extractvalue {found}[0] : {type_}")
 
     # ---- operations
 
@@ -508,11 +523,18 @@ class _Function:
     def types(self) -> list[str]:
         """Of its arguments."""
         entry, pointer = self.entry, "!llvm.ptr"
-        tensors = len(entry.tensors) - entry.blobs
+        tensors = len(entry.taken) - entry.blobs
         return [*[pointer] * tensors, *["i64"] * len(entry.symbols), *[pointer] * entry.blobs, *["i64"] * bool(entry.depth)]
 
+    @property
+    def result(self) -> str:
+        """The type of what it gives; nothing where that is nothing."""
+        if self.entry.memory:
+            return f"!llvm.struct<({', '.join(['i32', *['ptr'] * self.entry.memory, *['i64'] * self.entry.defined])})>"
+        return "i32" if self.fails else ""
+
     def declaration(self) -> str:
-        return f'llvm.func @"{self.name}"({", ".join(self.types)}){" -> i32" * self.fails}'
+        return f'llvm.func @"{self.name}"({", ".join(self.types)}){f" -> {self.result}" if self.result else ""}'
 
 
 def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu") -> None:

@@ -3,7 +3,7 @@
 from math import prod
 
 from relayc.dialects.mlir import ir, memref
-from relayc.dialects.relay.threads import ParallelIf
+from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.codegen.bare_pointers import give_bare_pointers
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
 from relayc.pipelines.codegen.calls import add_call_bodies
@@ -96,9 +96,9 @@ def _parallel_if(module: ir.Module) -> None:
     """Makes the clause `if` of the parallel region that follows a relay.parallel_if: where it does not hold, one thread runs the region."""
     for op in walk(module.operation, ParallelIf):
         marker = op.operation
-        following = iter(marker.block.operations)
-        next(o for o in following if o.operation == marker)
-        region = next((o.operation for o in following if o.operation.name == "omp.parallel"), None)
+        operations = [o.operation for o in marker.block.operations]
+        following = operations[operations.index(marker) + 1 :]
+        region = next((o for o in following if o.name == "omp.parallel"), None)
         if region is not None:
             segments = list(ir.DenseI32ArrayAttr(region.attributes["operandSegmentSizes"]))
             segments[_IF_CLAUSE] = 1

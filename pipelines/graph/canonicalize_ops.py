@@ -12,12 +12,14 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AdaptivePool, AvgPool, GlobalPool2d
 from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.sizes import CastShape, MatchShape
 from relayc.dialects.relay.structure import If
 from relayc.dialects.relay.transform import Reshape, pad_pairs, split_bounds
 from relayc.dialects.relay.tuples import make_tuple, tuple_fields
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, type_of
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
 from relayc.pipelines.graph.reshapes import along_axis, reshape_to
+from relayc.pipelines.graph.restated import restated
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
 from relayc.symbolic import Size
@@ -44,15 +46,15 @@ def constant_condition(op: If, rw: Rewriter) -> Found:
     taken = 0 if condition else 1
     for inner in list(op.body(taken).operations)[:-1]:
         inner.operation.move_before(op.operation)
-    return op.yielded(taken)
+    return restated(op.yielded(taken), type_of(op.operation.results[0]))
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
 
 
-@RULES.where(lambda operator: operator.is_view and operator.pure and operator is not Reshape)
+@RULES.where(lambda operator: operator.is_view and operator not in (Reshape, MatchShape, CastShape))
 def as_reshape(op: Op, rw: Rewriter) -> Found:
-    """Operators that keep the elements in order -> reshape; not those that check what shape it is."""
+    """Operators that keep the elements in order -> reshape."""
     type_ = TensorType.of(op.operation.results[0])
     return reshape_to(op.operation.operands[0], type_.sizes) if type_.is_known else None
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.reduce import reduced_axes
+from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import pad_pairs, permutation, slices
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.graph.symbols import symbols_of_attributes
 
 Array = np.ndarray
 Function = Callable[..., Any]
@@ -60,7 +60,7 @@ def evaluate(op: Op, arrays: Sequence[Array]) -> list[Array] | None:
     """The results of an operation on these operands; None where it has no evaluator, or none for these values."""
     found_evaluator = EVALUATORS.get(type(op)._op_name)
     types = [TensorType.of(r) for r in op.operation.results]
-    if found_evaluator is None or not all(t.is_static for t in types) or symbols_of_attributes(op):
+    if found_evaluator is None or not all(t.is_static for t in types) or size_attributes(op):
         return None
     if sum(math.prod(t.static_shape) for t in types) > found_evaluator.max_elements:
         return None
@@ -330,6 +330,11 @@ def _arange(op: Op) -> Array:
     wide = np.int64 if all(float(v).is_integer() for v in (op.start, op.step)) else np.float64
     positions: Array = np.arange(_shape(op)[0], dtype=wide)
     return (np.array(op.start, wide) + positions * np.array(op.step, wide)).astype(_dtype(op))
+
+
+@evaluator("sizes")
+def _sizes(op: Op) -> Array:
+    return np.array(op.values, _dtype(op))
 
 
 @evaluator("shape_of")

@@ -10,11 +10,11 @@ from relayc.dialects.relay.binary import Add, Subtract
 from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
+from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.reshapes import per_channel, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.graph.symbols import symbols_of_attributes
 from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("FoldScaleAxis")
@@ -27,7 +27,7 @@ def is_constant(value: ir.Value, depth: int = _CONSTANT_DEPTH) -> bool:
     owner = value.owner
     if isinstance(owner, Constant) or not isinstance(owner, Op) or not owner.pure:
         return isinstance(owner, Constant)
-    if depth == 0 or symbols_of_attributes(owner):
+    if depth == 0 or size_attributes(owner):
         return False
     return all(is_constant(v, depth - 1) for v in owner.operation.operands)
 

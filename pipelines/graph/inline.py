@@ -1,19 +1,29 @@
 """Inline: calls whose callee is small, or has no other call, become a copy of its body, so that fusion and layouts see across them.
 
-What is not worth inlining stays a call of a function that is compiled once. Recursive functions are never inlined. (Upstream's inline pass
-takes no operation of a dialect without an inliner interface in C++, so this one is relayc's own.)
+What is not worth inlining stays a call of a function that is compiled once. Recursive functions are never inlined. Symbols of a callee's
+arguments become the sizes of the call, its other symbols those of the results, or new ones. (Upstream's inline pass takes no operation of
+a dialect without an inliner interface in C++, so this one is relayc's own.)
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.calls import bindings_of, uncast
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import SymbolNames, defined_by, replace_symbols, scope_before, symbols_in, symbols_of_value
+from relayc.dialects.relay.sizes import CastShape
+from relayc.dialects.relay.tuples import fields_of, make_tuple
+from relayc.dialects.relay.types import RelayType, TensorType, type_of
+from relayc.dialects.relay.unify import Bindings, match, substitute_type
 from relayc.pipelines.callgraph import components, is_recursive
 from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.restated import restated
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 from relayc.pipelines.upstream import run_upstream
+from relayc.symbolic import bounds, is_name, symbol
 
 config_option(
     "relay.Inline.max_operations",
@@ -39,19 +49,135 @@ def _read(function: ir.Operation) -> _Function:
     return _Function(function, size)
 
 
-def _inline(call: func.CallOp, callee: ir.Operation) -> None:
+def _inline(call: func.CallOp, callee: ir.Operation, mod: IRModule) -> None:
     """Replaces a call by a copy of its callee's body, whose only block ends in func.return."""
     copy = callee.clone()
+    if _symbols(copy):
+        _rename_symbols(call, callee, copy, mod)
     block = copy.regions[0].blocks[0]
-    for argument, value in zip(block.arguments, call.operation.operands, strict=True):
-        argument.replace_all_uses_with(value)
+    operands = list(call.operation.operands)
+    for argument, value in zip(block.arguments, operands, strict=True):
+        argument.replace_all_uses_with(uncast(value))
     *body, terminator = list(block.operations)
     for op in body:
         op.operation.move_before(call.operation)
-    for old, new in zip(call.operation.results, terminator.operands, strict=True):
-        old.replace_all_uses_with(new)
+    with ir.InsertionPoint(call.operation), call.operation.location:
+        for old, new in zip(call.operation.results, terminator.operands, strict=True):
+            _replace_result(old, new)
     call.operation.erase()
     copy.erase()
+    for value in operands:
+        _erase_cast(value)
+
+
+def _replace_result(old: ir.Value, new: ir.Value) -> None:
+    """Lets what a callee returns take the place of the result of its call, and of what that is in the symbols of the caller."""
+    for user in [use.owner.operation for use in old.uses if old.type != new.type or use.owner.operation.name == "relay.cast_shape"]:
+        if user.name == "relay.cast_shape":
+            user.results[0].replace_all_uses_with(restated(new, type_of(user.results[0])))
+        elif user.name == "relay.tuple_get_item":
+            _replace_result(user.results[0], fields_of(new)[user.opview.index])
+        else:
+            continue
+        user.erase()
+    if next(iter(old.uses), None) is not None:
+        old.replace_all_uses_with(restated(new, type_of(old)))
+
+
+def _erase_cast(value: ir.Value) -> None:
+    """Erases what wrote an argument in the symbols of a callee that is not called any more."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name not in _CASTS or any(next(iter(r.uses), None) for r in owner.operation.results):
+        return
+    operands = list(owner.operation.operands)
+    owner.operation.erase()
+    for operand in operands:
+        _erase_cast(operand)
+
+
+_CASTS = ("relay.cast_shape", "builtin.unrealized_conversion_cast", "relay.tuple_get_item")
+
+
+# ---- symbols of the callee ---------------------------------------------------------------------------------------------------------------
+
+
+def _symbols(function: ir.Operation) -> set[str]:
+    """The symbols that a function and all in it name."""
+    found: set[str] = set()
+    for block in graph_blocks(function):
+        found.update(*map(symbols_of_value, block.arguments))
+        for op in block.operations:
+            found |= symbols_in(op) | defined_by(op)
+    return found
+
+
+def _rename_symbols(call: func.CallOp, callee: ir.Operation, copy: ir.Operation, mod: IRModule) -> None:
+    """Writes a copy of a callee in the sizes of a call: those of the arguments, and for other symbols new ones, or those of the results."""
+    for inner in read_calls(copy):
+        _cast_in_full(inner)
+    bindings = bindings_of(call, callee)
+    names, scope = SymbolNames(call), scope_before(call)
+    own = {name: names.free(name) for name in sorted(_symbols(copy) - bindings.keys())}
+    free = {str(new): name for name, new in own.items()}
+    for name, size in _named_by_caller(call, {**bindings, **own}, free).items():
+        if is_name(str(size)) and str(size) not in {*scope, *map(str, own.values())}:
+            own[free[name]] = symbol(str(size))
+    ranges = {**{str(new): mod.ranges[name] for name, new in own.items() if name in mod.ranges}, **mod.ranges}
+    if len(ranges) > len(mod.ranges):
+        mod.set_ranges(ranges)
+    replace_symbols(copy, {**bindings, **own}, of_callees=False)
+
+
+def _named_by_caller(call: func.CallOp, values: Bindings, free: Collection[str]) -> Bindings:
+    """What the caller calls the sizes of a call's results of which the callee gives symbols of its own, the keys of `free`."""
+    found = [pair for result in call.operation.results for pair in _casts(result)]
+    try:
+        return match([substitute_type(t, values) for t, _ in found], [type_of(c.results[0]) for _, c in found], "results", free)
+    except RelayError:
+        return {}  # the caller says less of them, and gets them with new names
+
+
+def _casts(value: ir.Value) -> Iterator[tuple[RelayType, ir.Operation]]:
+    """(type in symbols of the callee, the cast to the caller's) of a result of a call and of its fields."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "relay.cast_shape":
+            yield type_of(value), user
+        elif user.name == "relay.tuple_get_item":
+            yield from _casts(user.results[0])
+
+
+def _cast_in_full(call: func.CallOp) -> None:
+    """Puts a cast between a call and all symbols around it, also where caller and callee have one name for a size."""
+    operation = call.operation
+    with ir.InsertionPoint(operation), operation.location:
+        for i, value in enumerate(list(operation.operands)):
+            if symbols_of_value(value) and uncast(value) == value:
+                operation.operands[i] = _recast(value)
+    with ir.InsertionPoint.after(operation), operation.location:
+        for result in operation.results:
+            uses = [use for use in result.uses if use.owner.operation.name != "relay.cast_shape"] if symbols_of_value(result) else []
+            if uses and not (isinstance(result.type, ir.TupleType) and list(_casts(result))):
+                same = _recast(result)
+                for use in uses:
+                    use.owner.operation.operands[use.operand_number] = same
+
+
+def _recast(value: ir.Value) -> ir.Value:
+    """A value behind casts to the type that it has."""
+    type_ = type_of(value)
+    if isinstance(type_, TensorType):
+        return CastShape(value, shape=type_.sizes).result
+    return make_tuple([_recast(field) for field in fields_of(value)])
+
+
+def _keeps_ranges(call: func.CallOp, callee: ir.Operation, mod: IRModule) -> bool:
+    """Whether the sizes of a call are proved to be in the ranges of the callee's symbols, by which its body may have been simplified."""
+    for name, size in bindings_of(call, callee).items() if _symbols(callee) else ():
+        low, high = bounds(size)
+        if low < mod.ranges.of(name).low or (name in mod.ranges and high > mod.ranges[name].high):
+            return False
+    return True
 
 
 def _count(name: str, all_functions: Iterable[_Function]) -> int:
@@ -72,8 +198,9 @@ def inline(mod: IRModule, ctx: PassContext) -> IRModule:
             callee = found.get(call.callee.value)
             if callee is None or call.callee.value in kept:
                 continue
-            if callee.size <= limit or (not is_public(callee.op) and _count(call.callee.value, found.values()) == 1):
-                _inline(call, callee.op)
+            small = callee.size <= limit or (not is_public(callee.op) and _count(call.callee.value, found.values()) == 1)
+            if small and _keeps_ranges(call, callee.op, mod):
+                _inline(call, callee.op, mod)
                 found[name].size += callee.size
     run_upstream(mod.module.operation, "symbol-dce")
     return mod

@@ -11,9 +11,9 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
+from relayc.dialects.relay.scopes import scope_before, symbols_in, symbols_of_value
 from relayc.dialects.relay.structure import While, Yield
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.graph.symbols import symbols_before, symbols_named
 from relayc.pipelines.passes import PassContext, function_pass
 
 
@@ -40,12 +40,19 @@ def _reads(op: ir.OpView) -> Iterator[ir.Value]:
     yield from (v for _, operations in inner for o in operations for v in o.operation.operands if _block_of(v) not in own)
 
 
-def _is_invariant(op: ir.OpView, loop: list[ir.Block], known: set[str]) -> bool:
+def _is_invariant(op: ir.OpView, loop: list[ir.Block], known: frozenset[str]) -> bool:
     """Whether an operation gives the same in every iteration of the loop that has these blocks, before which these symbols are known."""
     stays = isinstance(op, Yield) or (isinstance(op, Op) and op.repeats_only)
     if not is_pure(op.operation) or stays or not all(_block_of(v) not in loop for v in _reads(op)):
         return False
-    return symbols_named(op) <= known
+    return _symbols(op) <= known
+
+
+def _symbols(op: ir.OpView) -> set[str]:
+    """The symbols that an operation and those in its regions name."""
+    inner = list(_within(op.operation))
+    found = set(symbols_in(op)).union(*(symbols_in(o) for _, operations in inner for o in operations))
+    return found.union(*(symbols_of_value(argument) for block, _ in inner for argument in block.arguments))
 
 
 @function_pass(opt_level=2, name="LoopInvariantCodeMotion")
@@ -54,7 +61,7 @@ def loop_invariant_code_motion(func: ir.Operation, mod: IRModule, ctx: PassConte
     loops = [op for block in graph_blocks(func) for op in block.operations if isinstance(op, While)]
     for loop in loops:
         blocks = [block for block, _ in _within(loop.operation)]
-        known = symbols_before(loop.operation)
+        known = scope_before(loop)
         for region in range(len(loop.region_names)):
             for op in list(loop.body(region).operations):
                 if _is_invariant(op, blocks, known):

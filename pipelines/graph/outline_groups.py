@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.functions import Names, strings_attribute
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -80,9 +81,9 @@ class _Outlining:
         function.attributes["relay.primitive"] = unit
         function.attributes["relay.ops"] = strings_attribute(o.relay_name or type(o)._op_name for o in operators)
         function.attributes["relay.sources"] = strings_attribute(o.source().strip('"') for o in operators)
-        own = [ir.IntegerAttr(o.attributes[OWN_FLOPS]).value for o in operators if OWN_FLOPS in o.attributes]
+        own = [read_size_attribute(o.attributes[OWN_FLOPS]) for o in operators if OWN_FLOPS in o.attributes]
         if own:
-            function.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), sum(own))
+            function.attributes[OWN_FLOPS] = size_attribute(sum(own))
         if any(v in params for v in operands):
             function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if v in params else {}) for v in operands]
         block = function.add_entry_block()

@@ -10,6 +10,7 @@ its last tiles, and the transforms' kernels take the number of tiles for a numbe
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operation_set import OperationSet
+from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
@@ -19,7 +20,7 @@ from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_w
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
-from relayc.symbolic import guess
+from relayc.symbolic import Size, guess
 
 LEAST_CHANNELS = 32
 """Channels, in and out, below which the transforms weigh as much as the product."""
@@ -78,9 +79,10 @@ def _transformed(op: Conv2d, rw: Rewriter) -> Found:
     product = build("nn.conv2d", transformed, points, groups=POINTS, data_layout=op.data_layout, out_layout=op.data_layout)
     result = build("nn.winograd_output_transform", product, height=out.shape[2], width=out.shape[3], layout=op.data_layout)
     # What the three together stand for is booked to the product.
-    own = 2 * guess(out.num_elements) * array.shape[1] * array.shape[2] * array.shape[3]
-    for value, flops in ((transformed, 0), (product, own), (result, 0)):
-        value.owner.attributes[OWN_FLOPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), flops)
+    own = 2 * out.num_elements * array.shape[1] * array.shape[2] * array.shape[3]
+    parts: tuple[tuple[ir.Value, Size], ...] = ((transformed, 0), (product, own), (result, 0))
+    for value, flops in parts:
+        value.owner.attributes[OWN_FLOPS] = size_attribute(flops)
     return result
 
 

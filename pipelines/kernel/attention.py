@@ -8,6 +8,7 @@ from relayc.pipelines.kernel.access import split_exactly
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
 from relayc.pipelines.kernel.reduction import combiners, multiply_add_casts
+from relayc.symbolic import Dim, Size
 
 Point = list[Index]
 
@@ -32,26 +33,26 @@ class Attention:
     product: Node
     scores: Node
     plain: Node
-    causal: int | None
+    causal: Size | None
     largest: Node
     weights: Node
     total: Node
     context: Node
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Size, ...]:
         """Extents of the loops BATCH to KEY."""
         return self.product.shape
 
     @property
     def depth(self) -> int:
         """Elements of a head of query and key."""
-        return self.product.structured.extents[ELEMENT]
+        return _number(self.product.structured.extents[ELEMENT])
 
     @property
     def width(self) -> int:
         """Elements of a head of value."""
-        return self.context.structured.extents[ELEMENT]
+        return _number(self.context.structured.extents[ELEMENT])
 
     @property
     def row_loop(self) -> int:
@@ -59,7 +60,7 @@ class Attention:
         return QUERY_HEAD if self.shape[QUERY] == 1 else QUERY
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> Size:
         """Extent of the row loop."""
         return self.shape[self.row_loop]
 
@@ -71,6 +72,13 @@ class Attention:
     def result_point(self, context_point: Sequence[Index]) -> Point:
         """Indices of the result for those of the context. Raises NotStructured where they are not linear."""
         return reshape(context_point, self.context.shape, self.result.shape, split_exactly)
+
+
+def _number(size: Size) -> int:
+    """Raises NotStructured for an expression."""
+    if isinstance(size, Dim):
+        raise NotStructured(f"attention whose heads have {size} elements")
+    return size
 
 
 def match(kernel: Kernel) -> Attention | None:
@@ -97,7 +105,7 @@ def _is_product(node: Node, summed: int) -> bool:
     structured = node.structured
     if len(structured.extents) != 6 or structured.reduction_dims != [summed] or multiply_add_casts(structured) is None:
         return False
-    point = [Index.of(Var(0, max(e - 1, 1))) for e in structured.extents]
+    point = [Index.of(Var(0, e - 1 if isinstance(e, Dim) else max(e - 1, 1))) for e in structured.extents]
     try:
         second = [affine_index(e, point, split_exactly) for e in structured.maps[1].results]
     except NotStructured:
@@ -119,7 +127,7 @@ def _is_softmax(largest: Node, total: Node, weights: Node) -> bool:
     return all(rows) and combined and total.structured.inputs == [weights] and inputs == [largest.structured.inputs[0], largest]
 
 
-def _causal(structured: Structured) -> int | None:
+def _causal(structured: Structured) -> Size | None:
     """c of a body that keeps its argument where key <= query + c and else gives -inf; None for any other body."""
     operations = {op.operation.results[0]: op.operation for op in structured.block.operations if op.operation.results}
     yielded = structured.block.operations[len(structured.block.operations) - 1].operands[0]
@@ -145,4 +153,4 @@ def _causal(structured: Structured) -> int | None:
     last = operands(compared[1], "arith.addi")
     if loop(compared[0]) != KEY or last is None or loop(last[0]) != QUERY:
         return None
-    return constant(last[1])  # type: ignore[return-value]
+    return structured.sizes[last[1]] if last[1] in structured.sizes else constant(last[1])  # type: ignore[return-value]

@@ -17,6 +17,7 @@ from relayc.pipelines.kernel.access import Accesses, Analysis, MergedLoop, colla
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.kernel.reduction import multiply_add_casts
+from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Operand:
 
     node: Node
     indices: list[Index]
-    checks: list[tuple[Index, int]]
+    checks: list[tuple[Index, Size]]
     casts: list[tuple[str, ir.Type]]
 
     @property
@@ -93,7 +94,12 @@ class Contraction:
         return self.node.structured
 
     @property
-    def column_extent(self) -> int:
+    def row_extent(self) -> Size:
+        """Iterations of the innermost row loop; 1 where there is none."""
+        return self.rows[-1].extent if self.rows else 1
+
+    @property
+    def column_extent(self) -> Size:
         return prod(c.extent for c in self.columns)
 
     @property
@@ -109,11 +115,11 @@ class Contraction:
         return {self.columns[0].var: outer, self.column: inner}
 
     @property
-    def depth(self) -> int:
+    def depth(self) -> Size:
         return prod(v.extent for v in self.reduction)
 
     @property
-    def batches(self) -> int:
+    def batches(self) -> Size:
         return prod(v.extent for v in self.batch)
 
     def batch_at(self, point: Mapping[Var, Index]) -> Index:
@@ -124,7 +130,7 @@ class Contraction:
         """The number of a reduction step in the order of `reduction`."""
         return linearize([point.get(v, Index()) for v in self.reduction], [v.extent for v in self.reduction])
 
-    def store_stride(self, var: Var) -> int:
+    def store_stride(self, var: Var) -> Size:
         """Elements between outputs that are neighbours along `var`."""
         return self.output_offset().coefficient(var)
 
@@ -193,7 +199,7 @@ def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
 
 def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool) -> Operand:
     """Follows views, slices and zero paddings to what is in memory. Raises NotStructured where an index is not linear."""
-    checks: list[tuple[Index, int]] = []
+    checks: list[tuple[Index, Size]] = []
     while node.kind in ("view", "slice") or (node.kind == "pad" and not keeps_pads):
         source = node.inputs[0]
         if node.kind == "slice":
@@ -204,8 +210,7 @@ def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]],
                 raise NotStructured("a padding with other values than 0")
             indices = [i - low for i, low in zip(indices, node.low, strict=True)]
             for index, extent in zip(indices, source.shape, strict=True):
-                low, high = index.bounds()
-                if low < 0 or high >= extent:
+                if not index.is_within(0, extent - 1):
                     checks.append((index, extent))
         else:
             try:
@@ -222,14 +227,14 @@ def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand)
     if b.checks:
         return None
     structured = node.structured
-    parallel = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "parallel" and v.high > 0]
+    parallel = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "parallel" and v.high != 0]
     reduction = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction"]
     checked = {v for index, _ in a.checks for v in index.terms if v in reduction}
     if any(checked.isdisjoint(index.terms) for index, _ in a.checks):
         return None  # rows that are padding as a whole
-    reduction = [v for v in reduction if v.high > 0 or v in checked]
+    reduction = [v for v in reduction if v.high != 0 or v in checked]
     in_a, in_b = a.variables, b.variables
-    if any(v not in in_a or v not in in_b for v in reduction if v.high > 0):
+    if any(v not in in_a or v not in in_b for v in reduction if v.high != 0):
         return None
     batch = [v for v in parallel if (v in in_a) == (v in in_b)]
     rows = [v for v in parallel if v in in_a and v not in in_b]
@@ -260,9 +265,10 @@ def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
     result: list[int | None] = [None] * len(root.shape)
     d = 0
     for position, extent in enumerate(node.shape):
-        members, size = [], 1
-        while d < len(root.shape) and (size < extent or root.shape[d] == 1):
-            if root.shape[d] > 1:
+        members: list[int] = []
+        size: Size = 1
+        while d < len(root.shape) and (not _reaches(size, extent) or root.shape[d] == 1):
+            if root.shape[d] != 1:
                 members.append(d)
             size *= root.shape[d]
             d += 1
@@ -273,6 +279,11 @@ def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
         if members:
             result[members[-1]] = position
     return result if d == len(root.shape) else None
+
+
+def _reaches(size: Size, extent: Size) -> bool:
+    """Whether no more dimensions belong to one of `extent` than those that have `size` elements together."""
+    return size == extent or (isinstance(size, int) and isinstance(extent, int) and size >= extent)
 
 
 def _is_one_axis(columns: list[MergedLoop], offset: Index) -> bool:

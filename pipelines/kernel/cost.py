@@ -6,6 +6,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured, read_kernel, sources
+from relayc.symbolic import Size, minimum
 
 _FREE = ("arith.extf", "arith.truncf", "arith.ext", "arith.trunc", "arith.constant", "arith.select", "arith.cmp", "linalg.", "tensor.")
 
@@ -21,8 +22,8 @@ class Cost:
         computed indices.
     """
 
-    flops: int = 0
-    read: dict[int, int] = field(default_factory=dict)
+    flops: Size = 0
+    read: dict[int, Size] = field(default_factory=dict)
 
 
 def kernel_cost(function: ir.OpView) -> Cost:
@@ -31,8 +32,9 @@ def kernel_cost(function: ir.OpView) -> Cost:
         kernel = read_kernel(function)
     except NotStructured:
         return Cost()
-    flops, seen = 0, set()
-    elements: dict[int, int] = {}
+    flops: Size = 0
+    seen = set()
+    elements: dict[int, Size] = {}
     for node in kernel.nodes():
         if node.kind == "generic" and id(node.structured) not in seen:
             seen.add(id(node.structured))
@@ -41,11 +43,12 @@ def kernel_cost(function: ir.OpView) -> Cost:
         for source, count in _reads(node):
             if source.kind == "arg":
                 elements[source.position] = elements.get(source.position, 0) + count
-    read = {i: count * _element_bytes(kernel.args[i]) for i, count in elements.items() if count < kernel.args[i].size}
+    least = {i: minimum(count, kernel.args[i].size) for i, count in elements.items()}
+    read = {i: count * _element_bytes(kernel.args[i]) for i, count in least.items() if count != kernel.args[i].size}
     return Cost(flops, read)
 
 
-def _reads(node: Node) -> Iterator[tuple[Node, int]]:
+def _reads(node: Node) -> Iterator[tuple[Node, Size]]:
     """What a node reads, and of how many elements."""
     if node.kind == "slice":
         yield node.inputs[0], node.size
@@ -53,7 +56,7 @@ def _reads(node: Node) -> Iterator[tuple[Node, int]]:
     gathered = list(node.structured.captured.values()) if node.kind == "generic" else []
     for source in sources(node):
         points = prod(node.structured.extents) if any(source is g for g in gathered) else source.size
-        yield source, min(points, source.size)
+        yield source, minimum(points, source.size)
 
 
 def _element_bytes(node: Node) -> int:

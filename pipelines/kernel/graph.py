@@ -9,7 +9,7 @@ from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.sizes import read_size, symbol_positions
-from relayc.symbolic import Size, symbol
+from relayc.symbolic import Dim, Size, symbol
 
 
 class NotStructured(Exception):
@@ -248,7 +248,11 @@ def _read_pad(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.T
 
 
 def _read_view(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
-    return _node("view", type_, inputs=[values[op.operation.operands[0]]])
+    source = values[op.operation.operands[0]]
+    if source.kind == "view" and any(isinstance(d, Dim) for d in source.shape):
+        # An index of a shape between, of one dimension mostly, cannot always be taken apart again.
+        source = source.inputs[0]
+    return _node("view", type_, inputs=[source])
 
 
 def _read_concat(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:

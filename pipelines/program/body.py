@@ -1,17 +1,26 @@
-"""The body of a program of the te stage as a tree: its calls, branches and loops, in order."""
+"""The body of a program of the te stage as a tree: its calls, branches and loops, in order.
 
-from collections.abc import Callable, Iterator
+Values of type index are sizes: those of the program's symbols, what arith computes of them, `tensor.dim` of a tensor, an element of a
+tensor (`tensor.extract` and `arith.index_cast`), and what calls, branches and loops give behind their tensors. One with the attribute
+`relay.symbol` has that name in types from there on. A size that does not follow from the program's own symbols, and a tensor of such a
+size, are *late*: known only once the program is on its way.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
-from relayc.dialects.functions import symbol_name
-from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.functions import symbol_name, value_attributes
+from relayc.dialects.functions import symbols_of as symbols_of_module
+from relayc.dialects.mlir import arith, func, ir, scf
 from relayc.dialects.relay.base import RelayError
+from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import shape_of
-from relayc.pipelines.sizes import read_size, symbol_positions
-from relayc.symbolic import Size, symbol
+from relayc.pipelines.sizes import SYMBOL, SYMBOLS, read_size, symbol_names, symbol_positions
+from relayc.symbolic import Size, substitute, symbol, symbols_of
 
 Value: TypeAlias = ir.Value
 
@@ -22,39 +31,93 @@ CONDITIONS = frozenset({"tensor.extract", "arith.trunci"})
 TERMINATORS = frozenset({"func.return", "scf.yield", "scf.condition"})
 
 
+def tensors(values: Iterable[Value]) -> list[Value]:
+    """Those of some values that are tensors: sizes are not."""
+    return [v for v in values if isinstance(v.type, ir.RankedTensorType)]
+
+
 @dataclass(eq=False)
-class Call:
-    op: func.CallOp
+class Item:
+    """What a program does at a place.
+
+    Attributes:
+      names: of the sizes that it gives behind its tensors, in the words of the program.
+    """
+
+    op: ir.OpView
+    names: list[str] = field(default_factory=list, kw_only=True)
+
+    @property
+    def made(self) -> list[Value]:
+        """The tensors that it gives."""
+        return tensors(self.op.operation.results)
+
+    @property
+    def reads(self) -> list[Value]:
+        """The tensors that it takes, and the condition of a branch."""
+        return [v for v in self.op.operation.operands if not isinstance(v.type, ir.IndexType)]
+
+    @property
+    def sizes(self) -> list[Value]:
+        """The sizes that it gives, or a call takes, behind the tensors."""
+        return [v for v in self.op.operation.results if isinstance(v.type, ir.IndexType)]
+
+
+@dataclass(eq=False)
+class Call(Item):
+    """A call.
+
+    Attributes:
+      symbols: of the function that is called, which the sizes behind the tensors are.
+    """
+
+    symbols: list[str] = field(default_factory=list)
 
     @property
     def callee(self) -> str:
-        return self.op.callee.value
+        return ir.FlatSymbolRefAttr(self.op.attributes["callee"]).value
 
     @property
-    def tensors(self) -> list[Value]:
-        """The tensors that it reads: its operands before the sizes."""
-        return [v for v in self.op.operation.operands if isinstance(v.type, ir.RankedTensorType)]
+    def given(self) -> list[Value]:
+        """The sizes that it takes behind the tensors."""
+        return [v for v in self.op.operation.operands if isinstance(v.type, ir.IndexType)]
 
 
 @dataclass(eq=False)
-class If:
-    op: ir.OpView
+class If(Item):
     condition: Value
     then: "Body"
     otherwise: "Body"
 
 
 @dataclass(eq=False)
-class While:
+class While(Item):
     """A loop: `before` computes the condition, and `after` is repeated while it holds."""
 
-    op: ir.OpView
     before: "Body"
     condition: Value
     after: "Body"
 
 
-Item = Call | If | While
+@dataclass(eq=False)
+class Define(Item):
+    """The element of a tensor of integers, at constant indices, as a size: `op` gives it."""
+
+    source: Value
+    indices: tuple[int, ...]
+
+    @property
+    def reads(self) -> list[Value]:
+        return [self.source]
+
+
+@dataclass(eq=False)
+class Demand(Item):
+    """What two sizes must be (relay.require)."""
+
+    @property
+    def reads(self) -> list[Value]:
+        return []
 
 
 @dataclass(eq=False)
@@ -74,8 +137,13 @@ class Body:
 
     @property
     def arguments(self) -> list[Value]:
-        """Arguments of the block."""
-        return list(self.block.arguments) if self.block is not None else []
+        """Arguments of the block that are tensors."""
+        return tensors(self.block.arguments) if self.block is not None else []
+
+    @property
+    def given(self) -> list[Value]:
+        """What the block gives that is a tensor."""
+        return tensors(self.results)
 
 
 @dataclass(eq=False)
@@ -85,7 +153,10 @@ class Program:
     Attributes:
       sources: what reshapes, and readers of conditions, are of.
       constants: the parameters.
-      sizes: values of type index, as expressions of the program's symbols.
+      sizes: values of type index, as expressions of the program's symbols and of late ones, whose names are those of the program too.
+      words: of a tensor that a call gives, whose type is in the words of the callee: what the symbols there are here.
+      named: sizes that have a name in types.
+      symbols: the program's own.
     """
 
     function: ir.OpView
@@ -94,11 +165,28 @@ class Program:
     sources: dict[Value, Value]
     constants: dict[Value, Constant]
     sizes: dict[Value, Size]
+    words: dict[Value, dict[str, Size]]
+    named: dict[str, Size]
+    symbols: frozenset[str]
 
     @property
     def inputs(self) -> list[Value]:
         """The tensors that it takes: its arguments before the symbols."""
-        return [a for a in self.body.arguments if isinstance(a.type, ir.RankedTensorType)]
+        return self.body.arguments
+
+    def shape(self, value: Value) -> list[Size]:
+        """The shape of a tensor, in the words of the program."""
+        value = self.root(value)
+        words = self.words.get(value, self.named)
+        return [substitute(d, words) for d in _sizes_of(value.type)]
+
+    def num_bytes(self, value: Value) -> Size:
+        """Bytes of a tensor in memory."""
+        return prod(self.shape(value)) * element_bytes(value.type)
+
+    def is_late(self, value: Value) -> bool:
+        """Whether a tensor has a size that does not follow from the program's symbols."""
+        return any(not symbols_of(d) <= self.symbols for d in self.shape(value))
 
     def root(self, value: Value) -> Value:
         """The value in whose memory `value` is."""
@@ -107,12 +195,12 @@ class Program:
         return value
 
 
-def num_bytes(type_: ir.RankedTensorType) -> Size:
-    """Bytes of a tensor in memory. Raises RelayError where a dimension is not known."""
+def _sizes_of(type_: ir.RankedTensorType) -> list[Size]:
+    """Raises RelayError where a dimension is not known."""
     shape = [d for d in shape_of(type_) if d is not None]
     if len(shape) < type_.rank:
         raise RelayError(f"expected a tensor whose sizes are numbers and symbols, found {type_}")
-    return prod(shape) * element_bytes(type_)
+    return shape
 
 
 def memref_bytes(type_: ir.MemRefType) -> int:
@@ -153,20 +241,38 @@ def bodies_of(body: Body) -> Iterator[Body]:
             yield from bodies_of(inner)
 
 
+def _is_element(op: ir.OpView) -> bool:
+    """Whether an element of a tensor is read to be a size."""
+    return all(use.owner.name == "arith.index_cast" for use in op.operation.results[0].uses)
+
+
 class _Reader:
     def __init__(self, function: ir.OpView) -> None:
+        self._fresh = 0
         self.function, self.name = function, symbol_name(function)
         self.sources: dict[Value, Value] = {}
         self.constants: dict[Value, Constant] = {}
         self.sizes: dict[Value, Size] = {}
-        self.readers: dict[type, Callable[[ir.OpView], Item]] = {func.CallOp: self.call, scf.IfOp: self.branch, scf.WhileOp: self.loop}
+        self.words: dict[Value, dict[str, Size]] = {}
+        self.named: dict[str, Size] = {}
+        self.symbols = frozenset(symbol_positions(function))
+        self.readers: dict[type, Callable[[ir.OpView], Item]] = {
+            func.CallOp: self.call,
+            scf.IfOp: self.branch,
+            scf.WhileOp: self.loop,
+            arith.IndexCastOp: self.define,
+            Require: Demand,
+        }
 
     def run(self) -> Program:
         if len(self.function.regions[0].blocks) != 1:
             raise RelayError(f"@{self.name}: expected a program of one block, with scf.if and scf.while")
         block = self.function.regions[0].blocks[0]
         self.sizes.update({block.arguments[i]: symbol(name) for name, i in symbol_positions(self.function).items()})
-        return Program(self.function, self.name, self.body(block), self.sources, self.constants, self.sizes)
+        return self.program(self.body(block))
+
+    def program(self, body: Body) -> Program:
+        return Program(self.function, self.name, body, self.sources, self.constants, self.sizes, self.words, self.named, self.symbols)
 
     def body(self, block: ir.Block) -> Body:
         found = Body(block)
@@ -178,6 +284,12 @@ class _Reader:
                 self.constants[op.operation.results[0]] = op
             elif (size := read_size(op.operation, self.sizes)) is not None:
                 self.sizes[op.operation.results[0]] = size
+                if SYMBOL in op.attributes:
+                    self.named[ir.StringAttr(op.attributes[SYMBOL]).value] = size
+            elif name == "tensor.dim" and op.operation.operands[1] in self.sizes:
+                self.sizes[op.operation.results[0]] = self.dimension(*op.operation.operands)
+            elif name == "tensor.extract" and _is_element(op):
+                continue  # the cast that follows is what defines a size
             elif name in RESHAPES or (name in CONDITIONS and len(op.operation.operands) == 1):
                 self.sources[op.operation.results[0]] = op.operation.operands[0]
             elif name == "tensor.concat":
@@ -193,21 +305,74 @@ class _Reader:
         return found
 
     def call(self, op: func.CallOp) -> Call:
-        return Call(op)
+        given = [v for v in op.operation.operands if isinstance(v.type, ir.IndexType)]
+        results = [r for r in op.operation.results if isinstance(r.type, ir.IndexType)]
+        if not given and not results:
+            return Call(op)
+        callee = self.functions[op.callee.value]
+        symbols = symbol_names(callee)
+        defined = [ir.StringAttr(a[SYMBOL]).value for a in value_attributes(callee, "res_attrs") if SYMBOL in a] if results else []
+        names = [self.fresh(name) for name in defined]
+        self.sizes.update({value: symbol(name) for value, name in zip(results, names, strict=True)})
+        words = dict(zip([*symbols, *defined], [self.sizes[v] for v in (*given, *results)], strict=True))
+        if any(words[name] != symbol(name) for name in words):
+            self.words.update(dict.fromkeys(tensors(op.operation.results), words))
+        return Call(op, symbols, names=names)
+
+    @cached_property
+    def functions(self) -> dict[str, ir.OpView]:
+        return symbols_of_module(self.function.operation.parent)
+
+    def fresh(self, name: str) -> str:
+        """A name for a size that is defined here."""
+        self._fresh += 1
+        return f"{name}__{self._fresh}"
 
     def branch(self, op: scf.IfOp) -> If:
         then, otherwise = (self.body(r.blocks[0]) if len(r.blocks) else Body() for r in op.operation.regions)
-        return If(op, self.condition(op, op.operation.operands[0]), then, otherwise)
+        names = self.defined(op, op.operation.results)
+        return If(op, self.condition(op, op.operation.operands[0]), then, otherwise, names=names)
+
+    def defined(self, op: ir.OpView, *places: Sequence[Value]) -> list[str]:
+        """Names of the sizes that a branch or loop gives, which are the last ones of each of some places."""
+        names = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[SYMBOLS])] if SYMBOLS in op.attributes else []
+        for values in places:
+            last = list(values)[len(values) - len(names) :]
+            self.sizes.update({value: symbol(name) for value, name in zip(last, names, strict=True)})
+        return names
 
     def loop(self, op: scf.WhileOp) -> While:
         before, after = (r.blocks[0] for r in op.operation.regions)
+        names = self.defined(op, before.arguments, after.arguments, op.operation.results)
         terminator = before.operations[len(before.operations) - 1]
         forwarded = list(terminator.operation.operands)[1:]
         if forwarded != list(before.arguments):
             raise RelayError(f"{self.where(op)}: expected scf.condition to forward the arguments of its block, in order")
         read = self.body(before)
         condition = self.condition(op, terminator.operation.operands[0])
-        return While(op, read, condition, self.body(after))
+        return While(op, read, condition, self.body(after), names=names)
+
+    def define(self, op: ir.OpView) -> Define:
+        extracted = op.operation.operands[0].owner
+        if isinstance(extracted, ir.Block) or extracted.name != "tensor.extract":
+            raise RelayError(f"{self.where(op)}: expected an element of a tensor as a size")
+        source, *indices = extracted.operands
+        found = [self.sizes.get(i) for i in indices]
+        if not all(isinstance(i, int) for i in found):
+            raise RelayError(f"{self.where(op)}: expected an element at constant indices")
+        name = ir.StringAttr(op.attributes[SYMBOL]).value if SYMBOL in op.attributes else self.fresh("size")
+        self.sizes[op.operation.results[0]] = symbol(name)
+        return Define(op, source, tuple(i for i in found if isinstance(i, int)), names=[name])
+
+    def dimension(self, value: Value, axis: Value) -> Size:
+        """What tensor.dim gives."""
+        position = self.sizes[axis]
+        assert isinstance(position, int)  # as tensor.dim of a program is built
+        # A reshape has another shape than what it is of.
+        own = value.owner
+        if not isinstance(own, ir.Block) and own.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+            return _sizes_of(value.type)[position]
+        return self.program(Body()).shape(value)[position]
 
     def condition(self, op: ir.OpView, value: Value) -> Value:
         """The tensor that a condition is read from."""

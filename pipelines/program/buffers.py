@@ -8,6 +8,10 @@ write, and from which the next round of a loop reads. What a loop begins with is
 A program takes its symbols after its outputs (see pipelines.sizes). What has a symbolic size is `memref<?x...>`, flat, and bytes of
 symbolic size are `memref.alloc(%size) : memref<?xi8>`.
 
+A late tensor, whose size does not follow from the program's symbols (see body), has memory of its own from the heap: `memref.alloc` with
+the attribute `relay.heap`, freed at the end of the block that owns it. Branches, loops and functions give such memory, and the sizes, as
+results; a loop frees what it carried before when the next round begins.
+
 A parameter is `memref.global "private" @NAME : memref<...> {relay.param = "KEY"}` without contents, once for each layout in which calls
 take it; `relay.packing` says which that is.
 
@@ -23,16 +27,17 @@ from relayc.dialects.functions import Names, is_public, signature_of, value_attr
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.types import shape_of
-from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, num_bytes, read_program
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.program.body import Body, Call, Define, If, Item, Program, While, read_program
+from relayc.pipelines.program.components import HEAP
 from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
 from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import function_sizes, size_value, symbol_names, tensor_count
+from relayc.pipelines.sizes import function_sizes, size_value, symbol_names, symbol_positions, tensor_count
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Size, substitute
+from relayc.symbolic import Size, substitute, symbols_of
 
 Value: TypeAlias = ir.Value
 
@@ -107,6 +112,14 @@ class _Callees:
             self._packed[name] = ir.FunctionType.get(types, []), attributes, declared.location
         return _Callee(name, types, {}, symbols=symbol_names(declared))
 
+    def gives(self, name: str, position: int) -> bool:
+        """Whether a function gives the memory of a result: a program does of whose size it alone knows."""
+        function = self.functions.programs.get(name)
+        if function is None:
+            return False
+        type_ = TensorType.from_mlir(tensors_of(function, "output")[position])
+        return not type_.symbols <= symbol_positions(function).keys()
+
     def declare(self, module: ir.Module) -> None:
         """Declares the packed functions that are called, over memory, before what calls them."""
         for name, (type_, attributes, location) in self._packed.items():
@@ -147,10 +160,11 @@ class _Parameters:
 
 @dataclass(eq=False)
 class _Bytes:
-    """Memory of a tensor and of all that lie in it; `value` is its memref once it is there."""
+    """Memory of a tensor and of all that lie in it; `value` is its memref once it is there. `heap`: it is not of the arena."""
 
     size: Size
     value: Value | None = None
+    heap: bool = False
 
 
 @dataclass(eq=False)
@@ -173,37 +187,48 @@ class _Places:
         arguments = program.inputs
         self.of.update((argument, _Place(i)) for i, argument in enumerate(arguments))
         self.of.update((value, _Place(key=constant.key)) for value, constant in program.constants.items())
-        self._assign(program.body, [_Place(len(arguments) + i) for i in range(len(program.body.results))])
+        known = iter(range(len(arguments), len(arguments) + len(program.body.given)))
+        self._assign(program.body, [None if program.is_late(v) else _Place(next(known)) for v in program.body.given])
         for value in program.sources:
             self.of[value] = self.of[program.root(value)]
 
-    def _assign(self, body: Body, results: Sequence[_Place]) -> None:
-        """Gives the values of a body their places; its results have the given ones."""
+    def _assign(self, body: Body, results: Sequence[_Place | None]) -> None:
+        """Gives the values of a body their places; its results have the given ones, or where there is none memory of the heap."""
         root = self.program.root
-        wanted = {root(value): place for value, place in zip(body.results, results, strict=True)}
+        wanted = {root(value): place or self._heap(root(value)) for value, place in zip(body.given, results, strict=True)}
         for item in reversed(body.items):
             if isinstance(item, While):
-                places = [wanted.get(r) or self._new(r) for r in item.op.operation.results]
-                wanted.update(zip(map(root, item.op.operation.operands), places, strict=True))
-                for values in (item.op.operation.results, item.before.arguments, item.after.arguments):
-                    self.of.update(zip(values, places, strict=True))
+                places = [self._carried(argument, wanted.get(r), r) for argument, r in zip(item.before.arguments, item.made, strict=True)]
+                for i, first in enumerate(item.reads):
+                    wanted[root(first)] = places[i] or self._heap(root(first))
+                for values in (item.made, item.before.arguments, item.after.arguments):
+                    for value, place in zip(values, places, strict=True):
+                        self.of[value] = place or self._heap(value)
                 self._assign(item.before, places)
                 self._assign(item.after, places)
         nesting = Nesting(self.program, body)
         nesting.add_joins()
-        for value in (*(r for item in body.items for r in item.op.operation.results), *(join.operation.results[0] for join in body.joins)):
+        for value in (*(r for item in body.items for r in item.made), *(join.operation.results[0] for join in body.joins)):
             if value not in self.of:
                 self.of[value] = wanted.get(value) or self._new(value, nesting)
         for item in body.items:
             if isinstance(item, If):
-                places = [self.of[r] for r in item.op.operation.results]
+                places = [None if self.program.is_late(r) else self.of[r] for r in item.made]
                 self._assign(item.then, places)
                 self._assign(item.otherwise, places)
+
+    def _carried(self, argument: Value, wanted: _Place | None, result: Value) -> _Place | None:
+        """The one place of what a loop carries; None where each round has its own."""
+        return None if self.program.is_late(argument) else wanted or self._new(result)
+
+    def _heap(self, value: Value) -> _Place:
+        """Memory of the heap for a tensor: its own, unless it is there already."""
+        return self.of.get(value) or _Place(bytes=_Bytes(self.program.num_bytes(value), heap=True))
 
     def _new(self, value: Value, nesting: Nesting | None = None) -> _Place:
         whole, offset = nesting.outermost(value) if nesting is not None else (value, 0)
         if whole not in self._whole:
-            self._whole[whole] = _Bytes(num_bytes(whole.type))
+            self._whole[whole] = _Bytes(self.program.num_bytes(whole), heap=self.program.is_late(whole))
         return _Place(bytes=self._whole[whole], offset=offset)
 
 
@@ -216,26 +241,43 @@ class _Bufferizing:
     def __init__(self, program: Program, callees: _Callees, parameters: _Parameters) -> None:
         self.program, self.callees, self.parameters = program, callees, parameters
         self.places = _Places(program)
+        self.owned: list[_Bytes] = []
+        """Memory of the heap that the body that is being built has to free, or to give."""
 
     def run(self) -> None:
-        source = self.program.function
+        source, program = self.program.function, self.program
         public = is_public(source)
+        late = [v for v in program.body.given if program.is_late(v)]
         with source.operation.location:
             symbols = symbol_names(source)
-            types = [*memory_types(source), *[ir.IndexType.get()] * len(symbols)]
-            function = func.FuncOp(self.program.name, (types, []), visibility=None if public else "private")
+            kept = [t for t, v in zip(tensors_of(source, "output"), program.body.given, strict=True) if v not in late]
+            types = [memref_type(t) for t in (*tensors_of(source, "input"), *kept)]
+            index, defined = ir.IndexType.get(), [v for v in program.body.results if isinstance(v.type, ir.IndexType)]
+            results = [*[_heap_type()] * len(late), *[index] * len(defined)]
+            function = func.FuncOp(program.name, ([*types, *[index] * len(symbols)], results), visibility=None if public else "private")
         function.attributes["relay.tensors"] = tensors_attribute(source)
         if not public:
             function.attributes["relay.program"] = ir.UnitAttr.get()
-        _name_arguments(function, source)
+        _name_arguments(function, source, [v not in late for v in program.body.given])
+        if defined:
+            given = value_attributes(source, "res_attrs")
+            tensors = [a for a, v in zip(given, program.body.given, strict=False) if v in late]
+            function.attributes["res_attrs"] = ir.ArrayAttr.get([*tensors, *given[len(program.body.given) :]])
         block = function.add_entry_block()
         self.arguments = list(block.arguments)
-        with ir.InsertionPoint(block), function_sizes(function):
-            self.body(self.program.body)
-            func.ReturnOp([])
+        with ir.InsertionPoint(block), function_sizes(function) as self.sizes:
+            func.ReturnOp(self.body(program.body, late, defined))
 
-    def body(self, body: Body) -> None:
-        """Builds the items of a body at the ambient insertion point."""
+    def body(self, body: Body, late: Sequence[Value] = (), sizes: Sequence[Value] = (), carried: Sequence[_Bytes] = ()) -> list[Value]:
+        """Builds the items of a body at the ambient insertion point, and frees the memory of the heap that it leaves behind.
+
+        Args:
+          late, sizes: the late tensors and the sizes that the body gives.
+          carried: memory that it owns from the beginning.
+
+        Returns the memory of these tensors, and the sizes.
+        """
+        owned, self.owned = self.owned, list(carried)
         for item in body.items:
             with item.op.operation.location:
                 self.make_room(item)
@@ -243,25 +285,76 @@ class _Bufferizing:
                     self.call(item)
                 elif isinstance(item, If):
                     self.branch(item)
-                else:
+                elif isinstance(item, While):
                     self.loop(item)
+                elif isinstance(item, Define):
+                    self.define(item)
+                else:
+                    self.demand(item.op.operation)
+        given = [self.places.of[value].bytes for value in late]
+        found = [size_value(self.program.sizes[v]) for v in sizes]
+        for memory in self.owned:
+            if memory not in given:
+                memref.DeallocOp(memory.value).operation.attributes[HEAP] = ir.UnitAttr.get()
+        self.owned = owned
+        return [*(memory.value for memory in given if memory is not None and memory.value is not None), *found]
 
     def make_room(self, item: Item) -> None:
-        """Allocates what an item is the first to write."""
-        for result in item.op.operation.results:
+        """Allocates what an item is the first to write; memory of the heap that a branch or loop gives is there after it."""
+        late = isinstance(item, (If, While))
+        for result in item.made:
             found = self.places.of[result].bytes
-            if found is not None and found.value is None:
-                found.value = _allocate(found.size)
+            if found is not None and found.value is None and not (found.heap and (late or self.is_given(item, result))):
+                self.allocate(found)
+
+    def is_given(self, item: Item, result: Value) -> bool:
+        """Whether a call gives the memory of a result."""
+        return isinstance(item, Call) and self.callees.gives(item.callee, item.made.index(result))
+
+    def allocate(self, memory: _Bytes) -> None:
+        memory.value = _allocate(memory.size, memory.heap)
+        if memory.heap:
+            self.owned.append(memory)
 
     def call(self, call: Call) -> None:
         callee = self.callees.get(call.callee)
-        values = [*call.tensors, *call.op.operation.results]
-        sizes = [self.program.sizes[v] for v in list(call.op.operation.operands)[len(call.tensors) :]]
+        given = [r for r in call.made if self.is_given(call, r)]
+        values = [*call.reads, *(r for r in call.made if r not in given)]
+        sizes = [self.program.sizes[v] for v in call.given]
         operands = [self.operand(call, value, i, callee) for i, value in enumerate(values)]
         if callee.workspace != 0:
             bytes_ = substitute(callee.workspace, dict(zip(callee.symbols, sizes, strict=True)))
-            operands.append(self.view(_Place(bytes=_Bytes(bytes_, _allocate(bytes_))), callee.types[len(values)], bytes_))
-        func.CallOp([], ir.FlatSymbolRefAttr.get(callee.name), [*operands, *map(size_value, sizes)])
+            memory = _Bytes(bytes_, heap=not symbols_of(bytes_) <= self.program.symbols)
+            self.allocate(memory)
+            operands.append(self.view(_Place(bytes=memory), callee.types[len(values)], bytes_))
+        types = [*[_heap_type()] * len(given), *[ir.IndexType.get()] * len(call.names)]
+        made = func.CallOp(types, ir.FlatSymbolRefAttr.get(callee.name), [*operands, *map(size_value, sizes)])
+        self.take(call, given, list(made.operation.results))
+
+    def take(self, item: Item, late: Sequence[Value], results: Sequence[Value]) -> None:
+        """Notes the memory and the sizes that an item gives."""
+        for value, memory in zip(late, results, strict=False):
+            self.own(value, memory)
+        for name, value in zip(item.names, list(results)[len(late) :], strict=True):
+            self.sizes.define(name, value)
+
+    def own(self, value: Value, memory: Value) -> None:
+        found = self.places.of[value].bytes
+        assert found is not None  # late tensors are of the heap
+        found.value = memory
+        self.owned.append(found)
+
+    def define(self, item: Define) -> None:
+        type_ = item.source.type
+        buffer = self.view(
+            self.places.of[item.source], ir.MemRefType.get(list(type_.shape), type_.element_type), self.elements(item.source)
+        )
+        element = memref.LoadOp(buffer, [size_value(i) for i in item.indices]).result
+        self.sizes.define(item.names[0], arith.IndexCastOp(ir.IndexType.get(), element).result)
+
+    def demand(self, op: ir.Operation) -> None:
+        attributes = {entry.name: entry.attr for entry in map(op.attributes.__getitem__, range(len(op.attributes)))}
+        emit.create(op.name, [], [size_value(self.program.sizes[v]) for v in op.operands], attributes)
 
     def operand(self, call: Call, value: Value, position: int, callee: _Callee) -> Value:
         place, packing = self.places.of[value], callee.packings.get(position)
@@ -274,24 +367,42 @@ class _Bufferizing:
 
     def elements(self, value: Value) -> Size:
         """Number of elements of a tensor."""
-        return prod(d for d in shape_of(value.type) if d is not None)
+        return prod(self.program.shape(value))
 
     def branch(self, item: If) -> None:
-        made = scf.IfOp(self.truth(item.condition), [], has_else=True)
+        late = [r for r in item.made if self.program.is_late(r)]
+        positions = [item.made.index(r) for r in late]
+        types = [*[_heap_type()] * len(late), *[ir.IndexType.get()] * len(item.names)]
+        made = scf.IfOp(self.truth(item.condition), types, has_else=True)
         for block, body in ((made.then_block, item.then), (made.else_block, item.otherwise)):
-            with ir.InsertionPoint(block):
-                self.body(body)
-                scf.YieldOp([])
+            with ir.InsertionPoint(block), self.sizes.scope():
+                given = [self.program.root(body.given[i]) for i in positions]
+                scf.YieldOp(self.body(body, given, [v for v in body.results if isinstance(v.type, ir.IndexType)]))
+        self.take(item, late, list(made.results))
 
     def loop(self, item: While) -> None:
-        made = scf.WhileOp([], [])
-        before, after = (region.blocks.append() for region in (made.before, made.after))
-        with ir.InsertionPoint(before):
-            self.body(item.before)
-            scf.ConditionOp(self.truth(item.condition), [])
-        with ir.InsertionPoint(after):
-            self.body(item.after)
-            scf.YieldOp([])
+        arguments = (item.before.arguments, item.after.arguments)
+        positions = [i for i, a in enumerate(item.before.arguments) if self.program.is_late(a)]
+        roots = [self.program.root(item.reads[i]) for i in positions]
+        memory = [self.places.of[root].bytes for root in roots]
+        first = [m.value for m in memory if m is not None]
+        self.owned = [m for m in self.owned if m not in memory]  # the loop has it now
+        sizes = [size_value(self.program.sizes[v]) for v in item.op.operation.operands if isinstance(v.type, ir.IndexType)]
+        types = [*[_heap_type()] * len(first), *[ir.IndexType.get()] * len(sizes)]
+        made = scf.WhileOp(types, [*first, *sizes])
+        for i, (region, body) in enumerate(((made.before, item.before), (made.after, item.after))):
+            block = region.blocks.append(*types)
+            with ir.InsertionPoint(block), self.sizes.scope():
+                before, self.owned = self.owned, []
+                self.take(item, [arguments[i][p] for p in positions], list(block.arguments))
+                carried, self.owned = self.owned, before
+                if i == 0:
+                    self.body(body)
+                    scf.ConditionOp(self.truth(item.condition), list(block.arguments))
+                else:
+                    given = [self.program.root(body.given[p]) for p in positions]
+                    scf.YieldOp(self.body(body, given, [v for v in body.results if isinstance(v.type, ir.IndexType)], carried))
+        self.take(item, [item.made[p] for p in positions], list(made.results))
 
     def truth(self, condition: Value) -> Value:
         """A condition in memory as an i1."""
@@ -309,18 +420,26 @@ class _Bufferizing:
         return emit.create("memref.view", [type_], [place.bytes.value, size_value(place.offset), *size])
 
 
-def _allocate(size: Size) -> Value:
-    """Bytes, one at least: their size may be known only when the program runs."""
-    i8 = ir.IntegerType.get_signless(8)
-    if isinstance(size, int):
-        return memref.AllocOp(ir.MemRefType.get([size], i8), [], []).result
-    return memref.AllocOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], i8), [size_value(size)], []).result
+def _heap_type() -> ir.MemRefType:
+    """The memref in which memory of the heap is given."""
+    return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8))
 
 
-def _name_arguments(function: func.FuncOp, source: ir.OpView) -> None:
-    """Gives arguments the attributes that inputs, results and symbols had."""
+def _allocate(size: Size, heap: bool = False) -> Value:
+    """Bytes, whose size may be known only when the program runs."""
+    if isinstance(size, int) and not heap:
+        return memref.AllocOp(ir.MemRefType.get([size], ir.IntegerType.get_signless(8)), [], []).result
+    made = memref.AllocOp(_heap_type(), [size_value(size)], [])
+    if heap:
+        made.operation.attributes[HEAP] = ir.UnitAttr.get()
+    return made.result
+
+
+def _name_arguments(function: func.FuncOp, source: ir.OpView, kept: Sequence[bool]) -> None:
+    """Gives arguments the attributes that inputs, results and symbols had; of the results those that are written where the caller says."""
     given, count = value_attributes(source), tensor_count(source)
-    attributes = [*given[:count], *value_attributes(source, "res_attrs"), *given[count:]]
+    results = [a for a, keep in zip(value_attributes(source, "res_attrs"), kept, strict=False) if keep]
+    attributes = [*given[:count], *results, *given[count:]]
     if any(map(len, attributes)):
         function.arg_attrs = attributes
 

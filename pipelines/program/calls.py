@@ -1,18 +1,19 @@
 """Calls of programs in their final form: branches and loops as blocks, and statuses of what can fail.
 
-The tensors of a program have their places (see plan), so that blocks take no arguments. A program that can fail gives an i32: 0, or -1
-where an error has been raised; after each call that can fail it goes on, or to the block that returns -1. A recursive program takes one
-more argument, an i64: how many calls may still nest. The declaration of a packed function gives an i32; its body comes with the code
-generation (codegen.calls). Globals of parameters are gone: where each is in the blob is known.
+The tensors of a program have their places (see plan): blocks take sizes and memory of the heap only. A program that can fail gives an i32:
+0, or -1 where an error has been raised; after each call that can fail it goes on, or to the block that returns -1. A recursive program
+takes one more argument, an i64: how many calls may still nest. The declaration of a packed function gives an i32; its body comes with the
+code generation (codegen.calls). Globals of parameters are gone: where each is in the blob is known.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from relayc.dialects.functions import Names, extend_signature, strings_attribute
+from relayc.dialects.functions import Names, extend_signature, signature_of, strings_attribute
 from relayc.dialects.mlir import arith, cf, func, ir, scf
-from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
+from relayc.dialects.relay.later import Require
+from relayc.pipelines.program.components import HEAP, Component, functions_of, is_packed, program_components, programs_of
 from relayc.pipelines.tir import emit
 
 Value: TypeAlias = ir.Value
@@ -53,7 +54,9 @@ class _Calls:
     def prepare(self, name: str, function: ir.OpView) -> None:
         """Gives a program the type that its calls rely on."""
         depth = [ir.IntegerType.get_signless(64)] if max_depth(function) else []
-        extend_signature(function, depth, [ir.IntegerType.get_signless(32)] if self.components[name].fails else [])
+        extend_signature(function, depth)
+        if self.components[name].fails:
+            _give_status(function)
         if depth:
             self._errors[name] = self._declare_error(name, function)
 
@@ -70,12 +73,25 @@ class _Calls:
         return self._errors[name]
 
     def _declare_error(self, name: str, function: ir.OpView) -> str:
-        error = self._names.free(f"{name}_too_deep")
-        with ir.InsertionPoint.at_block_begin(self.module.body):
-            declared = func.FuncOp(error, ([], []), visibility="private")
         message = f"{name}: expected at most {max_depth(function)} nested calls, found more"
-        declared.attributes["relay.error"] = strings_attribute(("RecursionError", message))
+        return self.declare_error(f"{name}_too_deep", "RecursionError", message, 0)
+
+    def declare_error(self, name: str, kind: str, message: str, count: int) -> str:
+        """A function that raises an error of a kind; it takes as many sizes as the message has `%lld`."""
+        error = self._names.free(name)
+        with ir.InsertionPoint.at_block_begin(self.module.body):
+            declared = func.FuncOp(error, ([ir.IndexType.get()] * count, []), visibility="private")
+        declared.attributes["relay.error"] = strings_attribute((kind, message))
         return error
+
+
+def _give_status(function: ir.OpView) -> None:
+    """Makes an i32 the first result of a function, whose return follows."""
+    signature = signature_of(function)
+    results = [ir.IntegerType.get_signless(32), *signature.results]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(signature.inputs, results))
+    if "res_attrs" in function.attributes:
+        function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({}), *ir.ArrayAttr(function.attributes["res_attrs"])])
 
 
 class _Program:
@@ -86,6 +102,7 @@ class _Program:
         self.depth = max_depth(function)
         self.block = function.regions[0].blocks[0]
         self.arguments = list(self.block.arguments)
+        self.results = list(self.block.operations[len(self.block.operations) - 1].operation.operands)
         self._failed: ir.Block | None = None
         self._too_deep: dict[str, ir.Block] = {}
 
@@ -103,14 +120,15 @@ class _Program:
             build()
 
     def give(self, status: int) -> None:
-        """Returns; a program that can fail, with a status."""
+        """Returns; a program that can fail, with a status first."""
         i32 = ir.IntegerType.get_signless(32)
-        func.ReturnOp([emit.constant(ir.IntegerAttr.get(i32, status), i32)] if self.calls.fails(self.name) else [])
+        found = self.results if status == 0 else [emit.create("ub.poison", [v.type], []) for v in self.results]
+        func.ReturnOp([*([emit.constant(ir.IntegerAttr.get(i32, status), i32)] if self.calls.fails(self.name) else []), *found])
 
     # ---- blocks
 
-    def new_block(self) -> ir.Block:
-        return self.function.regions[0].blocks.append()
+    def new_block(self, arguments: Sequence[ir.Type] = ()) -> ir.Block:
+        return self.function.regions[0].blocks.append(*arguments)
 
     @property
     def failed(self) -> ir.Block:
@@ -133,31 +151,54 @@ class _Program:
                 self.loop(op)
             elif isinstance(op, func.CallOp):
                 self.call(op)
+            elif op.operation.name == "memref.alloc" and HEAP in op.attributes:
+                self.allocation(op)
+            elif op.operation.name == Require.OPERATION_NAME:
+                self.requirement(op)
+
+    def given(self, block: ir.Block) -> list[Value]:
+        """What the terminator of a block gives on."""
+        return list(block.operations[len(block.operations) - 1].operation.operands)
 
     def branch(self, op: scf.IfOp) -> None:
-        then, otherwise, after = self.new_block(), self.new_block(), self.new_block()
+        then, otherwise, after = self.new_block(), self.new_block(), self.new_block([r.type for r in op.operation.results])
         with op.operation.location:
             self.append(self.block, lambda: cf.CondBranchOp(op.operation.operands[0], [], [], then, otherwise))
             for block, region in zip((then, otherwise), op.operation.regions, strict=True):
-                self.block = block
+                self.block, given = block, self.given(region.blocks[0]) if len(region.blocks) else []
                 if len(region.blocks):
                     self.body(region.blocks[0])
-                self.append(self.block, lambda: cf.BranchOp([], after))
-        op.operation.erase()
+                self.append(self.block, partial(cf.BranchOp, given, after))
+        self.replace(op.operation, after)
         self.block = after
 
+    def replace(self, op: ir.Operation, block: ir.Block) -> None:
+        """Lets the arguments of a block stand for the results of an operation, which goes."""
+        for result, argument in zip(op.results, block.arguments, strict=True):
+            result.replace_all_uses_with(argument)
+            self.results = [argument if v == result else v for v in self.results]
+        op.erase()
+
     def loop(self, op: scf.WhileOp) -> None:
-        before, body, after = self.new_block(), self.new_block(), self.new_block()
+        types = [r.type for r in op.operation.results]
+        before, body, after = self.new_block(types), self.new_block(), self.new_block()
         first, second = (region.blocks[0] for region in op.operation.regions)
+        # What is carried is what the first block has: the other one, and what follows the loop, see that.
+        for values in (first.arguments, second.arguments, op.operation.results):
+            for value, carried in zip(list(values), before.arguments, strict=True):
+                value.replace_all_uses_with(carried)
+        self.results = [
+            before.arguments[list(op.operation.results).index(v)] if v in list(op.operation.results) else v for v in self.results
+        ]
         with op.operation.location:
-            self.append(self.block, lambda: cf.BranchOp([], before))
+            self.append(self.block, lambda: cf.BranchOp(list(op.operation.operands), before))
             self.block = before
             condition = first.operations[len(first.operations) - 1].operation
             self.body(first)
             self.append(self.block, lambda: cf.CondBranchOp(condition.operands[0], [], [], body, after))
-            self.block = body
+            self.block, given = body, self.given(second)
             self.body(second)
-            self.append(self.block, lambda: cf.BranchOp([], before))
+            self.append(self.block, lambda: cf.BranchOp(given, before))
         op.operation.erase()
         self.block = after
 
@@ -174,9 +215,13 @@ class _Program:
             made = op.operation
             if fails or depth:
                 operands = [*op.operation.operands, *self.left(name, depth, nested, made)]
-                results = [ir.IntegerType.get_signless(32)] if fails else []
+                status = [ir.IntegerType.get_signless(32)] if fails else []
+                types = [r.type for r in op.operation.results]
                 with ir.InsertionPoint(self.block):
-                    made = func.CallOp(results, op.operation.attributes["callee"], operands).operation
+                    made = func.CallOp([*status, *types], op.operation.attributes["callee"], operands).operation
+                for old, new in zip(op.operation.results, list(made.results)[len(status) :], strict=True):
+                    old.replace_all_uses_with(new)
+                    self.results = [new if v == old else v for v in self.results]
                 op.operation.erase()
             if self.depth and not nested:
                 # Inlined, its stack would be taken once for every nested call.
@@ -203,6 +248,33 @@ class _Program:
         self.block = further
         with ir.InsertionPoint(call):
             return [arith.SubIOp(left, emit.constant(ir.IntegerAttr.get(i64, 1), i64)).result]
+
+    def allocation(self, op: ir.OpView) -> None:
+        """Goes on where there was memory; the allocation is the last operation of the current block so far."""
+        result = op.operation.results[0]
+        with ir.InsertionPoint(self.block), op.operation.location:
+            address = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [result])
+            there = emit.compare("ne", address, emit.index_constant(0))
+        message = f"{self.name}: expected memory for a tensor of %lld bytes, found none"
+        self.demand(there, "MemoryError", message, [op.operation.operands[0]])
+
+    def requirement(self, op: ir.OpView) -> None:
+        """Goes on where sizes are what they must be."""
+        found, expected = op.operation.operands
+        predicate, message = (ir.StringAttr(op.attributes[name]).value for name in ("predicate", "message"))
+        with ir.InsertionPoint(self.block), op.operation.location:
+            holds = emit.compare({"eq": "eq", "ge": "sge"}[predicate], found, expected)
+        op.operation.erase()
+        self.demand(holds, "ValueError", f"{self.name}: {message}", [found, expected][: message.count("%lld")])
+
+    def demand(self, condition: Value, kind: str, message: str, sizes: Sequence[Value]) -> None:
+        """Goes on in a new block where a condition holds; else raises an error."""
+        further, bad = self.new_block(), self.new_block()
+        error = self.calls.declare_error(f"{self.name}_error", kind, message, len(sizes))
+        self.append(self.block, lambda: cf.CondBranchOp(condition, [], [], further, bad))
+        self.append(bad, lambda: func.CallOp([], ir.FlatSymbolRefAttr.get(error), list(sizes)))
+        self.append(bad, lambda: cf.BranchOp([], self.failed))
+        self.block = further
 
     def check(self, status: Value) -> None:
         """Goes on in a new block where a call has not failed."""

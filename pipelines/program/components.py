@@ -5,8 +5,12 @@ from dataclasses import dataclass
 
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.later import Require
 from relayc.pipelines.callgraph import components, is_recursive
 from relayc.pipelines.program.functions import callees
+
+HEAP = "relay.heap"
+"""Attribute of an allocation that is none of the arena: memory of the heap."""
 
 
 def functions_of(module: ir.Module) -> dict[str, ir.OpView]:
@@ -32,7 +36,8 @@ class Component:
 
     Attributes:
       recursive: whether a call of one of them can lead to another call of it.
-      fails: whether a call of them can raise an error: by a packed function, or by too many nested calls.
+      fails: whether a call of them can raise an error: by a packed function, by too many nested calls, by a size that is not what it must
+        be, or for want of memory.
     """
 
     names: list[str]
@@ -58,6 +63,20 @@ def _component(
     called = {callee for name in names for callee in calls[name]}
     recursive = is_recursive(names, calls)
     fails = recursive or any((c in functions and is_packed(functions[c])) or (c in found and found[c].fails) for c in called)
+    fails = fails or any(_may_fail(functions[name]) for name in names)
     component = Component(names, recursive, fails)
     found.update(dict.fromkeys(names, component))
     return component
+
+
+def _may_fail(function: ir.OpView) -> bool:
+    """Whether a program demands something of sizes, or takes memory of the heap."""
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = found or op.name == Require.OPERATION_NAME or (op.name == "memref.alloc" and HEAP in op.attributes)
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit)
+    return found

@@ -22,6 +22,8 @@ def packed_entries(program: TirModule, ranges: Mapping[str, tuple[int, int]]) ->
                 sources = find_sources(p.inputs, p.symbols)
             except ValueError as error:
                 raise RelayError(f"@{p.name}: {error}") from None
-            tensors = (*p.inputs, *p.outputs, TensorSpec("arena", (p.arena_bytes,), "uint8"), params)
-            found[p.name] = PackedEntry(tensors, p.symbols, 2, sources, ranges, p.max_depth)
+            outputs = tuple(spec for i, spec in enumerate(p.outputs) if i not in p.late)
+            given = [TensorSpec("given", (len(p.late) + len(p.defined),), "int64")] if p.late else []
+            tensors = (*p.inputs, *outputs, TensorSpec("arena", (p.arena_bytes,), "uint8"), params, *given)
+            found[p.name] = PackedEntry(tensors, p.symbols, 2, sources, ranges, p.max_depth, len(p.late), len(p.defined) if p.late else 0)
     return found

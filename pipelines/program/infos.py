@@ -1,6 +1,7 @@
 """What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -9,16 +10,17 @@ from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.body import memref_bytes
 from relayc.pipelines.program.calls import max_depth
-from relayc.pipelines.program.components import functions_of, is_packed, programs_of
+from relayc.pipelines.program.components import HEAP, functions_of, is_packed, programs_of
 from relayc.pipelines.program.functions import packings_of, strings_of, workspace_of
 from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import read_size, symbol_names, symbol_positions
+from relayc.pipelines.sizes import SYMBOL, read_size, symbol_names, symbol_positions
 from relayc.runtime.artifact import (
     Branch,
     BufferRef,
@@ -31,7 +33,7 @@ from relayc.runtime.artifact import (
     Step,
     TensorSpec,
 )
-from relayc.symbolic import Size, symbol
+from relayc.symbolic import Size, symbol, symbols_of
 
 _CONDITION = TensorSpec("condition", (), "bool")
 
@@ -108,12 +110,20 @@ def program_infos(module: ir.Module, kernels: Sequence[KernelInfo]) -> tuple[Pro
 
 def _program_specs(function: ir.OpView) -> tuple[Specs, Specs]:
     ins, outs = _tensors(function)
-    return _tensors(function, (_names(function, 0, len(ins), "input"), _names(function, len(ins), len(outs), "output")))
+    arguments, late = value_attributes(function), iter(value_attributes(function, "res_attrs"))
+    written = iter(arguments[len(ins) :])
+    results = [next(late if i in _late(function, outs) else written) for i in range(len(outs))]
+    return _tensors(function, (_names(arguments[: len(ins)], "input"), _names(results, "output")))
 
 
-def _names(function: ir.OpView, start: int, count: int, default: str) -> list[str]:
-    """Names of arguments from their attribute relay.name."""
-    entries = value_attributes(function)[start : start + count]
+def _late(function: ir.OpView, outs: Specs) -> tuple[int, ...]:
+    """Which outputs of a program are of sizes that it alone knows: it gives their memory."""
+    known = symbol_positions(function).keys()
+    return tuple(i for i, spec in enumerate(outs) if not frozenset().union(*map(symbols_of, spec.shape)) <= known)
+
+
+def _names(entries: Sequence[ir.DictAttr], default: str) -> list[str]:
+    """Names of arguments or results from their attribute relay.name."""
     return [ir.StringAttr(e["relay.name"]).value if "relay.name" in e else f"{default}{i}" for i, e in enumerate(entries)]
 
 
@@ -130,7 +140,9 @@ class _ProgramReader:
         self.block = function.regions[0].blocks[0]
         ins, outs = specs[self.name]
         positions = symbol_positions(function)
-        if len(self.block.arguments) != len(ins) + len(outs) + len(positions) + 2:
+        self.late = _late(function, outs)
+        self.outputs = len(outs) - len(self.late)
+        if len(self.block.arguments) != len(ins) + self.outputs + len(positions) + 2:
             raise RelayError(f"@{self.name}: expected inputs, outputs, symbols, the arena and the parameters (run plan-memory)")
         self.symbols = tuple(positions)
         self.sizes: dict[ir.Value, Size] = {self.block.arguments[i]: symbol(name) for name, i in positions.items()}
@@ -138,7 +150,23 @@ class _ProgramReader:
     def info(self) -> ProgramInfo:
         ins, outs = self.specs[self.name]
         nodes, depth = self._nodes(self.block), max_depth(self.function)
-        return ProgramInfo(self.name, ins, outs, nodes, is_public(self.function), depth, self.symbols, self._arena_bytes())
+        results = value_attributes(self.function, "res_attrs")
+        defined = tuple(ir.StringAttr(a[SYMBOL]).value for a in results if SYMBOL in a)
+        arena, public = self._arena_bytes(), is_public(self.function)
+        return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, self.late, defined, self.is_stepwise)
+
+    @cached_property
+    def is_stepwise(self) -> bool:
+        """Whether every buffer of a call is known when it begins."""
+        found = not self.late
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            nonlocal found
+            found = found and HEAP not in op.attributes and op.name != Require.OPERATION_NAME
+            return ir.WalkResult.ADVANCE
+
+        self.function.operation.walk(visit)
+        return found
 
     def _arena_bytes(self) -> Size:
         if ARENA in self.function.attributes:
@@ -158,6 +186,10 @@ class _ProgramReader:
     def _call(self, op: func.CallOp) -> Node:
         name, sources = op.callee.value, sources_of(op.operation.location)
         callee = self.functions[name]
+        if not self.is_stepwise:
+            if is_packed(callee):
+                return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, (), (), sources)
+            return ProgramCall(name, (), (), 0, sources) if name in self.specs else Step(name, (), (), sources)
         ins, outs = self.called[name] if name in self.called else _tensors(callee)
         refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, (*ins, *outs), strict=False))
         inputs, outputs = refs[: len(ins)], refs[len(ins) :]
@@ -182,6 +214,8 @@ class _ProgramReader:
 
     def _condition(self, value: ir.Value, op: ir.OpView) -> BufferRef:
         """Where the condition of a branch or a loop is: an i8 in memory, as an i1."""
+        if not self.is_stepwise:
+            return BufferRef("arena", 0, 0, _CONDITION)
         found = value
         for name in ("arith.trunci", "memref.load"):
             if isinstance(found.owner, ir.Block) or found.owner.name != name:
@@ -201,7 +235,7 @@ class _ProgramReader:
                 raise RelayError(f"@{self.name}: expected views of arguments as operands of a call, found {owner} (run plan-memory)")
             value = owner.operands[0]
         position = ir.BlockArgument(value).arg_number
-        ins, outs = (len(part) for part in self.specs[self.name])
+        ins, outs = len(self.specs[self.name][0]), self.outputs
         arena = len(self.block.arguments) - 2
         if position < ins:
             return BufferRef("input", position, 0, spec)

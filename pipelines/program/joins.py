@@ -18,7 +18,7 @@ from relayc.dialects.mlir import ir, tensor
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.kernel.graph import NotStructured, read_kernel
-from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, items_of, num_bytes, read_program
+from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, items_of, read_program
 from relayc.pipelines.program.functions import read_functions
 from relayc.symbolic import Size
 
@@ -99,7 +99,7 @@ class Nesting:
     within: dict[Value, tuple[Value, Size]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._results = {r for item in self.body.items if isinstance(item, Call) for r in item.op.operation.results}
+        self._results = {r for item in self.body.items if isinstance(item, Call) for r in item.made}
         self._results |= {join.operation.results[0] for join in self.body.joins}
         self._placed = _placed(self.program, self.body)
 
@@ -108,7 +108,7 @@ class Nesting:
         placed = self._placed
         if whole in placed or len(set(parts)) < len(parts) or not set(parts) <= self._results - placed:
             return False
-        sizes = [num_bytes(p.type) for p in parts]
+        sizes = [self.program.num_bytes(p) for p in parts]
         starts = [sum(sizes[:i], 0) for i in range(len(sizes))]
         if not any(p in self.within for p in parts):
             self.within.update((p, (whole, start)) for p, start in zip(parts, starts, strict=True))
@@ -144,5 +144,5 @@ class Nesting:
 
 def _placed(program: Program, body: Body) -> AbstractSet[Value]:
     """Values of a body whose place is elsewhere: what it gives, and what its loops begin with."""
-    given = [*body.results, *(v for item in body.items if isinstance(item, While) for v in item.op.operation.operands)]
+    given = [*body.given, *(v for item in body.items if isinstance(item, While) for v in item.reads)]
     return {program.root(v) for v in given}

@@ -8,7 +8,8 @@ A buffer is alive from the operation that first uses it to the last one. One fro
 long as the loop: what has been written before is needed again and again.
 
 Where sizes are expressions over the symbols of a program, so are the offsets and the size of its arena: they are computed when a call
-begins, and `relay.arena` says how large the arena is.
+begins, and `relay.arena` says how large the arena is. Memory of the heap (`relay.heap`, see buffers) stays what it is. Of a program that is
+called with sizes that are not known by then, or that calls itself and has symbols, the arena is such memory too, for each call.
 
 Of programs that call one another, each call takes what follows the caller's own part of the arena: `relay.max_depth` says how many calls
 may nest.
@@ -19,13 +20,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from relayc.dialects.functions import extend_signature, symbol_name
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func, ir, memref
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.program.body import element_bytes, memref_bytes
-from relayc.pipelines.program.components import Component, program_components, programs_of
+from relayc.pipelines.program.components import HEAP, Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import buffer_type
 from relayc.pipelines.sizes import function_sizes, read_size, size_value, symbol_names, symbol_positions
@@ -132,7 +133,7 @@ class _Program:
             operation = op.operation
             if (size := read_size(operation, self.sizes)) is not None:
                 self.sizes[operation.results[0]] = size
-            elif operation.name == "memref.alloc":
+            elif operation.name == "memref.alloc" and HEAP not in operation.attributes:
                 self._allocation(op, loops)
             elif operation.name == "memref.get_global":
                 self.parameters.append(op)
@@ -164,11 +165,17 @@ class _Program:
         self.buffers.append(buffer)
         self._roots[op.operation.results[0]] = buffer
 
-    def bytes_for(self, call: func.CallOp, callee: "_Program") -> Size:
-        """What a call of another program needs of the arena, in the symbols of this one."""
-        operands = list(call.operation.operands)
-        values = [self.sizes[v] for v in operands[len(operands) - len(callee.symbols) :]]
-        return substitute(callee.arena_bytes, dict(zip(callee.symbols, values, strict=True)))
+    def bytes_for(self, call: func.CallOp, callee: "_Program") -> Size | None:
+        """What a call of another program needs of the arena, in the symbols of this one; None where that does not follow from them."""
+        values = callee.sizes_of(call.operation)
+        if not all(v in self.sizes for v in values):
+            return None
+        return substitute(callee.arena_bytes, {name: self.sizes[v] for name, v in zip(callee.symbols, values, strict=True)})
+
+    def sizes_of(self, call: ir.Operation) -> list[Value]:
+        """The operands of a call of the program that are its symbols."""
+        operands = list(call.operands)
+        return operands[len(operands) - len(self.symbols) :]
 
 
 def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_depth: int) -> None:
@@ -176,13 +183,15 @@ def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_dep
     for program in members:
         for number, (call, step) in enumerate(program.calls):
             if call.callee.value in programs and not component.is_nested(call.callee.value):
-                program.arenas[number] = Tensor(program.bytes_for(call, programs[call.callee.value]), step, step)
+                needed = program.bytes_for(call, programs[call.callee.value])
+                if needed is not None:
+                    program.arenas[number] = Tensor(needed, step, step)
         tensors = [b.tensor for b in program.buffers if b.tensor is not None]
         program.frame_bytes = program.arena_bytes = maximum(plan([*tensors, *program.arenas.values()]), align(1))
     if component.recursive and any(p.symbols for p in members):
-        raise RelayError(
-            f"@{members[0].name}: expected a recursive program whose sizes are numbers, found the symbols {members[0].symbols}"
-        )
+        for program in members:
+            program.max_depth = max_depth
+        return
     if component.recursive:
         largest = max(int(p.frame_bytes) for p in members)
         for program in members:
@@ -237,7 +246,7 @@ class _Rewriting:
         self.program, self.programs, self.blob = program, programs, blob
 
     def run(self) -> None:
-        with function_sizes(self.program.function):
+        with function_sizes(self.program.function) as self.sizes:
             self._rewrite()
 
     def _rewrite(self) -> None:
@@ -257,7 +266,10 @@ class _Rewriting:
             if call.callee.value in self.programs:
                 callee = self.programs[call.callee.value]
                 tensor = program.arenas.get(number)
-                self._pass_on(call.operation, callee, program.frame_bytes if tensor is None else tensor.offset)
+                if tensor is None and (callee.symbols or program.symbols):
+                    self._with_heap(call.operation, callee)
+                else:
+                    self._pass_on(call.operation, callee, program.frame_bytes if tensor is None else tensor.offset)
 
     def _add_arguments(self) -> tuple[Value, Value]:
         i8 = ir.IntegerType.get_signless(8)
@@ -284,7 +296,8 @@ class _Rewriting:
         for view in [use.owner.operation for use in op.results[0].uses]:
             if view.name != "memref.view" or view.operands[1] not in self.program.sizes:
                 raise RelayError(f"@{self.program.name}: {op.name} at {op.location}: expected views of its bytes, found {view.name}")
-            view.operands[1] = size_value(offset + self.program.sizes[view.operands[1]])
+            with ir.InsertionPoint(view), view.location:
+                view.operands[1] = size_value(offset + self.program.sizes[view.operands[1]])
             view.operands[0] = memory
         op.erase()
 
@@ -292,10 +305,35 @@ class _Rewriting:
         """Gives a program that is called its part of the arena, and the parameters."""
         type_ = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8))
         with ir.InsertionPoint(call), call.location:
-            size = [] if type_.has_static_shape else [size_value(self.program.bytes_for(call.opview, callee))]
+            needed = self.program.bytes_for(call.opview, callee)
+            assert needed is not None  # it has a place in the arena
+            size = [] if type_.has_static_shape else [size_value(needed)]
             part = emit.create("memref.view", [type_], [self.arena, emit.index_constant(offset), *size])
-            func.CallOp([], call.attributes["callee"], [*call.operands, part, self.params])
+        self._call(call, part)
+
+    def _with_heap(self, call: ir.Operation, callee: _Program) -> None:
+        """Gives a program that is called an arena of its own."""
+        type_, i8 = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8)), ir.IntegerType.get_signless(8)
+        with ir.InsertionPoint(call), call.location:
+            sizes = self.sizes.among(dict(zip(callee.symbols, callee.sizes_of(call), strict=True)))
+            memory = memref.AllocOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], i8), [sizes.value(callee.arena_bytes)], [])
+            memory.operation.attributes[HEAP] = ir.UnitAttr.get()
+            part = memory.result
+            if type_.has_static_shape:
+                part = emit.create("memref.view", [type_], [part, emit.index_constant(0)])
+        made = self._call(call, part)
+        with ir.InsertionPoint.after(made):
+            memref.DeallocOp(memory.result).operation.attributes[HEAP] = ir.UnitAttr.get()
+
+    def _call(self, call: ir.Operation, arena: Value) -> ir.Operation:
+        """The call with what it takes of memory."""
+        with ir.InsertionPoint(call), call.location:
+            types = [r.type for r in call.results]
+            made = func.CallOp(types, call.attributes["callee"], [*call.operands, arena, self.params]).operation
+        for old, new in zip(call.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
         call.erase()
+        return made
 
 
 def _is_constant(value: Value) -> bool:

@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from relayc.dialects.functions import Names, strings_attribute
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func, ir, tensor
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, shape_of
 from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, bodies_of, items_of, read_program, within
 from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions
+from relayc.pipelines.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.te import core
+from relayc.symbolic import symbol
 
 Value: TypeAlias = ir.Value
 
@@ -90,7 +92,7 @@ class _Results:
         taken: set[Value] = set()
         for loop in [item for item in body.items if isinstance(item, While)]:
             operation = loop.op.operation
-            for i in range(len(operation.operands)):
+            for i in range(len(loop.reads)):
                 place = _Place(operation, i, f"what the loop at {operation.location} begins with as argument {i}")
                 root = self.program.root(place.value)
                 if root in taken or not _is_made_in(body, root) or self.is_read_after(body, loop, root):
@@ -102,7 +104,7 @@ class _Results:
         """What a function or a branch gives."""
         terminator = _terminator(body.block)
         kind = "result {}" if terminator.name == "func.return" else f"result {{}} of the branch at {terminator.parent.location}"
-        for i in range(len(terminator.operands)):
+        for i in range(len(body.given)):
             place = _Place(terminator, i, kind.format(i))
             root = self.program.root(place.value)
             if root in taken or not _is_made_in(body, root):
@@ -113,13 +115,14 @@ class _Results:
         """What a loop yields: a value that is written after the last read of the argument that it replaces stands where that is."""
         terminator = _terminator(body.block)
         reads = _Reads(self.program, body)
-        roots = [self.program.root(v) for v in terminator.operands]
+        roots = [self.program.root(v) for v in body.given]
         pending = []
         for i, (root, argument) in enumerate(zip(roots, body.arguments, strict=True)):
             if root == argument:
                 continue
-            fresh = root not in taken and _is_made_in(body, root) and argument not in roots
-            if fresh and reads.last(argument) < reads.first_write(root):
+            fresh = root not in taken and _is_made_in(body, root)
+            # A late tensor has memory of its own in every round: it overwrites nothing.
+            if fresh and (self.program.is_late(argument) or (argument not in roots and reads.last(argument) < reads.first_write(root))):
                 taken.add(root)
             else:
                 pending.append(_Place(terminator, i, f"what the loop at {terminator.parent.location} yields as argument {i}"))
@@ -128,7 +131,7 @@ class _Results:
     def is_read_after(self, body: Body, loop: While, root: Value) -> bool:
         """Whether a value is read in the loop, other than as one of its first values, or by what comes after it."""
         reads = _Reads(self.program, body)
-        firsts = [self.program.root(v) for v in loop.op.operation.operands]
+        firsts = [self.program.root(v) for v in loop.reads]
         last = reads.last(root) > body.items.index(loop)
         return last or firsts.count(root) > 1 or root in reads.inside(loop) or root in reads.at_end
 
@@ -138,7 +141,7 @@ def _terminator(block: ir.Block) -> ir.Operation:
 
 
 def _is_made_in(body: Body, root: Value) -> bool:
-    return any(root in list(item.op.operation.results) for item in body.items)
+    return any(root in item.made for item in body.items)
 
 
 class _Reads:
@@ -146,13 +149,13 @@ class _Reads:
 
     def __init__(self, program: Program, body: Body) -> None:
         self.program = program
-        self.at_end = {program.root(v) for v in body.results}
+        self.at_end = {program.root(v) for v in body.given}
         self._last: dict[Value, int] = {}
         self._maker: dict[Value, tuple[int, Item]] = {}
         for position, item in enumerate(body.items):
-            for root in self.inside(item) | self.roots(item.op.operation.operands):
+            for root in self.inside(item) | self.roots(item.reads):
                 self._last[root] = position
-            self._maker.update((result, (position, item)) for result in item.op.operation.results)
+            self._maker.update((result, (position, item)) for result in item.made)
 
     def roots(self, values: Iterable[Value]) -> set[Value]:
         return {self.program.root(v) for v in values}
@@ -165,17 +168,17 @@ class _Reads:
         """Position of the item that first writes the memory of a result of the block: that of a loop holds what the loop begins with."""
         position, item = self._maker[root]
         if isinstance(item, While):
-            number = list(item.op.operation.results).index(root)
-            return self.first_write(self.program.root(item.op.operation.operands[number]))
+            number = item.made.index(root)
+            return self.first_write(self.program.root(item.reads[number]))
         return position
 
     def inside(self, item: Item) -> set[Value]:
         """What is read within an item."""
-        found = set() if isinstance(item, Call) else {self.program.root(item.condition)}
+        found = {self.program.root(item.condition)} if isinstance(item, (If, While)) else set()
         for body in within(item):
-            found |= self.roots(body.results)
+            found |= self.roots(body.given)
             for inner in body.items:
-                found |= self.inside(inner) | self.roots(inner.op.operation.operands)
+                found |= self.inside(inner) | self.roots(inner.reads)
         return found
 
 
@@ -194,8 +197,12 @@ class _Copying(_Results):
         before = body.items[position].op.operation if position < len(body.items) else _terminator(body.block)
         with ir.InsertionPoint(before), before.location:
             made = self.kernels.call(value, self.dtypes.of(value, place), self.program.root(value) in self.program.constants)
-        body.items.insert(position, Call(made))
-        place.op.operands[place.index] = made.operation.results[0]
+            result = made.operation.results[0]
+            body.items.insert(position, Call(made))
+            if result.type != value.type:
+                self.program.sources[cast := tensor.CastOp(value.type, result).result] = result
+                result = cast
+        place.op.operands[place.index] = result
 
     def end(self, body: Body, pending: list[_Place]) -> None:
         """Copies at the end of a loop's body: one that overwrites an argument comes after those that read it."""
@@ -222,14 +229,14 @@ class _Dtypes:
         self.like: dict[Value, Value] = {}
         self.results = dtypes_of(program.function, "output")
         for item in items_of(program.body):
-            results = item.op.operation.results
+            results = item.made
             if isinstance(item, Call):
                 self.known.update(zip(results, dtypes_of(functions.get(item.callee), "output"), strict=True))
             elif isinstance(item, If):
-                self.like.update(zip(results, item.then.results, strict=True))
-            else:
+                self.like.update(zip(results, item.then.given, strict=True))
+            elif isinstance(item, While):
                 for values in (item.before.arguments, item.after.arguments, results):
-                    self.like.update(zip(values, item.op.operation.operands, strict=True))
+                    self.like.update(zip(values, item.reads, strict=True))
 
     def of(self, value: Value, place: _Place | None = None) -> str:
         """Of a value; of what a function returns there, for a place in its return."""
@@ -250,21 +257,27 @@ class _CopyKernels:
         self.made: dict[tuple[TensorType, bool], str] = {}
 
     def call(self, value: Value, dtype: str, is_param: bool) -> func.CallOp:
-        """Builds a call that copies a value, at the ambient insertion point."""
-        type_ = TensorType.from_mlir(value.type).with_dtype(dtype)
+        """Builds a call that copies a value, at the ambient insertion point. Its result is of the type of the value."""
+        shape = shape_of(value.type)
+        changing = [i for i, d in enumerate(shape) if not isinstance(d, int)]
+        # A kernel has symbols of its own: one for each size that is no number.
+        type_ = TensorType(tuple(symbol(f"d{i:02}") if i in changing else d for i, d in enumerate(shape)), dtype)
         if (type_, is_param) not in self.made:
             self.made[type_, is_param] = self.make(type_, is_param)
-        return func.CallOp([value.type], ir.FlatSymbolRefAttr.get(self.made[type_, is_param]), [value])
+        wanted = core.te_type(type_)
+        given = value if value.type == wanted else tensor.CastOp(wanted, value).result
+        sizes = [tensor.DimOp(value, core.index_constant(i)).result for i in changing]
+        return func.CallOp([wanted], ir.FlatSymbolRefAttr.get(self.made[type_, is_param]), [given, *sizes])
 
     def make(self, type_: TensorType, is_param: bool) -> str:
-        name = self.names.free("fused_copy")
-        tensor = core.te_type(type_)
+        name, symbols = self.names.free("fused_copy"), sorted(type_.symbols)
+        copied, index = core.te_type(type_), ir.IndexType.get()
         with ir.InsertionPoint.at_block_begin(self.module.body), ir.Location.unknown():
-            function = func.FuncOp(name, ([tensor], [tensor]), visibility="private")
-            with ir.InsertionPoint(function.add_entry_block()):
+            function = func.FuncOp(name, ([copied, *[index] * len(symbols)], [copied]), visibility="private")
+            function.arg_attrs = [ir.DictAttr.get({"relay.param": ir.UnitAttr.get()} if is_param else {}), *symbol_attributes(symbols)]
+            with ir.InsertionPoint(function.add_entry_block()), function_sizes(function):
                 func.ReturnOp([core.parallel(type_, [function.arguments[0]], lambda x: x)])
         attributes = {"ops": "copy", "sources": "result", "input_dtypes": type_.dtype, "output_dtypes": type_.dtype}
         for attribute, text in attributes.items():
             function.attributes[f"relay.{attribute}"] = strings_attribute([text])
-        function.arg_attrs = [ir.DictAttr.get({"relay.param": ir.UnitAttr.get()} if is_param else {})]
         return name

@@ -1,7 +1,10 @@
 """Compute rules of tensors made from attributes or from a shape."""
 
+from collections.abc import Sequence
+
 from relayc.dialects.mlir import arith
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, fill, gather, index_constant, operand_type, parallel, result_type
 from relayc.pipelines.te.literal import integer_of, number
@@ -43,11 +46,20 @@ def arange(op: Op) -> Value:
 
 @compute("shape_of")
 def shape_of(op: Op, data: Value) -> Value:
-    out, shape = result_type(op), operand_type(op).sizes
+    return _vector(result_type(op), operand_type(op).sizes)
+
+
+@compute("sizes")
+def sizes_of(op: Op) -> Value:
+    return _vector(result_type(op), op.values)
+
+
+def _vector(out: TensorType, sizes: Sequence[Size]) -> Value:
+    """A vector of sizes."""
 
     def body(indices: list[Value]) -> Value:
         value = scalar.constant(0, out.dtype)
-        for i, size in enumerate(shape):
+        for i, size in enumerate(sizes):
             here = arith.cmpi(arith.CmpIPredicate.eq, indices[0], index_constant(i))
             value = scalar.select(here, number(size, out.dtype), value)
         return value

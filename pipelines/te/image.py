@@ -178,7 +178,7 @@ class _Sampler:
             shift, _, whole = self.rounding
             table = np.clip(whole(table + np.float32(shift)), 0, size - 1)
         here = np.arange(out)
-        if out == 1 and 0 <= table[0] < size and table[0] == int(table[0]):
+        if out and (table == table[0]).all() and 0 <= table[0] < size and table[0] == int(table[0]):
             return lambda d: ir.AffineExpr.get_constant(int(table[0]))
         # The loop itself can only be the index where both have one length.
         if out == size and (table == here).all():

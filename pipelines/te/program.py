@@ -1,19 +1,23 @@
 """Functions of the program: what stands in a function of the relay stage, as calls, branches and loops over tensors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
+from relayc.dialects.functions import is_public, signature_of, strings_attribute, symbol_name, value_attributes
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.elements import dense_array
+from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import conditions_of
+from relayc.dialects.relay.sizes import CastShape, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
-from relayc.pipelines.sizes import function_sizes, size_value, tensor_count
+from relayc.dialects.relay.unify import Bindings, match
+from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, size_value, tensor_count
 from relayc.pipelines.te import core
-from relayc.pipelines.te.signature import flat_tensors, needed_symbols, te_array, te_dtype, te_function
-from relayc.symbolic import Size, is_name, symbol
+from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_dtype, te_function
+from relayc.symbolic import Ranges, is_name, symbol, symbols_of
 
 Values: TypeAlias = list[ir.Value]
 
@@ -35,6 +39,8 @@ class _Program:
 
     def __init__(self, function: ir.Operation, out: IRModule, callees: Mapping[str, str], functions: Mapping[str, ir.Operation]) -> None:
         self.source, self.out, self.callees, self.functions = function, out, callees, functions
+        self.callee_sizes: dict[ir.Value, dict[str, ir.Value]] = {}
+        """The values of a callee's symbols, by what a call gives: its type is in the words of the callee."""
         self.values: dict[ir.Value, Values] = {}
         """The tensors of a value of the relay stage: one, or those in a tuple."""
 
@@ -51,7 +57,8 @@ class _Program:
         self._name_tensors(function)
         body = function.add_entry_block()
         self._enter(block.arguments, list(body.arguments)[: tensor_count(function)])
-        with function_sizes(function):
+        with function_sizes(function) as self.sizes, ir.InsertionPoint(body):
+            self._require_conditions(block)
             self._operations(block, body)
 
     def _name_tensors(self, function: func.FuncOp) -> None:
@@ -64,7 +71,7 @@ class _Program:
             for attributes, value in zip(ir.ArrayAttr(self.source.attributes[key]), types, strict=True):
                 flat = flat_types(relay_type(value))
                 named += [attributes] if isinstance(relay_type(value), TensorType) else _numbered(ir.DictAttr(attributes), len(flat))
-            symbols = value_attributes(function)[len(named) :] if key == "arg_attrs" else []
+            symbols = value_attributes(function, key)[len(named) :]
             function.attributes[key] = ir.ArrayAttr.get([*named, *symbols])
 
     def _enter(self, values: Sequence[ir.Value], tensors: Values) -> None:
@@ -95,6 +102,12 @@ class _Program:
             self._enter_field(op)
         elif operation.name == "builtin.unrealized_conversion_cast":
             self.values[operation.results[0]] = self._tensors(operation.operands)
+        elif isinstance(op, DefineSizes):
+            self._define(op)
+        elif isinstance(op, MatchShape):
+            self._match(op)
+        elif isinstance(op, CastShape):
+            self._cast_shape(op)
         elif isinstance(op, Op) and op.is_view:
             self._view(operation)
         elif isinstance(op, func.CallOp):
@@ -102,7 +115,9 @@ class _Program:
         elif operation.name == "relay.yield":
             pass  # the branch or loop around it ends its own regions
         elif operation.name == "func.return":
-            func.ReturnOp(self._tensors(operation.operands))
+            types = flat_tensors(signature_of(self.source).results)
+            tensors = [_cast(v, core.te_type(t)) for v, t in zip(self._tensors(operation.operands), types, strict=True)]
+            func.ReturnOp([*tensors, *(size_value(symbol(name)) for name in defined_symbols(self.source))])
         else:
             where = f"{operation.name} at {operation.location}"
             raise RelayError(f"{where}: expected constants, reshapes, calls, branches and loops (run fuse-ops and outline-groups first)")
@@ -128,53 +143,170 @@ class _Program:
         name = op.callee.value
         types = [core.te_type(t) for t in flat_tensors([r.type for r in op.operation.results])]
         target = ir.FlatSymbolRefAttr.get(self.callees.get(name, name))
-        sizes = [size_value(size) for size in self._sizes_for(op)]
-        made = func.CallOp(types, target, [*self._tensors(op.operation.operands), *sizes])
-        self._enter(op.operation.results, list(made.results))
-
-    def _sizes_for(self, op: func.CallOp) -> list[Size]:
-        """What the symbols of a function that is called are here, in the order in which it takes them."""
-        callee = self.functions.get(op.callee.value)
+        tensors, callee = self._tensors(op.operation.operands), self.functions.get(name)
         if callee is None:
-            return []
-        bound: dict[str, Size] = {}
-        inputs = signature_of(callee).inputs
-        for pattern, value in zip(flat_tensors(inputs), flat_tensors([v.type for v in op.operation.operands]), strict=True):
-            for mine, theirs in zip(pattern.sizes, value.sizes, strict=True):
-                if is_name(str(mine)):
-                    bound.setdefault(str(mine), theirs)
-        return [bound.get(name, symbol(name)) for name in needed_symbols(callee)]
+            self._enter(op.operation.results, list(func.CallOp(types, target, tensors).results))
+            return
+        wanted = flat_tensors(signature_of(callee).inputs)
+        operands = [_cast(v, core.te_type(t)) for v, t in zip(tensors, wanted, strict=True)]
+        names, defined = needed_symbols(callee), defined_symbols(callee)
+        bound = self._bindings(op, wanted)
+        sizes = [size_value(bound.get(n, symbol(n))) for n in names]
+        made = list(func.CallOp([*types, *[ir.IndexType.get()] * len(defined)], target, [*operands, *sizes]).results)
+        self._enter(op.operation.results, made[: len(types)])
+        if "relay.primitive" not in callee.attributes:
+            values = dict(zip([*names, *defined], [*sizes, *made[len(types) :]], strict=True))
+            self.callee_sizes.update(dict.fromkeys(op.operation.results, values))
+
+    def _bindings(self, op: func.CallOp, wanted: Sequence[TensorType]) -> Bindings:
+        """What the symbols of a function that is called are here."""
+        if not any(t.symbols for t in wanted):
+            return {}
+        given = [v.owner.data if isinstance(v.owner, CastShape) else v for v in op.operation.operands]
+        return match(wanted, flat_tensors([v.type for v in given]), f"arguments of @{op.callee.value}")
+
+    # ---- sizes
+
+    def _require_conditions(self, block: ir.Block) -> None:
+        """What must hold of the symbols of the function for all shapes in it to be ones."""
+        if not self.sizes.symbols:
+            return
+        conditions = [c for op in _operators(block, self.functions) for c in conditions_of(op)]
+        for size, text in {c.size: c.text for c in reversed(conditions)}.items():
+            if symbols_of(size) <= self.sizes.symbols.keys():
+                _require(size_value(size), size_value(0), "ge", f"{text} ({size} is %lld)")
+
+    def _define(self, op: DefineSizes) -> None:
+        """Symbols that have the values of a tensor's elements."""
+        data, ranges = self.values[op.data][0], Ranges.current()
+        for i, name in enumerate(op.names):
+            element = tensor.ExtractOp(data, [core.index_constant(i)] if data.type.rank else []).result
+            cast = arith.IndexCastOp(ir.IndexType.get(), element)
+            cast.attributes[SYMBOL] = ir.StringAttr.get(name)
+            value = cast.result
+            known, where = ranges.of(name), f"define_sizes at {op.source()}: {name}"
+            _require(value, core.index_constant(known.low), "ge", f"{where}: expected {known.low} or more, found %lld")
+            _require(core.index_constant(known.high), value, "ge", f"{where}: expected at most %lld, found %lld")
+            self.sizes.define(name, value)
+
+    def _match(self, op: MatchShape) -> None:
+        """Sizes that are stated of a tensor: new symbols have the values that these say, others are checked."""
+        data = TensorType.of(op.data)
+        for found, stated in zip(data.sizes, op.shape, strict=True):
+            if is_name(str(stated)) and str(stated) not in self.sizes.symbols:
+                self._name(str(stated), size_value(found))
+        for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
+            if found != stated:
+                text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld and {stated} is %lld, expected the same"
+                _require(size_value(found), size_value(stated), "eq", text)
+        self.values[op.result] = self.values[op.data]
+
+    def _cast_shape(self, op: CastShape) -> None:
+        """The same tensor under other names of its sizes; what a call defined has its name here from now on."""
+        self.values[op.result] = self.values[op.data]
+        values = self.callee_sizes.get(op.data)
+        for found, stated in zip(TensorType.of(op.data).sizes, op.shape, strict=True):
+            if values is not None and is_name(str(stated)) and str(stated) not in self.sizes.symbols:
+                self._name(str(stated), self.sizes.among(values).value(found))
+
+    def _name(self, name: str, value: ir.Value) -> None:
+        """Gives a size a name that types have for it from here on."""
+        named = arith.AddIOp(value, core.index_constant(0))
+        named.attributes[SYMBOL] = ir.StringAttr.get(name)
+        self.sizes.define(name, named.result)
+
+    def _new_symbols(self, types: Sequence[TensorType]) -> list[str]:
+        """Names in types that have no value here."""
+        return sorted({s for t in types for s in t.symbols} - self.sizes.symbols.keys())
 
     # ---- control flow
 
     def _branch(self, op: If) -> None:
-        types = [core.te_type(t) for t in flat_types(type_of(op.operation.results[0]))]
-        made = scf.IfOp(self._truth(op.operation.operands[0]), types, has_else=True)
+        result = op.operation.results[0]
+        wanted = flat_tensors([result.type])
+        names, types = self._new_symbols(wanted), [core.te_type(t) for t in wanted]
+        all_types = [*types, *[ir.IndexType.get()] * len(names)]
+        made = scf.IfOp(self._truth(op.operation.operands[0]), all_types, has_else=True)
+        _name_symbols(made, names)
         for i, block in enumerate((made.then_block, made.else_block)):
+            before = dict(self.sizes.symbols)
             self._operations(op.body(i), block)
             with ir.InsertionPoint(block):
-                scf.YieldOp(self.values[op.yielded(i)])
-        self.values[op.operation.results[0]] = list(made.results)
+                scf.YieldOp(self._instances(op.yielded(i), wanted, types, names))
+            self.sizes.symbols = before
+        self._results(result, list(made.results), types, names)
 
     def _loop(self, op: While) -> None:
-        carried = self.values[op.operation.operands[0]]
-        types = [v.type for v in carried]
-        made = scf.WhileOp(types, carried)
+        init, argument = op.operation.operands[0], op.body(0).arguments[0]
+        wanted = flat_tensors([argument.type])
+        names, types = self._new_symbols(wanted), [core.te_type(t) for t in wanted]
+        all_types = [*types, *[ir.IndexType.get()] * len(names)]
+        made = scf.WhileOp(all_types, self._instances(init, wanted, types, names))
+        _name_symbols(made, names)
         for i, region in enumerate((made.before, made.after)):
-            block = region.blocks.append(*types)
-            self.values[op.body(i).arguments[0]] = list(block.arguments)
+            block, before = region.blocks.append(*all_types), dict(self.sizes.symbols)
+            self._results(op.body(i).arguments[0], list(block.arguments), types, names)
             self._operations(op.body(i), block)
             with ir.InsertionPoint(block):
                 if i == 0:
                     scf.ConditionOp(self._truth(op.yielded(0)), list(block.arguments))
                 else:
-                    scf.YieldOp(self.values[op.yielded(1)])
-        self.values[op.operation.results[0]] = list(made.results)
+                    scf.YieldOp(self._instances(op.yielded(1), wanted, types, names))
+            self.sizes.symbols = before
+        result = op.operation.results[0]
+        given = flat_tensors([result.type])
+        others = set(self._new_symbols(given)) - set(names)
+        self._results(result, list(made.results), types, names)
+        # The result may have other names for the sizes that the loop ends with.
+        for name, size in match(given, wanted, "result of a loop", others).items():
+            self._name(name, size_value(size))
+
+    def _instances(self, value: ir.Value, wanted: Sequence[TensorType], types: Sequence[ir.Type], names: Sequence[str]) -> Values:
+        """The tensors of a value as instances of types, and what these types' symbols are for it."""
+        bound = match(wanted, flat_tensors([value.type]), "what a branch or loop carries", set(names)) if names else {}
+        tensors = [_cast(v, t) for v, t in zip(self.values[value], types, strict=True)]
+        return [*tensors, *(size_value(bound[name]) for name in names)]
+
+    def _results(self, value: ir.Value, made: Values, types: Sequence[ir.Type], names: Sequence[str]) -> None:
+        """Notes the tensors of a value that a branch or loop gives, and the symbols that it defines."""
+        self.values[value] = made[: len(types)]
+        for name, size in zip(names, made[len(types) :], strict=True):
+            self.sizes.define(name, size)
 
     def _truth(self, value: ir.Value) -> ir.Value:
         """A scalar bool of the relay stage as an i1."""
         element = tensor.ExtractOp(self.values[value][0], []).result
         return arith.TruncIOp(ir.IntegerType.get_signless(1), element).result
+
+
+def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """A tensor under a type with other names for its sizes."""
+    return value if value.type == type_ else tensor.CastOp(type_, value).result
+
+
+def _require(found: ir.Value, expected: ir.Value, predicate: str, message: str) -> None:
+    ir.Operation.create(
+        Require.OPERATION_NAME,
+        operands=[found, expected],
+        attributes={"predicate": ir.StringAttr.get(predicate), "message": ir.StringAttr.get(message)},
+    )
+
+
+def _name_symbols(op: ir.OpView, names: Sequence[str]) -> None:
+    """Says which symbols the last results of a branch or loop are."""
+    if names:
+        op.attributes[SYMBOLS] = strings_attribute(names)
+
+
+def _operators(block: ir.Block, functions: Mapping[str, ir.Operation]) -> Iterator[Op]:
+    """The operators of a block and of the kernels that it calls; not those in branches and loops."""
+    for op in block.operations:
+        if isinstance(op, func.CallOp):
+            callee = functions.get(op.callee.value)
+            if callee is not None and "relay.primitive" in callee.attributes:
+                yield from _operators(callee.regions[0].blocks[0], functions)
+        elif isinstance(op, Op) and not len(op.operation.regions):
+            yield op
 
 
 def _numbered(attributes: ir.DictAttr, count: int) -> list[ir.DictAttr]:

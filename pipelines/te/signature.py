@@ -34,7 +34,7 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
     """Builds a function without a body at the ambient insertion point, of the tensors that a relay function takes and gives.
 
     The element types that callers see stand in `relay.input_dtypes` and `relay.output_dtypes`. The symbols that the function needs are its
-    last arguments (see pipelines.sizes).
+    last arguments, and those that it defines in the types of its results its last results (see pipelines.sizes).
 
     Args:
       what: what its arguments and its results are, for errors.
@@ -44,11 +44,14 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
     type_ = signature_of(source)
     tensors = flat_tensors(type_.inputs), flat_tensors(type_.results)
     inputs, results = ([_te_type(t, words) for t in part] for part, words in zip(tensors, what, strict=True))
-    symbols = needed_symbols(source)
+    symbols, defined = needed_symbols(source), defined_symbols(source)
+    index = ir.IndexType.get()
     with source.location:
-        function = func.FuncOp(name, ([*inputs, *[ir.IndexType.get()] * len(symbols)], results), visibility=visibility)
-    if symbols:
-        function.arg_attrs = [*[ir.DictAttr.get({})] * len(inputs), *symbol_attributes(symbols)]
+        types = [*inputs, *[index] * len(symbols)], [*results, *[index] * len(defined)]
+        function = func.FuncOp(name, types, visibility=visibility)
+    for key, tensors_of, names in (("arg_attrs", inputs, symbols), ("res_attrs", results, defined)):
+        if names:
+            function.attributes[key] = ir.ArrayAttr.get([*[ir.DictAttr.get({})] * len(tensors_of), *symbol_attributes(names)])
     for which, part in zip(("input", "output"), tensors, strict=True):
         function.attributes[f"relay.{which}_dtypes"] = strings_attribute(t.dtype for t in part)
     return function
@@ -68,6 +71,12 @@ def needed_symbols(function: ir.Operation) -> list[str]:
     for op in function.regions[0].blocks[0].operations:
         found |= symbols_in(op)
     return sorted(found)
+
+
+def defined_symbols(function: ir.Operation) -> list[str]:
+    """Names of the symbols in the types of what a relay function gives that it defines itself, in order."""
+    results = flat_tensors(signature_of(function).results)
+    return sorted({s for t in results for s in t.symbols} - set(needed_symbols(function)))
 
 
 def symbols_in(op: ir.OpView) -> set[str]:

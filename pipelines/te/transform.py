@@ -179,7 +179,9 @@ def split(op: Op, data: Value) -> list[Value]:
 
 
 def _joined(out: TensorType, pieces: Sequence[Value], axis: int) -> Value:
-    pieces = [p for p in pieces if 0 not in shape(p)] or [pieces[0]]
+    pieces = [p for p in pieces if 0 not in shape(p)]
+    if not pieces:
+        return empty(out)
     return pieces[0] if len(pieces) == 1 else tensor.ConcatOp(te_type(out), axis, pieces).result
 
 

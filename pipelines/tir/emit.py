@@ -6,7 +6,7 @@ from typing import Any
 
 from relayc.dialects import mlir
 from relayc.dialects.mlir import ir, scf
-from relayc.dialects.relay.threads import ParallelIf
+from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import size_value
 from relayc.symbolic import Dim, Size, proves
@@ -179,13 +179,13 @@ def below(index: Index, limit: Size) -> ir.Value:
 
 
 @contextmanager
-def for_loop(low: ir.Value | Size, high: ir.Value | Size, step: Size, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
+def for_loop(low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
     With `inits` the body must end in `yield_values`.
     """
-    bounds = [index_constant(b) if isinstance(b, (int, Dim)) else b for b in (low, high)]
-    loop = scf.ForOp(bounds[0], bounds[1], index_constant(step), list(inits))
+    bounds = [index_constant(b) if isinstance(b, (int, Dim)) else b for b in (low, high, step)]
+    loop = scf.ForOp(*bounds, list(inits))
     var.value = loop.induction_variable
     with ir.InsertionPoint(loop.body):
         yield loop

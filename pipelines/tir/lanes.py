@@ -24,16 +24,21 @@ class Lanes:
       unroll: vectors side by side.
       masked: whether what is left over goes in one masked vector, else element by element.
       cheap_masks: whether a masked vector costs no more than another one.
+      single: whether one masked vector is known to be enough: there are 1 to `width` elements.
     """
 
     width: int
     unroll: int = 1
     masked: bool = False
     cheap_masks: bool = False
+    single: bool = False
 
 
 def cover(begin: Index, end: Index, lanes: Lanes, evaluator: Evaluator, block: Block, values: Sequence[ir.Value] = ()) -> Values:
     """`block` for all elements from `begin` to before `end`: several vectors side by side, single ones, and what is left over."""
+    if lanes.single:
+        mask = emit.first_lanes(emit.materialize(end - begin), lanes.width)
+        return block(begin, lanes.width, 1, mask, list(values))
     carried, width, step = list(values), lanes.width, lanes.width * lanes.unroll
     low, high = begin.bounds()[0], end.bounds()[1]
     most = bounds(high - low)[1]

@@ -48,13 +48,19 @@ def run_program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any], 
 
 
 def run(relay_name: str, *arrays: Any, **attrs: Any) -> Any:
-    """What one operator gives for `arrays` (np.ndarray, or Const for a compile-time constant): an array, or the list of its results."""
+    """What one operator gives for `arrays` (np.ndarray, or Const for a compile-time constant): an array, or the list of its results.
+
+    A program in which some of the sizes are symbols must give the same.
+    """
 
     def body(*values: ir.Value) -> Sequence[ir.Value]:
         result = build(relay_name, *values, **attrs)
         return result if isinstance(result, tuple) else [result]
 
+    from symbolic_ops import agrees_with_symbols  # which needs this file
+
     outputs = run_program(body, arrays)
+    agrees_with_symbols(body, arrays, outputs)
     return outputs if len(outputs) > 1 else outputs[0]
 
 

@@ -13,10 +13,14 @@ import relayc
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay import IRModule
+from relayc.dialects.relay.types import shape_of
+from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.cpu.jit import jit
 from relayc.pipelines.cpu.lowering import lower_to_llvm
-from relayc.pipelines.kernel.graph import read_kernel
+from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, read_kernel
+from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
+from relayc.pipelines.sizes import symbol_names, tensor_count
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import aligned_array, numpy_dtype
 from relayc.symbolic import Size, evaluate, parse
@@ -58,11 +62,10 @@ class SymbolicKernel:
         with te.context, te.ranges, ir.Location.unknown():
             functions = [f for f in te.module.body.operations if isinstance(f, func.FuncOp) and symbol_name(f) != "main"]
             assert len(functions) == 1, f"expected one kernel, found {[symbol_name(f) for f in functions]}"
-            self.kernel = read_kernel(functions[0])
+            self.kernel = _boundary(functions[0])
             module = ir.Module.create()
             with ir.InsertionPoint(module.body):
-                found = schedule_kernel(functions[0], target, config or {})
-                assert found is not None, "no strategy takes the kernel"
+                found = schedule_kernel(functions[0], target, config or {}) or _fallback(functions[0])
                 self.scheduled, self.schedule = found[0], str(found[1])
                 _repeated(self.scheduled.function)
             self.tir = str(module)
@@ -150,6 +153,30 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     copy = aligned_array(array.shape, array.dtype, array.nbytes)
     copy[...] = array
     return copy
+
+
+def _boundary(function: func.FuncOp) -> Kernel:
+    """The kernel of a te function; of one that no strategy reads, its arguments and results only."""
+    try:
+        return read_kernel(function)
+    except NotStructured:
+        count = tensor_count(function)
+        signature = function.type
+        args, results = (
+            [Node("arg", tuple(shape_of(t)), t.element_type, position=i) for i, t in enumerate(types)]
+            for types in (signature.inputs[:count], signature.results)
+        )
+        return Kernel(function, symbol_name(function), args, results, symbol_names(function))
+
+
+def _fallback(function: func.FuncOp) -> tuple[Scheduled, str]:
+    """The kernel in plain loops, at the ambient insertion point."""
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        function.operation.clone()
+    bufferize_kernel(module)
+    clones = [op.operation.clone().opview for op in module.body.operations]
+    return Scheduled(next(c for c in clones if isinstance(c, func.FuncOp))), "bufferize"
 
 
 def _repeated(kernel: func.FuncOp) -> None:

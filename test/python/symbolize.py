@@ -1,4 +1,4 @@
-"""A program of static sizes made symbolic: sizes that are chosen primes become symbols, with the types that follow from that."""
+"""Programs of static sizes made symbolic, and symbolic ones made static again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,26 +7,10 @@ from relayc.dialects.functions import refresh_signature
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.scopes import replace_symbols
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
 from relayc.symbolic import Dim, Range, Size, symbol
-
-
-def constants_as_arguments(mod: IRModule, primes: Mapping[int, str]) -> IRModule:
-    """Makes arguments of the constants of `main` that have a size which one of the primes divides, in place.
-
-    They were folded from the sizes that are to be symbols.
-    """
-    with mod.context, ir.Location.unknown():
-        block = mod.main.regions[0].blocks[0]
-        for op in list(block.operations):
-            if isinstance(op, Constant) and any(d % prime == 0 for d in TensorType.of(op.result).static_shape for prime in primes):
-                op.result.replace_all_uses_with(block.add_argument(op.result.type, op.location))
-                op.operation.erase()
-        mod.main.attributes.__delitem__("arg_attrs") if "arg_attrs" in mod.main.attributes else None
-        refresh_signature(mod.main)
-    mod.verify()
-    return mod
 
 
 def symbolize(mod: IRModule, primes: Mapping[int, str], ranges: Mapping[str, Range] | None = None) -> IRModule:
@@ -52,10 +36,37 @@ def symbolize(mod: IRModule, primes: Mapping[int, str], ranges: Mapping[str, Ran
     return mod
 
 
+def constants_as_arguments(mod: IRModule, primes: Mapping[int, str]) -> IRModule:
+    """Makes arguments of the constants of `main` that have a size which one of the primes divides, in place.
+
+    They were folded from the sizes that are to be symbols.
+    """
+    with mod.context, ir.Location.unknown():
+        block = mod.main.regions[0].blocks[0]
+        for op in list(block.operations):
+            if isinstance(op, Constant) and any(d % prime == 0 for d in TensorType.of(op.result).static_shape for prime in primes):
+                op.result.replace_all_uses_with(block.add_argument(op.result.type, op.location))
+                op.operation.erase()
+        if "arg_attrs" in mod.main.attributes:
+            del mod.main.attributes["arg_attrs"]  # they are as many as there were arguments
+        refresh_signature(mod.main)
+    mod.verify()
+    return mod
+
+
+def at_sizes(mod: IRModule, sizes: Mapping[str, int]) -> IRModule:
+    """A program in which symbols are the numbers given, in place."""
+    with mod.context, ir.Location.unknown(), mod.ranges:
+        replace_symbols(mod.module.operation, sizes)
+    mod.set_ranges({})
+    mod.verify()
+    return mod
+
+
 def _retype(op: Op, primes: Mapping[int, str]) -> None:
     for name, spec in op.attr_specs.items():
         value = getattr(op, name)
-        if (spec.kind.check(symbol("n")) or spec.kind.check((symbol("n"),))) and value is not None:
+        if spec.says_sizes and value is not None:
             op.operation.attributes[spec.key] = spec.encode(_each(value, primes))
     for result, type_ in zip(op.operation.results, op.inferred_types(), strict=True):
         result.set_type(type_.to_mlir())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.structure import Constant, Fused
-from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, belongs_in_group, is_view
+from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, belongs_in_group, is_reshape
 from relayc.pipelines.graph.fusion.merge import gather
 from relayc.pipelines.instruments import PassInfo
 from relayc.pipelines.pattern import DFPattern, Match, find_matches
@@ -38,8 +38,7 @@ class CompositeRule:
         attributes = {COMPOSITE: self.name} | ({} if self.compiler is None else {COMPILER: self.compiler})
         for match in find_matches(self.pattern, block):
             operations = [op for op in match.operations if not isinstance(op, Constant)]
-            # A view that checks its shape may define symbols for what stands behind the group.
-            fit = all((belongs_in_group(op) and not isinstance(op, Fused)) or (is_view(op) and op.pure) for op in operations)
+            fit = all((belongs_in_group(op) and not isinstance(op, Fused)) or is_reshape(op) for op in operations)
             if fit and (self.check is None or self.check(match)):
                 gather(operations, attributes)
 

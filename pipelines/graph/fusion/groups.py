@@ -9,6 +9,7 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern
+from relayc.dialects.relay.sizes import CastShape, MatchShape
 from relayc.dialects.relay.structure import Constant, Fused, Yield, is_literal
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.graph.fusion.shapes import num_elements
@@ -158,8 +159,13 @@ def belongs_in_group(op: ir.OpView) -> bool:
 
 
 def is_view(op: ir.OpView) -> bool:
-    """Whether an operation gives its operand under another shape: it stays outside of groups and costs nothing."""
+    """Whether an operation gives its operand under another shape, or states its shape: it stays outside of groups and costs nothing."""
     return isinstance(op, Op) and op.is_view
+
+
+def is_reshape(op: ir.OpView) -> bool:
+    """Whether an operation is a view that says nothing of symbols, so that it may stand in a group."""
+    return is_view(op) and not isinstance(op, (MatchShape, CastShape))
 
 
 def graph_groups(block: ir.Block) -> list[Group]:

@@ -2,12 +2,12 @@
 
 // The type of the data.
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: "relay.nn_relu"(%arg0){{.*}} -> tensor<2x?x4xf32>
-// CHECK-NEXT: "relay.nn_leaky_relu"(%arg0){{.*}} -> tensor<2x?x4xf32>
-// CHECK-NEXT: "relay.nn_prelu"(%arg0, %arg1){{.*}} -> tensor<2x?x4xf32>
-// CHECK-NEXT: "relay.nn_softmax"(%arg0){{.*}} -> tensor<2x?x4xf32>
-// CHECK-NEXT: "relay.nn_log_softmax"(%arg0){{.*}} -> tensor<2x?x4xf32>
-// CHECK-NEXT: "relay.nn_dropout"(%arg0){{.*}} -> (tensor<2x?x4xf32>, tensor<2x?x4xf32>)
+// CHECK-NEXT: "relay.nn_relu"(%arg0){{.*}} -> tensor<2x?x4xf32, ["arg0_1"]>
+// CHECK-NEXT: "relay.nn_leaky_relu"(%arg0){{.*}} -> tensor<2x?x4xf32, ["arg0_1"]>
+// CHECK-NEXT: "relay.nn_prelu"(%arg0, %arg1){{.*}} -> tensor<2x?x4xf32, ["arg0_1"]>
+// CHECK-NEXT: "relay.nn_softmax"(%arg0){{.*}} -> tensor<2x?x4xf32, ["arg0_1"]>
+// CHECK-NEXT: "relay.nn_log_softmax"(%arg0){{.*}} -> tensor<2x?x4xf32, ["arg0_1"]>
+// CHECK-NEXT: "relay.nn_dropout"(%arg0){{.*}} -> (tensor<2x?x4xf32, ["arg0_1"]>, tensor<2x?x4xf32, ["arg0_1"]>)
 func.func @main(%x: tensor<2x?x4xf32>, %a: tensor<4xf32>) {
   %0 = "relay.nn_relu"(%x) : (tensor<2x?x4xf32>) -> tensor<?x?x?xf32>
   %1 = "relay.nn_leaky_relu"(%x) {alpha = 0.1} : (tensor<2x?x4xf32>) -> tensor<?x?x?xf32>

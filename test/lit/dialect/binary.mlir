@@ -82,8 +82,8 @@ func.func @main(%x: tensor<4xui32>, %b: tensor<2xi1>) {
 
 // An unknown dimension stays unknown beside 1 and takes the other's size beside anything else.
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: %{{.*}} = "relay.add"(%arg0, %arg1) : (tensor<?x?xf32>, tensor<1x5xf32>) -> tensor<?x5xf32>
-// CHECK-NEXT: %{{.*}} = "relay.where"(%arg2, %arg0, %arg1) : (tensor<7x1xi1>, tensor<?x?xf32>, tensor<1x5xf32>) -> tensor<7x5xf32>
+// CHECK-NEXT: %{{.*}} = "relay.add"(%arg0, %arg1) : (tensor<7x5xf32>, tensor<1x5xf32>) -> tensor<7x5xf32>
+// CHECK-NEXT: %{{.*}} = "relay.where"(%arg2, %arg0, %arg1) : (tensor<7x1xi1>, tensor<7x5xf32>, tensor<1x5xf32>) -> tensor<7x5xf32>
 func.func @main(%x: tensor<?x?xf32>, %y: tensor<1x5xf32>, %c: tensor<7x1xi1>) {
   %0 = "relay.add"(%x, %y) : (tensor<?x?xf32>, tensor<1x5xf32>) -> tensor<?x?xf32>
   %1 = "relay.where"(%c, %x, %y) : (tensor<7x1xi1>, tensor<?x?xf32>, tensor<1x5xf32>) -> tensor<?x?xf32>

@@ -32,8 +32,8 @@ func.func @main(%a: tensor<4x5x8xf32>, %b: tensor<4x7x8xf32>, %one: tensor<1x8x7
 
 // Dimensions that are not known.
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: "relay.nn_dense"(%arg0, %arg1){{.*}} -> tensor<?x?xi32>
-// CHECK-NEXT: "relay.nn_dense"(%arg0, %arg1){{.*}} -> tensor<?x9xi8>
+// CHECK-NEXT: "relay.nn_dense"(%arg0, %arg1){{.*}} -> tensor<?x9xi32, ["arg0_0"]>
+// CHECK-NEXT: "relay.nn_dense"(%arg0, %arg1){{.*}} -> tensor<?x9xi8, ["arg0_0"]>
 func.func @main(%x: tensor<?x8xi8>, %w: tensor<?x?xi8>) {
   %0 = "relay.nn_dense"(%x, %w) {out_dtype = "int32"} : (tensor<?x8xi8>, tensor<?x?xi8>) -> tensor<?x?xi32>
   %1 = "relay.nn_dense"(%x, %w) {units = 9 : i64} : (tensor<?x8xi8>, tensor<?x?xi8>) -> tensor<?x?xi8>

@@ -2,8 +2,8 @@
 
 // The spatial axes get the size; other axes and the type stay.
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: "relay.image_resize2d"(%arg0){{.*}} -> tensor<?x3x16x20xf32>
-// CHECK-NEXT: "relay.image_resize2d"(%arg0){{.*}} -> tensor<?x3x7x7xf16>
+// CHECK-NEXT: "relay.image_resize2d"(%arg0){{.*}} -> tensor<?x3x16x20xf32, ["arg0_0"]>
+// CHECK-NEXT: "relay.image_resize2d"(%arg0){{.*}} -> tensor<?x3x7x7xf16, ["arg0_0"]>
 // CHECK-NEXT: "relay.image_resize1d"(%arg1){{.*}} -> tensor<1x5x3xui8>
 // CHECK-NEXT: "relay.image_resize3d"(%arg2){{.*}} -> tensor<1x2x6x6x6xf32>
 func.func @main(%x: tensor<?x3x8x9xf32>, %y: tensor<1x9x3xui8>, %z: tensor<1x2x3x4x5xf32>) {
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<?x3x8x9xf32>, %y: tensor<1x9x3xui8>, %z: tensor<1x2x3
 
 // Factors, rounded to whole sizes.
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: "relay.nn_upsampling"(%arg0){{.*}} -> tensor<1x3x16x?xf32>
+// CHECK-NEXT: "relay.nn_upsampling"(%arg0){{.*}} -> tensor<1x3x16x?xf32, ["2*arg0_3"]>
 // CHECK-NEXT: "relay.nn_upsampling"(%arg1){{.*}} -> tensor<1x2x12x27x4xf32>
 // CHECK-NEXT: "relay.nn_upsampling3d"(%arg2){{.*}} -> tensor<1x2x6x8x10xf32>
 func.func @main(%x: tensor<1x3x8x?xf32>, %y: tensor<1x2x8x9x4xf32>, %z: tensor<1x2x3x4x5xf32>) {

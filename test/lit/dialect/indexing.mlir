@@ -5,7 +5,7 @@
 // CHECK-NEXT: %{{.*}} = "relay.take"(%arg0, %arg1) {axis = 1 : i64{{.*}} -> tensor<2x6x7x4xf32>
 // CHECK-NEXT: %{{.*}} = "relay.take"(%arg0, %arg1) : {{.*}} -> tensor<6x7xf32>
 // CHECK-NEXT: %{{.*}} = "relay.take"(%arg0, %arg2) {axis = -1 : i64{{.*}} -> tensor<2x3xf32>
-// CHECK-NEXT: %{{.*}} = "relay.take"(%arg0, %arg3) {axis = 2 : i64, batch_dims = 1 : i64}{{.*}} -> tensor<2x3x?xf32>
+// CHECK-NEXT: %{{.*}} = "relay.take"(%arg0, %arg3) {axis = 2 : i64, batch_dims = 1 : i64}{{.*}} -> tensor<2x3x?xf32, ["arg3_1"]>
 func.func @main(%x: tensor<2x3x4xf32>, %i: tensor<6x7xi64>, %s: tensor<i32>, %b: tensor<2x?xi32>) {
   %0 = "relay.take"(%x, %i) {axis = 1} : (tensor<2x3x4xf32>, tensor<6x7xi64>) -> tensor<?x?x?x?xf32>
   %1 = "relay.take"(%x, %i) : (tensor<2x3x4xf32>, tensor<6x7xi64>) -> tensor<?x?xf32>

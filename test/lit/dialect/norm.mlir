@@ -2,14 +2,14 @@
 
 // The type of the data; vectors along one axis.
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: "relay.nn_batch_norm"(%arg0, %arg1, %arg1, %arg1, %arg1){{.*}} -> (tensor<2x6x4x?xf32>, tensor<6xf32>, tensor<6xf32>)
-// CHECK-NEXT: "relay.nn_layer_norm"(%arg0, %arg2, %arg2){{.*}} -> tensor<2x6x4x?xf32>
-// CHECK-NEXT: "relay.nn_layer_norm"(%arg0, %arg1, %arg1){{.*}} -> tensor<2x6x4x?xf32>
-// CHECK-NEXT: "relay.nn_rms_norm"(%arg0, %arg2){{.*}} -> tensor<2x6x4x?xf32>
-// CHECK-NEXT: "relay.nn_instance_norm"(%arg0, %arg1, %arg1){{.*}} -> tensor<2x6x4x?xf32>
-// CHECK-NEXT: "relay.nn_group_norm"(%arg0, %arg1, %arg1){{.*}} -> tensor<2x6x4x?xf32>
-// CHECK-NEXT: "relay.nn_l2_normalize"(%arg0){{.*}} -> tensor<2x6x4x?xf32>
-// CHECK-NEXT: "relay.nn_lrn"(%arg0){{.*}} -> tensor<2x6x4x?xf32>
+// CHECK-NEXT: "relay.nn_batch_norm"(%arg0, %arg1, %arg1, %arg1, %arg1){{.*}} -> (tensor<2x6x4x?xf32, ["arg0_3"]>, tensor<6xf32>, tensor<6xf32>)
+// CHECK-NEXT: "relay.nn_layer_norm"(%arg0, %arg2, %arg2){{.*}} -> tensor<2x6x4x?xf32, ["arg0_3"]>
+// CHECK-NEXT: "relay.nn_layer_norm"(%arg0, %arg1, %arg1){{.*}} -> tensor<2x6x4x?xf32, ["arg0_3"]>
+// CHECK-NEXT: "relay.nn_rms_norm"(%arg0, %arg2){{.*}} -> tensor<2x6x4x?xf32, ["arg0_3"]>
+// CHECK-NEXT: "relay.nn_instance_norm"(%arg0, %arg1, %arg1){{.*}} -> tensor<2x6x4x?xf32, ["arg0_3"]>
+// CHECK-NEXT: "relay.nn_group_norm"(%arg0, %arg1, %arg1){{.*}} -> tensor<2x6x4x?xf32, ["arg0_3"]>
+// CHECK-NEXT: "relay.nn_l2_normalize"(%arg0){{.*}} -> tensor<2x6x4x?xf32, ["arg0_3"]>
+// CHECK-NEXT: "relay.nn_lrn"(%arg0){{.*}} -> tensor<2x6x4x?xf32, ["arg0_3"]>
 func.func @main(%x: tensor<2x6x4x?xf32>, %c: tensor<6xf32>, %u: tensor<?xf32>) {
   %0:3 = "relay.nn_batch_norm"(%x, %c, %c, %c, %c) : (tensor<2x6x4x?xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<?x?x?x?xf32>, tensor<?xf32>, tensor<?xf32>)
   %1 = "relay.nn_layer_norm"(%x, %u, %u) {epsilon = 1.000000e-06} : (tensor<2x6x4x?xf32>, tensor<?xf32>, tensor<?xf32>) -> tensor<?x?x?x?xf32>

@@ -23,8 +23,8 @@ func.func @main(%x: tensor<2x3x4xf32>) {
 // all and any reduce bools; argmax and argmin give int32; an unknown dimension that is kept stays unknown.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %{{.*}} = "relay.all"{{.*}} -> tensor<5xi1>
-// CHECK-NEXT: %{{.*}} = "relay.any"{{.*}} -> tensor<?xi1>
-// CHECK-NEXT: %{{.*}} = "relay.argmax"{{.*}} -> tensor<?x1xi32>
+// CHECK-NEXT: %{{.*}} = "relay.any"{{.*}} -> tensor<?xi1, ["arg0_0"]>
+// CHECK-NEXT: %{{.*}} = "relay.argmax"{{.*}} -> tensor<?x1xi32, ["arg1_0"]>
 // CHECK-NEXT: %{{.*}} = "relay.argmin"{{.*}} -> tensor<i32>
 func.func @main(%b: tensor<?x5xi1>, %x: tensor<?x5xi8>) {
   %0 = "relay.all"(%b) {axis = array<i64: 0>} : (tensor<?x5xi1>) -> tensor<?xi1>

@@ -2,13 +2,13 @@
 
 // Sorting and scans keep the shape; topk cuts its axis to k.
 // CHECK-LABEL: func.func @main
-// CHECK-NEXT: %{{.*}} = "relay.sort"{{.*}} -> tensor<3x?xf32>
-// CHECK-NEXT: %{{.*}} = "relay.argsort"{{.*}} -> tensor<3x?xi64>
-// CHECK-NEXT: %{{.*}} = "relay.topk"{{.*}} -> (tensor<2x?xf32>, tensor<2x?xi32>)
+// CHECK-NEXT: %{{.*}} = "relay.sort"{{.*}} -> tensor<3x?xf32, ["arg0_1"]>
+// CHECK-NEXT: %{{.*}} = "relay.argsort"{{.*}} -> tensor<3x?xi64, ["arg0_1"]>
+// CHECK-NEXT: %{{.*}} = "relay.topk"{{.*}} -> (tensor<2x?xf32, ["arg0_1"]>, tensor<2x?xi32, ["arg0_1"]>)
 // CHECK-NEXT: %{{.*}} = "relay.topk"{{.*}} -> tensor<3x4xui16>
-// CHECK-NEXT: %{{.*}} = "relay.topk"{{.*}} -> tensor<3x?xf32>
-// CHECK-NEXT: %{{.*}} = "relay.cumsum"{{.*}} -> tensor<3x?xf32>
-// CHECK-NEXT: %{{.*}} = "relay.cumprod"{{.*}} -> tensor<?xf64>
+// CHECK-NEXT: %{{.*}} = "relay.topk"{{.*}} -> tensor<3x?xf32, ["arg0_1"]>
+// CHECK-NEXT: %{{.*}} = "relay.cumsum"{{.*}} -> tensor<3x?xf32, ["arg0_1"]>
+// CHECK-NEXT: %{{.*}} = "relay.cumprod"{{.*}} -> tensor<?xf64, ["3*arg0_1"]>
 func.func @main(%x: tensor<3x?xf32>) {
   %0 = "relay.sort"(%x) : (tensor<3x?xf32>) -> tensor<?x?xf32>
   %1 = "relay.argsort"(%x) {dtype = "int64"} : (tensor<3x?xf32>) -> tensor<?x?xi64>

@@ -14,9 +14,9 @@ func.func @signature(%x: tensor<2x3xf32>) -> tensor<?x?xf32> {
 
 // -----
 
-// What the program says beyond the type relation stays.
-// CHECK-LABEL: func.func @refined
-// CHECK: "relay.exp"(%arg0) : (tensor<?x3xf32>) -> tensor<2x3xf32>
+// What the program says beyond the type relation says what a size of an argument is, of which nothing else is known.
+// CHECK-LABEL: func.func @refined(%arg0: tensor<2x3xf32>)
+// CHECK: "relay.exp"(%arg0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
 func.func @refined(%x: tensor<?x3xf32>) -> tensor<2x3xf32> {
   %0 = "relay.exp"(%x) : (tensor<?x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>

@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from shapes_by_size import imported, shapes
 
 import relayc
 from relayc import OnnxError
@@ -103,17 +104,173 @@ def test_a_loop_until_a_condition():
     agree(proto, *({"c0": np.array(c), "x": x} for c in (True, False) for x in (X, X * 60)))
 
 
-def test_scan_outputs_are_refused():
-    body = loop([helper.make_node("Neg", ["v"], ["n"]), helper.make_node("Identity", ["c"], ["cond"])], ["n", "v"])
-    node = helper.make_node("Loop", ["m", "", "x"], ["y", "all"], body=body)
-    outputs = [tensor("y", FLOAT, [2, 3]), tensor("all", FLOAT, [None, 2, 3])]
-    with pytest.raises(OnnxError, match="expected a body without scan outputs, whose length the program decides, found 1"):
-        from_onnx(model([node], [tensor("m", INT, []), tensor("x", FLOAT, [2, 3])], outputs))
+def looped(nodes, carried, results, **constants):
+    """A Loop's body that carries `carried` (names in, names out), and gives `results`; it goes on as long as `cond` says."""
+    inputs = [tensor("i", INT, []), tensor("c", BOOL, []), *(tensor(name, FLOAT, None) for name in carried)]
+    types = dict.fromkeys((*carried.values(), *results), FLOAT) | {"larger": BOOL}
+    outputs = [tensor("cond", BOOL, []), *(tensor(name, types[name], None) for name in (*carried.values(), *results))]
+    return graph("body", nodes, inputs, outputs, **constants)
 
 
-def test_branches_of_different_shapes_are_refused():
-    short = graph("a", [helper.make_node("ReduceSum", ["x"], ["r"])], [], [tensor("r", FLOAT, None)])
+GOES_ON = helper.make_node("Identity", ["c"], ["cond"])
+
+
+@pytest.mark.parametrize("trips", [1, 5])
+def test_scan_outputs_of_a_known_number_of_trips(trips):
+    nodes = [
+        GOES_ON,
+        helper.make_node("Cast", ["i"], ["f"], to=FLOAT),
+        helper.make_node("Add", ["v", "f"], ["w"]),
+        helper.make_node("ReduceSum", ["w"], ["total"], keepdims=0),
+        helper.make_node("Greater", ["w", "v"], ["larger"]),
+    ]
+    node = helper.make_node(
+        "Loop", ["m", "", "x"], ["y", "all", "totals", "signs"], body=looped(nodes, {"v": "w"}, ["w", "total", "larger"])
+    )
+    outputs = [tensor("y", FLOAT, None), tensor("all", FLOAT, None), tensor("totals", FLOAT, None), tensor("signs", BOOL, None)]
+    agree(model([node], [tensor("x", FLOAT, [2, 3])], outputs, m=np.int64(trips)), {"x": X})
+
+
+def test_a_loop_of_no_trips_is_no_loop():
+    nodes = [GOES_ON, helper.make_node("Neg", ["v"], ["w"])]
+    node = helper.make_node("Loop", ["m", "", "x"], ["y", "all"], body=looped(nodes, {"v": "w"}, ["w"]))
+    proto = model([node], [tensor("x", FLOAT, [2, 3])], [tensor("y", FLOAT, None), tensor("all", FLOAT, None)], m=np.int64(0))
+    found = relayc.compile(proto, cache=False).run({"x": X})
+    np.testing.assert_array_equal(found["y"], X)
+    assert found["all"].shape == (0, 2, 3)
+
+
+def test_rows_of_a_tensor_by_iteration():
+    """x[i : i + 1] is one row, where there is one for each iteration."""
+    nodes = [
+        GOES_ON,
+        helper.make_node("Add", ["i", "one"], ["j"]),
+        helper.make_node("Unsqueeze", ["i", "zero"], ["begin"]),
+        helper.make_node("Unsqueeze", ["j", "zero"], ["end"]),
+        helper.make_node("Slice", ["x", "begin", "end"], ["row"]),
+        helper.make_node("Add", ["v", "row"], ["w"]),
+    ]
+    body = looped(nodes, {"v": "w"}, ["row"], one=np.int64(1), zero=np.array([0]))
+    node = helper.make_node("Loop", ["m", "", "s"], ["y", "rows"], body=body)
+    inputs = [tensor("x", FLOAT, [2, 3]), tensor("s", FLOAT, [1, 3])]
+    proto = model([node], inputs, [tensor("y", FLOAT, None), tensor("rows", FLOAT, None)], m=np.int64(2))
+    agree(proto, {"x": X, "s": np.ones((1, 3), np.float32)})
+
+
+@pytest.mark.parametrize("directions", [(0, 0, 0), (1, 0, 1), (0, 1, 1)])
+def test_a_scan_of_several_states_axes_and_directions(directions):
+    nodes = [
+        helper.make_node("Add", ["s", "a"], ["s2"]),
+        helper.make_node("Mul", ["t", "b"], ["t2"]),
+        helper.make_node("Sub", ["s2", "t2"], ["o"]),
+        helper.make_node("Identity", ["a"], ["a2"]),
+    ]
+    named = [tensor(name, FLOAT, None) for name in ("s", "t", "a", "b")]
+    body = graph("body", nodes, named, [tensor(name, FLOAT, None) for name in ("s2", "t2", "o", "a2")])
+    node = helper.make_node(
+        "Scan",
+        ["s0", "t0", "x", "z"],
+        ["s1", "t1", "all", "copy"],
+        body=body,
+        num_scan_inputs=2,
+        scan_input_axes=[1, -2],
+        scan_input_directions=directions[:2],
+        scan_output_axes=[1, 0],
+        scan_output_directions=[directions[2], 0],
+    )
+    inputs = [tensor("s0", FLOAT, [2]), tensor("t0", FLOAT, [2]), tensor("x", FLOAT, [2, 3]), tensor("z", FLOAT, [3, 2])]
+    proto = model([node], inputs, [tensor(name, FLOAT, None) for name in ("s1", "t1", "all", "copy")])
+    agree(proto, {"s0": X[0, :2], "t0": X[1, :2], "x": X, "z": X.T.copy()})
+
+
+# ---- sizes that change, and that only the program knows -------------------------------------------------------------------------------
+
+
+def main_of(nodes, inputs, outputs, **constants):
+    """The shapes of the outputs of a model, as texts, and its program as text."""
+    mod = imported(model(nodes, inputs, [tensor(name, FLOAT, None) for name in outputs], **constants))
+    return [" ".join(sizes) for sizes in shapes(mod).values()], str(mod)
+
+
+def test_a_value_that_grows_has_a_size_of_the_loop():
+    nodes = [GOES_ON, helper.make_node("Concat", ["v", "x"], ["w"], axis=0)]
+    loops = [helper.make_node("Loop", ["m", "", "x"], ["y"], body=looped(nodes, {"v": "w"}, []))]
+    found, text = main_of(loops, [tensor("m", INT, []), tensor("x", FLOAT, ["n", 3])], ["y"])
+    assert found == ["n_1 3"]
+    assert '["n + n_1"]' in text
+
+
+def test_values_that_grow_alike_share_their_size():
+    nodes = [
+        GOES_ON,
+        helper.make_node("Concat", ["k", "x"], ["k2"], axis=0),
+        helper.make_node("Concat", ["v", "x"], ["v2"], axis=0),
+        helper.make_node("Add", ["k2", "v2"], ["both"]),
+        helper.make_node("ReduceSum", ["both", "zero"], ["row"], keepdims=0),
+    ]
+    body = looped(nodes, {"k": "k2", "v": "v2"}, ["row"], zero=np.array([0]))
+    inputs = [tensor("m", INT, []), tensor("x", FLOAT, [1, 3]), tensor("p", FLOAT, ["past", 3])]
+    found, text = main_of([helper.make_node("Loop", ["m", "", "p", "p"], ["y", "z", "rows"], body=body)], inputs, ["y", "z", "rows"])
+    assert found == ["past_1 3", "past_1 3", "m 3"]
+    assert "match_shape" not in text
+
+
+def test_values_that_grow_from_nothing():
+    nodes = [GOES_ON, helper.make_node("Concat", ["v", "x"], ["w"], axis=0)]
+    loops = [helper.make_node("Loop", ["m", "", "none"], ["y"], body=looped(nodes, {"v": "w"}, []))]
+    found, _ = main_of(loops, [tensor("m", INT, []), tensor("x", FLOAT, [2, 3])], ["y"], none=np.zeros((0, 3), np.float32))
+    assert found == ["v_0 3"]
+
+
+def test_scan_outputs_of_a_loop_that_a_condition_ends():
+    nodes = [
+        helper.make_node("Mul", ["v", "two"], ["w"]),
+        helper.make_node("ReduceMax", ["w"], ["top"], keepdims=0),
+        helper.make_node("Less", ["top", "limit"], ["cond"]),
+    ]
+    body = looped(nodes, {"v": "w"}, ["w", "top"], two=np.float32(2), limit=np.float32(100))
+    for count in ("", "m"):
+        loops = [helper.make_node("Loop", [count, "", "x"], ["y", "all", "tops"], body=body)]
+        found, _ = main_of(loops, [tensor("m", INT, []), tensor("x", FLOAT, ["n", 3])], ["y", "all", "tops"])
+        assert found == ["n 3", "steps n 3", "steps"]
+
+
+def test_a_scan_over_a_symbolic_axis():
+    body = graph(
+        "body", [helper.make_node("Add", ["s", "a"], ["s2"])], [tensor(n, FLOAT, None) for n in "sa"], [tensor("s2", FLOAT, None)] * 2
+    )
+    node = helper.make_node("Scan", ["s0", "x"], ["s1", "all"], body=body, num_scan_inputs=1, scan_output_axes=[-1])
+    found, _ = main_of([node], [tensor("s0", FLOAT, ["d"]), tensor("x", FLOAT, ["t", "d"])], ["s1", "all"])
+    assert found == ["d", "d t"]
+
+
+def test_branches_of_different_shapes_give_a_size_of_the_branch():
+    twice = graph("a", [helper.make_node("Concat", ["x", "x"], ["r"], axis=0)], [], [tensor("r", FLOAT, None)])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=twice, else_branch=branch("b", "Neg"))
+    found, _ = main_of([node], [tensor("c", BOOL, []), tensor("x", FLOAT, ["n", 3])], ["y"])
+    assert found == ["branch 3"]
+
+
+def test_branches_of_different_ranks_are_refused():
+    short = graph("a", [helper.make_node("ReduceSum", ["x"], ["r"], keepdims=0)], [], [tensor("r", FLOAT, None)])
     node = helper.make_node("If", ["c"], ["y"], then_branch=short, else_branch=branch("b", "Neg"), name="choice")
     proto = model([node], [tensor("c", BOOL, []), tensor("x", FLOAT, [2, 3])], [tensor("y", FLOAT, None)])
-    with pytest.raises(OnnxError, match=r"node 'choice' \(If, opset 20\): .*expected tuple<tensor<1x1xf32>>, found tuple<tensor<2x3xf32>>"):
+    with pytest.raises(OnnxError, match=r"node 'choice' \(If, opset 20\): .*expected tuple<tensor<f32>>, found tuple<tensor<2x3xf32>>"):
         from_onnx(proto)
+
+
+def test_a_value_that_changes_its_rank_is_refused():
+    nodes = [GOES_ON, helper.make_node("Unsqueeze", ["v", "zero"], ["w"])]
+    loops = [helper.make_node("Loop", ["m", "", "x"], ["y"], body=looped(nodes, {"v": "w"}, [], zero=np.array([0])))]
+    proto = model(loops, [tensor("m", INT, []), tensor("x", FLOAT, [2])], [tensor("y", FLOAT, None)])
+    with pytest.raises(OnnxError, match=r"value 'v' that the loop carries: expected tensor<2xf32>, found tensor<1x2xf32>"):
+        from_onnx(proto)
+
+
+def test_weights_of_a_body_are_there_once():
+    """Though the body is converted several times to find out which sizes change."""
+    w = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+    nodes = [GOES_ON, helper.make_node("MatMul", ["v", "w"], ["p"]), helper.make_node("Concat", ["p", "x"], ["q"], axis=0)]
+    loops = [helper.make_node("Loop", ["m", "", "x"], ["y", "all"], body=looped(nodes, {"v": "q"}, ["x"], w=w))]
+    proto = model(loops, [tensor("m", INT, []), tensor("x", FLOAT, [1, 32])], [tensor("y", FLOAT, None), tensor("all", FLOAT, None)])
+    assert list(from_onnx(proto).params) == ["w"]

@@ -101,15 +101,10 @@ def test_an_initializer_of_the_wrong_size_is_an_error():
 # ---- inputs ---------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_symbolic_dimension_without_a_size_names_input_and_dimension():
-    found = message(model_of([relu()], {"x": ["batch", 3]}))
-    assert "input x, dimension 0 (batch)" in found
+def test_an_input_of_unknown_rank_needs_a_shape():
+    found = message(model_of([relu()], {"x": None, "z": None}))
+    assert "expected inputs with a number of dimensions, found input x (any shape); input z (any shape)" in found
     assert 'shapes={"x": [...]}' in found
-
-
-def test_all_dimensions_without_a_size_are_named_at_once():
-    found = message(model_of([relu()], {"x": ["batch", "length"], "z": [None]}))
-    assert "input x, dimension 0 (batch), 1 (length); input z, dimension 0" in found
 
 
 @pytest.mark.parametrize("shape", [[2], [2, 4], [2, -3]])
@@ -127,9 +122,39 @@ def test_a_shape_for_an_unknown_input_is_an_error():
     assert "expected names of inputs (x), found z" in message(model_of([relu()], {"x": [2]}), shapes={"z": [2]})
 
 
-@pytest.mark.parametrize("shapes", [[2], {"x": 2}, {"x": "2"}, {"x": [float("nan")]}])
+@pytest.mark.parametrize("shapes", [[2], {"x": 2}, {"x": "2"}, {"x": [float("nan")]}, {"x": ["a b"]}, {"x": ["-1"]}])
 def test_shapes_of_other_forms(shapes):
     assert message(model_of([relu()], {"x": ["n"]}), shapes=shapes).startswith("shapes: ")
+
+
+@pytest.mark.parametrize(
+    ("dims", "expected"),
+    [
+        ({"m": 2}, "dims: expected names of dimensions (n, past, seq), found m"),
+        ({"n": -1}, "dims: n: expected a size of 0 to"),
+        ({"n": (5, 2)}, "dims: n: expected a size of 0 to"),
+        ({"n": 2.5}, "dims: n: expected a size of 0 to"),
+        ({"n": True}, "dims: n: expected a size of 0 to"),
+        ([4], "dims: expected a mapping of names of dimensions, found [4]"),
+    ],
+)
+def test_sizes_of_dimensions_that_are_wrong(dims, expected):
+    assert expected in message(model_of([relu()], {"x": ["n", "past + seq"], "p": ["past"], "s": ["seq"]}), dims=dims)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dims", "expected"),
+    [
+        ({"x": [2, 3]}, {"n": 3}, "dims: n: expected 2, as shapes has it, found 3"),
+        ({"x": [2, 3]}, {"n": (3, 8)}, "dims: n: expected 2, as shapes has it, found (3, 8)"),
+        ({"x": [2, 7], "p": [4]}, {"seq": 2}, "shapes: input x: expected past + seq = 6, found 7"),
+        ({"x": [2, 7], "p": [9]}, {}, "shapes: input x: expected a size past + seq, found 7, which no seq gives"),
+        ({"p": ["seq - 8"]}, {"seq": 4}, "input p: shape: expected dimensions of 0 or more, found [-4]"),
+    ],
+)
+def test_shapes_and_sizes_that_contradict_each_other(shapes, dims, expected):
+    model = model_of([relu()], {"x": ["n", "past + seq"], "p": ["past"], "s": ["seq"]})
+    assert expected in message(model, shapes=shapes, dims=dims)
 
 
 def test_an_input_of_an_unknown_type_is_an_error():
@@ -153,16 +178,22 @@ def test_every_unsupported_operator_is_listed_once_with_its_first_node():
     assert "own.Frobnicate (opset 3), first in node 'Frobnicate#2'" in found
 
 
-def test_a_scan_is_refused():
+def test_a_number_of_dimensions_that_depends_on_an_input_names_node_and_input():
+    node = helper.make_node("Reshape", ["x", "s"], ["y"], name="flatten")
+    found = message(model_of([node], {"x": [2, 3], "s": (TensorProto.INT64, ["rank"])}))
+    assert "node 'flatten' (Reshape, opset 20): input shape: expected as many elements as is known at import" in found
+
+
+def test_axes_that_depend_on_an_input_name_node_and_input():
+    node = helper.make_node("Squeeze", ["x", "s"], ["y"], name="flatten")
+    found = message(model_of([node], {"x": [2, 3], "s": (TensorProto.INT64, [1])}))
+    assert "node 'flatten' (Squeeze, opset 20): input axes: expected a value known at import, found 's'" in found
+
+
+def test_a_body_of_other_inputs_is_an_error():
     body = helper.make_graph([], "body", [], [onnx.ValueInfoProto(name="x")])
     found = message(model_of([helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1)], {"x": [2, 3]}))
-    assert "Scan (opset 20)" in found
-
-
-def test_a_shape_that_depends_on_an_input_names_node_and_input():
-    node = helper.make_node("Reshape", ["x", "s"], ["y"], name="flatten")
-    found = message(model_of([node], {"x": [2, 3], "s": (TensorProto.INT64, [1])}))
-    assert "node 'flatten' (Reshape, opset 20): input shape: expected a value known at import, found 's'" in found
+    assert "subgraph 'body': expected 1 inputs, found 0" in found
 
 
 def test_types_that_do_not_fit_name_the_node():

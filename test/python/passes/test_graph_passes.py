@@ -10,6 +10,7 @@ from relayc.dialects.relay import IRModule, build
 from relayc.pipelines import PassContext, find_pass
 from relayc.pipelines.graph.reshapes import before_reshape, regroup
 from relayc.pipelines.graph.rewrite import Rules
+from relayc.symbolic import parse
 
 
 def apply(mod, *names, **options):
@@ -186,6 +187,34 @@ def test_regroup(source, target, groups):
 )
 def test_shape_before_a_reshape(shape, expected):
     assert before_reshape(shape, (6, 4), (2, 3, 4)) == expected
+
+
+def sizes(text):
+    """A shape of numbers and expressions, written with spaces between."""
+    return tuple(map(parse, text.split()))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "groups"),
+    [
+        ("n*s 768", "n s 12 64", [("n*s", "n s"), ("768", "12 64")]),
+        ("n s 12 64", "12*n*s 64", [("n s 12", "12*n*s"), ("64", "64")]),
+        ("200 n 3", "n 200 1 3", [("200 n", "n 200"), ("3", "1 3")]),
+        ("n m", "m n", [("n m", "m n")]),
+        ("n (n+1)*4", "4*n n+1", [("n (n+1)*4", "4*n n+1")]),
+        ("n 4", "n m", None),
+        ("0 n", "n 0", None),
+    ],
+)
+def test_regroup_of_expressions(source, target, groups):
+    assert regroup(sizes(source), sizes(target)) == (None if groups is None else [(sizes(a), sizes(b)) for a, b in groups])
+
+
+def test_shape_of_expressions_before_a_reshape():
+    source, target = sizes("b*s 4"), sizes("b s 4")
+    assert before_reshape(sizes("b s 1"), source, target) == sizes("b*s 1")
+    assert before_reshape(sizes("b s 4"), source, target) == source
+    assert before_reshape(sizes("s 4"), source, target) is None
 
 
 def test_rules_that_undo_each_other_end_with_a_warning():

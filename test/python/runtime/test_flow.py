@@ -275,7 +275,7 @@ def stepwise(artifact, flow, programs, arena_bytes):
 
 
 def test_calls_one_by_one_give_the_results_of_a_call(artifact, flow):
-    y, steps = stepwise(artifact, flow, artifact.programs, artifact.arena_bytes)
+    y, steps = stepwise(artifact, flow, artifact.programs, artifact.programs[0].arena_bytes)
     for _ in range(2):
         y.fill(0)
         steps.run()

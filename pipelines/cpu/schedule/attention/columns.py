@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows, larger, most_few_rows
+from relayc.pipelines.cpu.schedule.attention.rows import Rows
+from relayc.pipelines.cpu.schedule.attention.rows import default_parameters as few_parameters
 from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Strips
-from relayc.pipelines.kernel.access import Analysis
+from relayc.pipelines.kernel.access import Accesses, Analysis
 from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, even_runs
@@ -23,12 +25,14 @@ from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import local_buffer
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 
 PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
 MAX_TILE_BYTES = 64 << 10
 """Memory for the queries and the context of a task."""
+MAX_OVERLAPPING = 16
+"""Keys of a strip of a symbolic number of keys where a tile is one vector: sums of more would be of no use to anything but large strips."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +58,23 @@ class AttentionParameters:
         return self.lanes * self.vectors
 
 
-def default_parameters(attention: Attention, target: Target) -> AttentionParameters:
-    """Tiles that fill the register file (sums, vectors of queries, one broadcast element); blocks whose scores fill half the first-level
-    cache, of about the same size each."""
-    element_bytes = attention.product.element.width // 8
-    rows = attention.rows
+def default_parameters(attention: Attention, target: Target, rows: int) -> AttentionParameters:
+    """Tiles for a number of queries that fill the register file (sums, vectors of queries, one broadcast element); blocks whose scores fill
+    half the first-level cache, of about the same size each."""
+    element_bytes, keys = attention.product.element.width // 8, attention.shape[KEY]
     lanes = target.vector_bytes // element_bytes
     while lanes > rows:
         lanes //= 2
     vectors = min(2, ceil_div(rows, lanes))
-    height = min((target.num_vector_registers - 1 - vectors) // vectors, attention.shape[KEY])
+    height = (target.num_vector_registers - 1 - vectors) // vectors
+    height = min(height, keys if isinstance(keys, int) else MAX_OVERLAPPING)
     width = lanes * vectors
-    strips = ceil_div(attention.shape[KEY], height)
-    most = max(1, target.l1_bytes // 2 // (width * element_bytes * height))
+    strips = max(1, target.l1_bytes // 2 // (width * element_bytes * height))
+    if isinstance(keys, int):
+        wanted = ceil_div(keys, height)
+        strips = ceil_div(wanted, ceil_div(wanted, strips))
     tile_bytes = (attention.depth + attention.width) * width * element_bytes
-    return AttentionParameters(
-        lanes, vectors, height, ceil_div(strips, ceil_div(strips, most)), max(2, min(4, MAX_TILE_BYTES // tile_bytes))
-    )
+    return AttentionParameters(lanes, vectors, height, strips, max(2, min(4, MAX_TILE_BYTES // tile_bytes)))
 
 
 def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -78,8 +82,26 @@ def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target):
         return None
-    parameters = tuning.replace(default_parameters(attention, target), ("height", "strips", "tiles"))
-    return _Columns(kernel, attention, parameters).emit(tuning)
+    if isinstance(attention.rows, Dim):
+        return emit_versions(kernel, symbolic_queries(kernel, attention, target, tuning), tuning)
+    return Columns(kernel, attention, tuned_parameters(attention, target, tuning, attention.rows)).emit(tuning)
+
+
+def tuned_parameters(attention: Attention, target: Target, tuning: Tuning, rows: int) -> AttentionParameters:
+    """Those for a number of queries, of which some may be set."""
+    return tuning.replace(default_parameters(attention, target, rows), ("height", "strips", "tiles"))
+
+
+def symbolic_queries(kernel: Kernel, attention: Attention, target: Target, tuning: Tuning) -> list[Version]:
+    """For a symbolic number of queries: few of them for each key, those of one vector, and more."""
+    rows, lanes = attention.rows, target.lanes(attention.product.element.width)
+    several = Columns(kernel, attention, tuned_parameters(attention, target, tuning, 2 * lanes))
+    single = Columns(kernel, attention, default_parameters(attention, target, lanes), is_short=True)
+    few = most_few_rows(attention, target) if single.fits_short else lanes - 1
+    versions = [Version(Rows(kernel, attention, few_parameters(attention, target), few), rows, few)]
+    if single.fits_short:
+        versions.append(Version(single, rows, lanes))
+    return [*versions, Version(several)]
 
 
 @dataclass
@@ -101,39 +123,61 @@ class _Turned:
     buffer: ir.Value | None = None
 
 
-class _Columns(Emission):
-    """Buffers of a thread are rows of a tile's width."""
+class Columns(Emission):
+    """Buffers of a thread are rows of a tile's width.
 
-    def __init__(self, kernel: Kernel, attention: Attention, parameters: AttentionParameters) -> None:
+    With `is_short` there is one tile of one vector with at most as many queries as lanes: the last query stands for those that are missing.
+    """
+
+    def __init__(self, kernel: Kernel, attention: Attention, parameters: AttentionParameters, is_short: bool = False) -> None:
         super().__init__(kernel, attention)
-        self.p = parameters
-        self.tiles = ceil_div(attention.rows, parameters.width)
+        self.p, self.is_short = parameters, is_short
+        self.tiles: Size = 1 if is_short else ceil_div(attention.rows, parameters.width)
         self.strips = Strips.of(self.keys, parameters.height, parameters.strips)
         self.block_keys = self.strips.block_keys
         self.variables = [Var(0, e - 1, name="r") for e in attention.shape]
         self.turned = self._find_turned()
 
     @property
-    def blocks(self) -> int:
+    def blocks(self) -> Size:
         """Tasks that the tiles of a head make. The last two tiles, which may overlap, are in one task."""
         wanted = ceil_div(self.tiles, self.p.tiles)
-        outer = prod(self.a.shape[i] for i in self.outer)
-        return max(1, min(max(wanted, ceil_div(PARALLEL_TASKS, outer)), self.tiles // 2))
+        outer = prod(extent for extent in (self.a.shape[i] for i in self.outer) if isinstance(extent, int))
+        return maximum(1, minimum(maximum(wanted, ceil_div(PARALLEL_TASKS, outer)), self.tiles // 2))
 
     def _find_turned(self) -> list[_Turned]:
         """What the scores read with a stride along the queries and without along the keys."""
+        found = self._reads()
+        row, key = self.variables[self.a.row_loop], self.variables[KEY]
+        if (isinstance(self.keys, int) and self.keys < self.p.lanes) or {row, key} & found.irregular:
+            return []
+        reads = [(n, o) for n, o in found.offsets if n is not self.a.product]
+        return [_Turned(n, o) for n, o in reads if o.coefficient(row) not in (0, 1) and o.coefficient(key) == 1]
+
+    def _reads(self) -> Accesses:
+        """What the scores read before the causal mask."""
         analysis = Analysis([*self.kernel.args, self.a.product])
         analysis.visit(self.a.plain, [Index.of(v) for v in self.variables])
-        row, key = self.variables[self.a.row_loop], self.variables[KEY]
-        if self.keys < self.p.lanes or {row, key} & analysis.found.irregular:
-            return []
-        reads = [(n, o) for n, o in analysis.found.offsets if n is not self.a.product]
-        return [_Turned(n, o) for n, o in reads if o.coefficient(row) not in (0, 1) and o.coefficient(key) == 1]
+        return analysis.found
+
+    @property
+    def fits_short(self) -> bool:
+        """Whether nothing but queries, and what is transposed, is read by the number of the query: lanes without one read nothing."""
+        found, row = self._reads(), self.variables[self.a.row_loop]
+        turned = [t.node for t in self.turned]
+        regular = all(n is self.a.product or n in turned or o.coefficient(row) == 0 for n, o in found.offsets)
+        checked = found.irregular | {v for index, _ in found.bounds for v in index.terms}
+        analysis = Analysis([self.a.context, self.a.total])
+        analysis.visit(self.a.result, [Index.of(Var(0, extent - 1)) for extent in self.a.result.shape])
+        alone = all(n in (self.a.context, self.a.total) for n, _ in analysis.found.offsets)
+        return regular and row not in checked and alone and min(self.depth, self.width) >= self.p.lanes
 
     @property
     def block_tiles(self) -> int:
         """Tiles of a task, at most."""
-        return ceil_div(self.tiles, self.blocks)
+        tiles, blocks = self.tiles, self.blocks
+        # Tasks are of two tiles at least, and three where there are three.
+        return ceil_div(tiles, blocks) if isinstance(tiles, int) and isinstance(blocks, int) else max(3, self.p.tiles)
 
     # ---- a task
 
@@ -143,27 +187,27 @@ class _Columns(Emission):
             "query": self.block_tiles * self.depth * width,
             "context": self.block_tiles * self.width * width,
             "rows": self.block_tiles * 2 * width,
-            "scores": self.block_keys * width,
+            "scores": (self.strips.before + self.block_keys) * width,
         }
         for name, node, extent in (("key", self.a.product, self.depth), ("value", self.a.context, self.width)):
             if not self._is_read_in_place(node):  # computed once for all tiles of the task
-                sizes[name] = self.block_keys * extent
+                sizes[name] = (self.strips.before + self.block_keys) * extent
         return sizes
 
     def _task(self, row: list[Index], block: Index) -> None:
         """Some tiles of queries of one head."""
         for turned in self.turned:  # a vector of keys may start before a block, or end after it: see _turn
-            turned.buffer = local_buffer((self.block_keys + 2 * self.p.lanes) * self.p.width, turned.node.element)
+            turned.buffer = local_buffer((self.turned_before + self.block_keys + self.p.lanes) * self.p.width, turned.node.element)
         first = self._first_tile(block)
         count: ir.Value | int = self.block_tiles
-        if self.tiles % self.blocks:
+        if self.tiles % self.blocks != 0:
             count = emit.arith("subi", emit.materialize(self._first_tile(block + 1)), emit.materialize(first))
         with self.evaluator.lanes(self.p.lanes) as lane:
             self.lane = lane
             self._each_tile(row, first, count, self._start_tile)
             number = Var(0, self.strips.blocks - 1, name="keys")
             with nest.serial([number], self.evaluator):
-                keys = self.strips.block(Index.of(number) if number.high else Index())
+                keys = self.strips.block(Index.of(number) if number.high != 0 else Index())
                 self._convert(row, keys)
                 self._each_tile(row, first, count, lambda tile: self._tile(tile, keys))
             self._each_tile(row, first, count, self._finish_tile)
@@ -177,8 +221,17 @@ class _Columns(Emission):
         number = Var(0, self.block_tiles - 1, name="tile")
         with emit.for_loop(0, count, 1, number), self.evaluator.scope():
             p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
-            starts = [emit.at_most((first + place) * p.width + j * p.lanes, self.a.rows - p.lanes) for j in range(p.vectors)]
+            starts = [Index()] if self.is_short else [self._start(first + place, j) for j in range(p.vectors)]
             body(_Tile(place, row, starts))
+
+    def _start(self, tile: Index, j: int) -> Index:
+        """The query with which vector `j` of a tile starts."""
+        return emit.at_most(tile * self.p.width + j * self.p.lanes, self.a.rows - self.p.lanes)
+
+    @property
+    def turned_before(self) -> int:
+        """Rows before the first key of a block in a buffer in which a tensor is transposed: a vector of keys may start there."""
+        return max(self.p.lanes, self.strips.before)
 
     def _convert(self, row: list[Index], keys: KeyBlock) -> None:
         """Computes a block of key and value where their elements are not in memory as they are multiplied."""
@@ -186,13 +239,13 @@ class _Columns(Emission):
             if name not in self.buffers:
                 continue
             key = Var(0, self.block_keys - 1, name="k")
-            with emit.for_loop(0, self.strips.keys_of(keys.counts), 1, key), self.evaluator.scope():
+            with emit.for_loop(self.strips.first_kept(keys), self.strips.keys_of(keys, keys.counts), 1, key), self.evaluator.scope():
 
                 def copy(start: Index, lanes: int, name: str = name, node: Node = node, extent: int = extent, key: Var = key) -> None:
                     with self.evaluator.along(lanes) as lane:
                         along = start + lane
                         value = self._operand(node, 1, [*row, keys.base + key, along])
-                        self._store(name, Index.of(key) * extent + along, value)
+                        self._store(name, (Index.of(key) + self.strips.before) * extent + along, value)
 
                 self._along(extent, self.p.lanes, copy)
 
@@ -210,6 +263,8 @@ class _Columns(Emission):
 
     def _row(self, tile: _Tile, j: int, place: Index | int) -> list[Index]:
         """Indices (BATCH to QUERY) of a query of vector `j`."""
+        if self.is_short and isinstance(place, int):
+            place = emit.at_most(Index(place), self.a.rows - 1)
         return [tile.starts[j] + place if i == self.a.row_loop else index for i, index in enumerate(tile.row)]
 
     def _start_tile(self, tile: _Tile) -> None:
@@ -247,8 +302,8 @@ class _Columns(Emission):
         # Up to `free` keys are seen by every query of the tile, from `seen` on none.
         first, last = self._row(tile, 0, 0)[QUERY], self._row(tile, -1, self.p.lanes - 1 if self.a.row_loop == QUERY else 0)[QUERY]
         free, seen = (q + (self.a.causal + 1) - keys.base for q in (first, last))
-        unmasked = self.strips.before(keys, free, counts_last=False)
-        masked = self.strips.before(keys, seen, counts_last=True)
+        unmasked = self.strips.below(keys, free, counts_last=False)
+        masked = self.strips.below(keys, seen, counts_last=True)
         parts = [(unmasked, self.a.plain), (masked, self.a.scores)]
         any_seen = emit.compare("sgt", emit.arith("addi", *masked), emit.index_constant(0))
         nest.when(any_seen, self.evaluator, lambda: self._scores_and_context(tile, keys, parts))
@@ -256,17 +311,16 @@ class _Columns(Emission):
     def _scores_and_context(self, tile: _Tile, keys: KeyBlock, parts: list[tuple[Counts, Node]]) -> None:
         """What a block of keys adds to a tile. Each part reaches up to a number of strips of each size, and says what the scores are from
         where the one before ended."""
-        p, size = self.p, self.strips.size
-        count = self.strips.keys_of(parts[-1][0])
+        p = self.p
+        count = self.strips.keys_of(keys, parts[-1][0])
         for turned in self.turned:
-            self._turn(turned, tile, keys, count)
+            self._turn_block(turned, tile, keys, count)
         before = [self._vector("rows", tile.number * 2, j) for j in range(p.vectors)]
         largest = before
-        offset = Index.of(Var(0, self.block_keys - 1, emit.arith("muli", keys.counts[0], emit.index_constant(size)), name="offset"))
-        for kind, first in enumerate((Index(), offset) if self.strips.smaller else (Index(),)):
+        for kind, _, first in self.strips.kinds(keys):
             begin: ir.Value | int = 0
             for counts, node in parts:
-                largest = self._all_scores(tile, keys.base, (begin, counts[kind]), size - kind, first, node, largest)
+                largest = self._all_scores(tile, keys, (begin, counts[kind]), kind, first, node, largest)
                 begin = counts[kind]
         growth = [self._weight(b, m) for b, m in zip(before, largest, strict=True)]
         self._weights(tile, count, largest, growth)
@@ -277,20 +331,42 @@ class _Columns(Emission):
                 self._add(tile, keys.base, count, Index.of(element), size, growth)
             start += number * size
 
+    def _turn_block(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
+        if isinstance(self.keys, int):
+            self._turn(turned, tile, keys, count)
+            return
+        nest.when(
+            emit.compare("sge", emit.index_constant(self.keys), emit.index_constant(self.p.lanes)),
+            self.evaluator,
+            lambda: self._turn(turned, tile, keys, count),
+            lambda: self._turn_few(turned, tile, keys, count),
+        )
+
+    def _turn_few(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
+        """`_turn` for fewer keys than a vector has, which are one block."""
+        p, key = self.p, Var(0, self.p.lanes - 1, name="k")
+        with emit.for_loop(0, count, 1, key), self.evaluator.scope():
+            for j in range(p.vectors):
+                points = [[*self._row(tile, j, i), keys.base + key] for i in range(p.lanes)]
+                column = vectors.from_elements([self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points])
+                self.evaluator.store(column, turned.buffer, self._lane_place(Index.of(key) + self.turned_before, j))
+
     def _turn(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
         """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather
         than ending late, if need be before the block: that is what the buffer's first rows are for."""
         p = self.p
         step = Var(0, self.block_keys - 1, name="v")
-        with emit.for_loop(0, count, p.lanes, step), self.evaluator.scope():
+        with emit.for_loop(self.strips.first_kept(keys), count, p.lanes, step), self.evaluator.scope():
             last = emit.materialize(keys.base * -1 + (self.keys - p.lanes))
-            start = Index.of(Var(-p.lanes, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start"))
+            start = Index.of(
+                Var(-self.turned_before, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start")
+            )
             for j in range(p.vectors):
                 with self.evaluator.lanes(p.lanes) as lane:
                     points = [[*self._row(tile, j, i), keys.base + start + lane] for i in range(p.lanes)]
                     rows = [self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points]
                 for i, column in enumerate(vectors.transpose(rows)):
-                    self.evaluator.store(column, turned.buffer, self._lane_place(start + p.lanes + i, j))
+                    self.evaluator.store(column, turned.buffer, self._lane_place(start + self.turned_before + i, j))
 
     def _at(self, offset: Index, point: Sequence[Index]) -> Index:
         """An offset, a function of the loops BATCH to KEY, at a point."""
@@ -299,9 +375,9 @@ class _Columns(Emission):
     def _all_scores(
         self,
         tile: _Tile,
-        base: Index,
+        keys: KeyBlock,
         strips: tuple[ir.Value | int, ir.Value],
-        size: int,
+        kind: int,
         first: Index,
         node: Node,
         largest: list[ir.Value],
@@ -309,28 +385,29 @@ class _Columns(Emission):
         """Scores of strips of one size, which begin at key `first` of the block; gives the largest so far."""
         strip = Var(0, self.p.strips - 1, name="s")
         with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
-            start = Index(0, {strip: size}) + first
-            emit.yield_values(self._scores(tile, base, start, size, node, list(loop.inner_iter_args)))
+            start = self.strips.start(keys, kind, Index.of(strip), first)
+            places = [self.strips.key(keys, kind, start + i) for i in range(self.strips.sizes[kind])]
+            emit.yield_values(self._scores(tile, keys.base, start, places, node, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    def _scores(self, tile: _Tile, base: Index, start: Index, size: int, node: Node, largest: list[ir.Value]) -> list[ir.Value]:
-        """Scores of one strip of keys, from `start` of the block on, to the buffer; gives the largest so far."""
-        a, p = self.a, self.p
+    def _scores(self, tile: _Tile, base: Index, start: Index, keys: list[Index], node: Node, largest: list[ir.Value]) -> list[ir.Value]:
+        """Scores of one strip of keys to the buffer from `start` of the block on; gives the largest so far."""
+        a, p, size = self.a, self.p, len(keys)
         element = Var(0, self.depth - 1, name="d")
         with emit.for_loop(0, self.depth, 1, element, [self._initial(a.product)] * (size * p.vectors)) as loop, self.evaluator.scope():
             queries = [self._vector("query", tile.number * self.depth + element, j) for j in range(p.vectors)]
-            factors = [self._factor("key", a.product, tile, base, start + i, Index.of(element)) for i in range(size)]
+            factors = [self._factor("key", a.product, tile, base, key, Index.of(element)) for key in keys]
             emit.yield_values(_multiply_add(factors, queries, list(loop.inner_iter_args)))
         products = list(loop.results)
-        for i in range(size):
+        for i, key in enumerate(keys):
             for j in range(p.vectors):
-                point = [*self._row(tile, j, Index.of(self.lane)), base + start + i]
+                point = [*self._row(tile, j, Index.of(self.lane)), base + key]
                 for turned in self.turned:
-                    value = self.evaluator.load_from(turned.buffer, turned.node.element, self._lane_place(start + i + p.lanes, j))
+                    value = self.evaluator.load_from(turned.buffer, turned.node.element, self._lane_place(key + self.turned_before, j))
                     self.evaluator.remember_load(turned.node, self._at(turned.offset, point), value)
                 self.evaluator.remember(a.product, point, products[i * p.vectors + j])
                 score = self.evaluator.at(node, point)
-                self._keep("scores", start + i, j, score)
+                self._keep("scores", start + self.strips.before + i, j, score)
                 largest = [*largest[:j], larger(score, largest[j]), *largest[j + 1 :]]
         return largest
 
@@ -338,7 +415,7 @@ class _Columns(Emission):
         """An element of key or value, broadcast."""
         extent = self.depth if name == "key" else self.width
         if name in self.buffers:
-            value = self._load(name, position * extent + element)
+            value = self._load(name, (position + self.strips.before) * extent + element)
         else:
             value = self._operand(node, 1, [*tile.row, base + position, element])
         return emit.broadcast(value, self.p.lanes)
@@ -353,8 +430,9 @@ class _Columns(Emission):
         with emit.for_loop(0, count, 1, key, totals) as loop, self.evaluator.scope():
             sums = []
             for j, total in enumerate(loop.inner_iter_args):
-                weight = self._weight(self._vector("scores", Index.of(key), j), largest[j])
-                self._keep("scores", Index.of(key), j, weight)
+                place = Index.of(key) + self.strips.before
+                weight = self._weight(self._vector("scores", place, j), largest[j])
+                self._keep("scores", place, j, weight)
                 sums.append(emit.arith("addf", total, weight))
             emit.yield_values(sums)
         for j, total in enumerate(loop.results):
@@ -367,7 +445,7 @@ class _Columns(Emission):
         sums = [emit.arith("mulf", self._vector("context", row, j), growth[j]) for row, j in places]
         key = Var(0, self.block_keys - 1, name="k")
         with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
-            weights = [self._vector("scores", Index.of(key), j) for j in range(p.vectors)]
+            weights = [self._vector("scores", Index.of(key) + self.strips.before, j) for j in range(p.vectors)]
             factors = [self._factor("value", self.a.context, tile, base, Index.of(key), start + i) for i in range(size)]
             emit.yield_values(_multiply_add(factors, weights, list(loop.inner_iter_args)))
         for (row, j), value in zip(places, loop.results, strict=True):
@@ -391,7 +469,9 @@ class _Columns(Emission):
             if lanes == 1:
                 self.evaluator.store(result(start), self.output, self._place(row, start))
                 return
-            for i, column in enumerate(vectors.transpose([result(start + i) for i in range(lanes)])):
+            columns = list(enumerate(vectors.transpose([result(start + i) for i in range(lanes)])))
+            # Lanes without a query go before the last query, which they stand for: a causal mask hides less from them.
+            for i, column in reversed(columns) if self.is_short else columns:
                 with self.evaluator.lanes(lanes) as lane:
                     self.evaluator.store(column, self.output, self._place(self._row(tile, j, i), start + lane))
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -10,20 +11,26 @@ from relayc.pipelines.kernel.attention import KEY, Attention
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.kernel.reduction import multiply_add_casts
-from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.schedule.strategy import Body, Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size, proves
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a kernel stays on one thread (about 2 us of work)."""
 
 
+def most_few_rows(attention: Attention, target: Target) -> int:
+    """How many queries may share a key without lanes along them paying: half a vector."""
+    return target.lanes(attention.product.element.width) // 2
+
+
 def has_few_rows(attention: Attention, target: Target) -> bool:
-    """Whether so few queries share a key that lanes along them do not pay: at most half a vector."""
-    return attention.rows <= target.lanes(attention.product.element.width) // 2
+    """Whether so few queries share a key, at all sizes, that lanes along them do not pay."""
+    return proves(lambda: attention.rows <= most_few_rows(attention, target))
 
 
 class Emission(ABC):
@@ -33,7 +40,8 @@ class Emission(ABC):
       kernel, a: the kernel, and its attention.
       wide: element type of the scores.
       keys, depth, width: keys, elements of a head of query and key, elements of a head of value.
-      outer: loops outside the row loop that have several iterations.
+      row_loops: loops within a task: the row loop, unless others are said to be.
+      outer: loops outside of those that have several iterations.
       casts: conversions of an element of key, and of value, that come before its product.
       uses_tiles: whether the products are on AMX tiles.
       buffers: of a thread, by name.
@@ -44,17 +52,18 @@ class Emission(ABC):
     output: ir.Value
     buffers: dict[str, ir.Value]
 
-    def __init__(self, kernel: Kernel, attention: Attention) -> None:
+    def __init__(self, kernel: Kernel, attention: Attention, row_loops: Sequence[int] = ()) -> None:
         self.kernel, self.a = kernel, attention
         self.wide = attention.product.element
         self.keys, self.depth, self.width = attention.shape[KEY], attention.depth, attention.width
-        self.outer = [i for i in range(KEY) if i != attention.row_loop and attention.shape[i] > 1]
+        self.row_loops = list(row_loops) or [attention.row_loop]
+        self.outer = [i for i in range(KEY) if i not in self.row_loops and attention.shape[i] != 1]
         casts = [multiply_add_casts(n.structured) for n in (attention.product, attention.context)]
         self.casts = [c[1] if c is not None else [] for c in casts]
 
     @property
     @abstractmethod
-    def blocks(self) -> int:
+    def blocks(self) -> Size:
         """Tasks that the rows of a head make."""
 
     @abstractmethod
@@ -63,30 +72,34 @@ class Emission(ABC):
 
     @abstractmethod
     def _task(self, row: list[Index], block: Index) -> None:
-        """Some of the rows of a head; `row` has the indices BATCH to QUERY, 0 for the row loop."""
+        """Some of the rows of a head; `row` has the indices BATCH to QUERY, 0 for the row loops."""
 
     def emit(self, tuning: Tuning) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
-        work = prod(self.a.shape) * (self.depth + self.width)
-        blocks = self.blocks
         with kernel_body(self.kernel) as body:
-            self.evaluator, self.output = body.evaluator, body.outputs[0]
-            loops = [Var(0, self.a.shape[i] - 1, name="p") for i in self.outer]
-            block = Var(0, blocks - 1, name="block")
-            variables = [*loops, block] if blocks > 1 else loops
-
-            def task() -> None:
-                sizes = {name: (n, self.wide) if isinstance(n, int) else n for name, n in self._buffers().items()}
-                self.buffers = {name: local_buffer(*size) for name, size in sizes.items()}
-                row = [Index()] * KEY
-                for i, variable in zip(self.outer, loops, strict=True):
-                    row[i] = Index.of(variable)
-                with self.evaluator.scope():
-                    self._task(row, Index.of(block) if blocks > 1 else Index())
-
-            is_parallel = bool(variables) and work >= tuning.number("grain", PARALLEL_GRAIN)
-            nest.tasks(variables, self.evaluator, is_parallel, task)
+            self.emit_tasks(body, tuning)
         return Scheduled(body.function, uses_tiles=self.uses_tiles)
+
+    def emit_tasks(self, body: Body, tuning: Tuning) -> None:
+        """What the kernel does, at the ambient insertion point in its body."""
+        work, blocks = prod(self.a.shape) * (self.depth + self.width), self.blocks
+        self.evaluator, self.output = body.evaluator, body.outputs[0]
+        loops = [Var(0, self.a.shape[i] - 1, name="p") for i in self.outer]
+        block = Var(0, blocks - 1, name="block")
+        variables = [*loops, block] if blocks != 1 else loops
+
+        def task() -> None:
+            sizes = {name: (n, self.wide) if isinstance(n, int) else n for name, n in self._buffers().items()}
+            self.buffers = {name: local_buffer(*size) for name, size in sizes.items()}
+            row = [Index()] * KEY
+            for i, variable in zip(self.outer, loops, strict=True):
+                row[i] = Index.of(variable)
+            with self.evaluator.scope():
+                self._task(row, Index.of(block) if blocks != 1 else Index())
+
+        grain = tuning.number("grain", PARALLEL_GRAIN) if variables else 0
+        is_parallel = bool(variables) and not proves(lambda: work < grain)
+        nest.tasks(variables, self.evaluator, is_parallel, task, work=work, grain=grain)
 
     def _load(self, name: str, offset: Index) -> ir.Value:
         """Element(s) of a buffer of the thread."""
@@ -134,6 +147,40 @@ class Emission(ABC):
         step = Var(0, (extent - 1) // lanes * lanes, step=lanes, name="v")
         with emit.for_loop(0, extent, lanes, step), self.evaluator.scope():
             body(emit.at_most(Index.of(step), extent - lanes), lanes)
+
+
+@dataclass(frozen=True)
+class Version:
+    """An emission, for sizes of at most a number; for all others without one."""
+
+    emission: Emission
+    size: Size = 0
+    most: int | None = None
+
+
+def emit_versions(kernel: Kernel, versions: Sequence[Version], tuning: Tuning) -> Scheduled:
+    """A kernel that takes the first of several versions whose size is as small as that asks; the last one asks nothing. Versions that no
+    size takes are left out."""
+    kept: list[Version] = []
+    for version in versions:
+        size, most = version.size, version.most
+        if most is None or proves(lambda: size <= most):  # noqa: B023 (asked at once)
+            kept.append(replace(version, most=None))
+            break
+        if not proves(lambda: size > most):  # noqa: B023 (asked at once)
+            kept.append(version)
+    with kernel_body(kernel) as body:
+
+        def rest(first: int) -> None:
+            version = kept[first]
+            if version.most is None:
+                version.emission.emit_tasks(body, tuning)
+                return
+            fits = emit.compare("sle", emit.index_constant(version.size), emit.index_constant(version.most))
+            nest.when(fits, body.evaluator, lambda: version.emission.emit_tasks(body, tuning), lambda: rest(first + 1))
+
+        rest(0)
+    return Scheduled(body.function, uses_tiles=any(v.emission.uses_tiles for v in kept))
 
 
 def larger(score: ir.Value, largest: ir.Value) -> ir.Value:

@@ -8,20 +8,29 @@ largest score has grown, as in `columns`.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
-from relayc.pipelines.kernel.attention import QUERY, Attention, match
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger, most_few_rows
+from relayc.pipelines.kernel.attention import QUERY, QUERY_HEAD, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 
 BLOCK_BYTES = 8 << 10
 """Memory for the scores of a query."""
+MAX_BYTES = 64 << 10
+"""Memory for the scores of a symbolic number of queries."""
+MAX_GROUP = 8
+"""Heads of the query that are taken together where they share a key, and the number of queries is symbolic."""
+FEW_KEYS = 3
+"""Keys, of a symbolic number of them, that are taken one by one rather than as a vector, which takes as long."""
+TOGETHER = 4
+"""Queries for which a value is read once, where their number is symbolic."""
 
 
 @dataclass(frozen=True)
@@ -53,67 +62,91 @@ def schedule_attention_rows(kernel: Kernel, target: Target, tuning: Tuning) -> S
     if attention is None or not has_few_rows(attention, target):
         return None
     parameters = tuning.replace(default_parameters(attention, target), ("keys", "sums"))
-    keys = max(1, parameters.keys // parameters.depth_lanes) * parameters.depth_lanes
-    return _Rows(kernel, attention, replace(parameters, keys=keys)).emit(tuning)
+    return Rows(kernel, attention, parameters, most_few_rows(attention, target)).emit(tuning)
 
 
-class _Rows(Emission):
-    """Buffers of a thread have the rows of the row loop as their outermost extent."""
+def _row_loops(attention: Attention) -> list[int]:
+    """The loops over rows that a task takes together. A symbolic number of queries may be one: heads that share a key are as good then."""
+    group = attention.shape[QUERY_HEAD]
+    both = isinstance(attention.rows, Dim) and isinstance(group, int) and 1 < group <= MAX_GROUP
+    return [QUERY_HEAD, QUERY] if both else [attention.row_loop]
+
+
+class Rows(Emission):
+    """Buffers of a thread have the rows of a task as their outermost extent.
+
+    Attributes:
+      rows: of a task.
+      most_rows: how many they are at most.
+    """
 
     blocks = 1
 
-    def __init__(self, kernel: Kernel, attention: Attention, parameters: RowParameters) -> None:
-        super().__init__(kernel, attention)
-        self.p = parameters
+    def __init__(self, kernel: Kernel, attention: Attention, parameters: RowParameters, most: int) -> None:
+        """A symbolic number of queries is `most` at most."""
+        super().__init__(kernel, attention, _row_loops(attention))
+        extents = [attention.shape[i] for i in self.row_loops]
+        self.rows = prod(extents)
+        self.most_rows = prod(extent if isinstance(extent, int) else most for extent in extents)
+        lanes = parameters.depth_lanes
+        self.p = replace(parameters, keys=max(1, parameters.keys // lanes) * lanes)
         # Keys beyond the last that any query sees are left out.
         last = attention.shape[QUERY] - 1 + attention.causal if attention.causal is not None else self.keys - 1
-        self.seen = max(0, min(self.keys, last + 1))
-        self.block_keys = min(self.p.keys, ceil_div(max(1, self.seen), self.p.depth_lanes) * self.p.depth_lanes)
+        self.seen = maximum(0, minimum(self.keys, last + 1))
+        self.block_keys: Size = self.p.keys
+        if isinstance(self.seen, int):
+            self.block_keys = min(self.p.keys, ceil_div(max(1, self.seen), lanes) * lanes)
+        self.most_scores = self.most_rows * self.block_keys
+        if isinstance(self.rows, Dim):
+            # Fewer keys for more rows, so that the scores take as much memory.
+            self.most_scores = max(min(self.most_scores, MAX_BYTES // (self.wide.width // 8)), self.most_rows * lanes)
+            self.block_keys = minimum(self.block_keys, self.most_scores // maximum(self.rows, 1) // lanes * lanes)
         self.key_blocks = ceil_div(self.seen, self.block_keys)
 
     def _buffers(self) -> dict[str, int]:
-        rows = self.a.rows
+        rows = self.most_rows
         return {
             "query": rows * self.depth,
             "context": rows * self.width,
             "rows": rows * 3,
-            "scores": rows * self.block_keys,
+            "scores": self.most_scores,
         }
 
-    def _row(self, row: list[Index], place: Index | int) -> list[Index]:
-        return [Index.of(place) if i == self.a.row_loop else index for i, index in enumerate(row)]
+    def _row(self, row: list[Index], place: "_Place") -> list[Index]:
+        return [place.loops.get(i, index) for i, index in enumerate(row)]
 
     @contextmanager
-    def _each_row(self) -> Iterator[Index]:
-        """A loop over the rows."""
-        row = Var(0, self.a.rows - 1, name="row")
-        with nest.serial([row], self.evaluator):
-            yield Index.of(row)
+    def _each_row(self) -> Iterator["_Place"]:
+        """Loops over the rows."""
+        variables = [Var(0, self.a.shape[i] - 1, name="row") for i in self.row_loops]
+        with nest.serial(variables, self.evaluator):
+            loops = [Index.of(v) for v in variables]
+            yield _Place(linearize(loops, [v.extent for v in variables]), dict(zip(self.row_loops, loops, strict=True)))
 
     def _task(self, row: list[Index], block: Index) -> None:
         """A head."""
-        with self._each_row() as number:
-            self._start(row, number)
+        with self._each_row() as place:
+            self._start(row, place)
         keys = Var(0, self.key_blocks - 1, name="keys")
         with nest.serial([keys], self.evaluator):
-            base = Index(0, {keys: self.block_keys}) if self.key_blocks > 1 else Index()
+            base = Index(0, {keys: self.block_keys}) if self.key_blocks not in (0, 1) else Index()
             count = emit.smaller(emit.materialize(base * -1 + self.seen), self.block_keys)
             self._scores(row, base, count)
-            with self._each_row() as number:
-                self._weights(number, count)
-            self._add_context(row, base, count)
-        with self._each_row() as number:
-            self._finish(row, number)
+            with self._each_row() as place:
+                self._weights(place.number, count)
+            self._add_contexts(row, base, count)
+        with self._each_row() as place:
+            self._finish(row, place)
 
-    def _start(self, row: list[Index], number: Index) -> None:
+    def _start(self, row: list[Index], place: "_Place") -> None:
         """The query as the product takes it; the largest score, the total and the context of no key."""
+        number = place.number
 
         def query(start: Index, lanes: int) -> None:
             with self.evaluator.along(lanes) as lane:
                 along = start + lane
-                self._store(
-                    "query", number * self.depth + along, self._operand(self.a.product, 0, [*self._row(row, number), Index(), along])
-                )
+                query = self._operand(self.a.product, 0, [*self._row(row, place), Index(), along])
+                self._store("query", number * self.depth + along, query)
 
         def context(start: Index, lanes: int) -> None:
             with self.evaluator.along(lanes) as lane:
@@ -130,23 +163,49 @@ class _Rows(Emission):
     def _scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
         """Scores of a block of keys, as many at a time as there are lanes, then one by one; what is left of the last vector is -inf."""
         lanes = self.p.depth_lanes
+        if isinstance(self.seen, Dim) and lanes > 1:
+            self._symbolic_scores(row, base, count)
+            return
         whole = emit.arith("muli", emit.arith("divui", count, emit.index_constant(lanes)), emit.index_constant(lanes))
         several = Var(0, self.block_keys - lanes, step=lanes, name="k")
-        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope(), self._each_row() as number:
-            self._some_scores(row, number, base, Index.of(several), lanes)
+        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope(), self._each_row() as place:
+            self._some_scores(row, place, base, Index.of(several), lanes)
         if lanes == 1:
             return
         key = Var(0, self.block_keys - 1, name="k")
-        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as number:
-            self._some_scores(row, number, base, Index.of(key), 1)
+        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
+            self._some_scores(row, place, base, Index.of(key), 1)
         end = emit.arith("muli", emit.arith("ceildivsi", count, emit.index_constant(lanes)), emit.index_constant(lanes))
-        with emit.for_loop(count, end, 1, key), self.evaluator.scope(), self._each_row() as number:
+        with emit.for_loop(count, end, 1, key), self.evaluator.scope(), self._each_row() as place:
             never = emit.number(float("-inf"), self.wide)
-            self._store("scores", number * self.block_keys + key, never)
+            self._store("scores", place.number * self.block_keys + key, never)
 
-    def _some_scores(self, row: list[Index], number: Index, base: Index, start: Index, keys: int) -> None:
-        """Scores of a query and one key, or as many keys as there are lanes."""
+    def _symbolic_scores(self, row: list[Index], base: Index, count: ir.Value) -> None:
+        """The same of a symbolic number of keys. Where more than a few are left they are a vector, too, which starts early: a score that is
+        computed twice is the same both times."""
         lanes = self.p.depth_lanes
+        width, rest = emit.index_constant(lanes), emit.arith("remui", count, emit.index_constant(lanes))
+        last = emit.arith("subi", count, width)
+        with self._each_row() as place, self.evaluator.lanes(lanes) as lane:
+            end = emit.arith("muli", emit.arith("divui", emit.arith("subi", count, emit.index_constant(1)), width), width)
+            never = emit.number(float("-inf"), emit.vector_of(lanes, self.wide))
+            self._store("scores", place.number * self.block_keys + Index(0, {Var(0, self.block_keys, end): 1}) + lane, never)
+        is_early = emit.arith(
+            "andi", emit.compare("sgt", rest, emit.index_constant(FEW_KEYS)), emit.compare("sge", last, emit.index_constant(0))
+        )
+        whole = emit.select(is_early, count, emit.arith("subi", count, rest))
+        several = Var(0, self.block_keys - lanes, step=lanes, name="k")
+        with emit.for_loop(0, whole, lanes, several), self.evaluator.scope():
+            start = Index.of(Var(0, self.block_keys - lanes, emit.arith("minsi", emit.materialize(Index.of(several)), last), name="start"))
+            with self._each_row() as place:
+                self._some_scores(row, place, base, start, lanes)
+        key = Var(0, self.block_keys - 1, name="k")
+        with emit.for_loop(whole, count, 1, key), self.evaluator.scope(), self._each_row() as place:
+            self._some_scores(row, place, base, Index.of(key), 1)
+
+    def _some_scores(self, row: list[Index], place: "_Place", base: Index, start: Index, keys: int) -> None:
+        """Scores of a query and one key, or as many keys as there are lanes."""
+        lanes, number = self.p.depth_lanes, place.number
         step = Var(0, self.depth - lanes, step=lanes, name="d")
         with self.evaluator.along(lanes) as lane:
             zero = self._initial(self.a.product)
@@ -158,7 +217,7 @@ class _Rows(Emission):
             sums = list(loop.results)
             product = vectors.pairwise(vectors.transpose(sums), _add) if keys > 1 else vectors.across_lanes(sums[0], _add)
         with self.evaluator.along(keys) as lane:
-            point = [*self._row(row, number), base + start + lane]
+            point = [*self._row(row, place), base + start + lane]
             self.evaluator.remember(self.a.product, point, product)
             score = emit.broadcast(self.evaluator.at(self.a.scores, point), keys)
             self._store("scores", number * self.block_keys + start + lane, score)
@@ -184,16 +243,28 @@ class _Rows(Emission):
         self._store("rows", number * 3 + 1, emit.arith("addf", emit.arith("mulf", self._load("rows", number * 3 + 1), growth), total))
         self._store("rows", number * 3 + 2, growth)
 
-    def _add_context(self, row: list[Index], base: Index, count: ir.Value) -> None:
-        """Adds to the context what a block of keys gives: all rows for `width` vectors at a time, so that each value is read once."""
-        rows, lanes = self.a.rows, self.p.width_lanes
+    def _add_contexts(self, row: list[Index], base: Index, count: ir.Value) -> None:
+        """Adds to the context what a block of keys gives: all rows together, so that each value is read once; some of them together where
+        their number is symbolic."""
+        if isinstance(self.rows, int):
+            self._add_context(row, base, count, Index(), self.rows)
+            return
+        whole = self.rows // TOGETHER
+        for first, number, rows in ((0, whole, TOGETHER), (whole * TOGETHER, self.rows - whole * TOGETHER, 1)):
+            some = Var(0, number - 1, name="rows")
+            with nest.serial([some], self.evaluator):
+                self._add_context(row, base, count, Index.of(some) * rows + first, rows)
+
+    def _add_context(self, row: list[Index], base: Index, count: ir.Value, first_row: Index, rows: int) -> None:
+        """Adds to the context of some rows what a block of keys gives, for `width` vectors at a time."""
+        lanes = self.p.width_lanes
         width = max(1, min(self.p.sums // rows, self.width // lanes))
         while self.width // lanes % width:
             width -= 1
         first = Var(0, self.width - width * lanes, step=width * lanes, name="e")
         with emit.for_loop(0, self.width, width * lanes, first), self.evaluator.along(lanes) as lane:
             starts = [Index.of(first) + lane + j * lanes for j in range(width)]
-            places = [(Index(r), s) for r in range(rows) for s in starts]
+            places = [(first_row + r, s) for r in range(rows) for s in starts]
             sums = []
             for r, s in places:
                 growth = emit.broadcast(self._load("rows", r * 3 + 2), lanes)
@@ -201,15 +272,15 @@ class _Rows(Emission):
             key = Var(0, self.block_keys - 1, name="k")
             with emit.for_loop(0, count, 1, key, sums) as loop, self.evaluator.scope():
                 values = [self._operand(self.a.context, 1, [*row, base + key, s]) for s in starts]
-                weights = [emit.broadcast(self._load("scores", Index(r * self.block_keys) + key), lanes) for r in range(rows)]
+                weights = [emit.broadcast(self._load("scores", (first_row + r) * self.block_keys + key), lanes) for r in range(rows)]
                 pairs = [(w, v) for w in weights for v in values]
                 emit.yield_values([emit.multiply_add(w, v, s) for (w, v), s in zip(pairs, loop.inner_iter_args, strict=True)])
             for (r, s), value in zip(places, loop.results, strict=True):
                 self._store("context", r * self.width + s, value)
 
-    def _finish(self, row: list[Index], number: Index) -> None:
+    def _finish(self, row: list[Index], place: "_Place") -> None:
         """Divides by the total and stores."""
-        at = self._row(row, number)
+        at, number = self._row(row, place), place.number
 
         def store(start: Index, lanes: int) -> None:
             with self.evaluator.along(lanes) as lane:
@@ -218,6 +289,14 @@ class _Rows(Emission):
                 self.evaluator.store(self._result(at, along, context, total), self.output, self._place(at, along))
 
         self._along(self.width, self.p.width_lanes, store)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A row: its number in the buffers, and its indices in the loops over rows."""
+
+    number: Index
+    loops: dict[int, Index]
 
 
 def _add(a: ir.Value, b: ir.Value) -> ir.Value:

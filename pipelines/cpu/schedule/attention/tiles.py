@@ -10,23 +10,31 @@ from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger
+from relayc.pipelines.cpu.schedule.attention.columns import Columns
+from relayc.pipelines.cpu.schedule.attention.columns import default_parameters as column_parameters
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows, larger, most_few_rows
+from relayc.pipelines.cpu.schedule.attention.rows import Rows
+from relayc.pipelines.cpu.schedule.attention.rows import default_parameters as row_parameters
 from relayc.pipelines.cpu.schedule.bf16.amx import MAX_ROWS, MAX_STEP, Tiles
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.moves import transposed_pairs
-from relayc.pipelines.kernel.attention import QUERY, Attention, match
+from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
+Value = Callable[[Index, int, ir.Value | None], ir.Value]
+"""Elements of a row, from a key on in some lanes, of which a mask tells those that count."""
 
 MAX_BYTES = 1 << 20
 """Memory of a task, which stays in the second-level cache; attention over more keys is left to the schedule that goes by blocks of them."""
+SKEW = 640
+"""Bytes between buffers whose sizes do not go with the number of keys."""
 TASKS = 8
 """Tasks that there should be at least, so that threads get equal shares."""
 
@@ -38,10 +46,29 @@ def schedule_attention_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> 
     attention = match(kernel)
     if attention is None or has_few_rows(attention, target) or not _is_bf16(attention):
         return None
-    emission = _Tiles(kernel, attention, target.lanes(32), tuning.number("tasks", TASKS))
-    if attention.depth % MAX_STEP or attention.width % COLUMNS or emission.bytes > MAX_BYTES:
+    if attention.depth % MAX_STEP or attention.width % COLUMNS:
         return None
+    emission = _Tiles(kernel, attention, target.lanes(32), tuning.number("tasks", TASKS))
+    if emission.bytes > MAX_BYTES:
+        return None
+    if isinstance(attention.rows, Dim) or isinstance(attention.shape[KEY], Dim):
+        return emit_versions(kernel, _versions(emission, target), tuning)
     return emission.emit(tuning)
+
+
+def _versions(emission: "_Tiles", target: Target) -> list[Version]:
+    """Tiles where there are several queries, and keys that fit; what other strategies do elsewhere."""
+    kernel, attention, most_keys = emission.kernel, emission.a, emission.most_keys
+    rows, keys = attention.rows, attention.shape[KEY]
+    tiles = Version(emission, keys, most_keys)
+    if isinstance(rows, int):
+        return [tiles, Version(Columns(kernel, attention, column_parameters(attention, target, rows)))]
+    lanes, few = target.lanes(attention.product.element.width), most_few_rows(attention, target)
+    # Fewer queries than a vector has are few, too, where there are too many keys.
+    more = minimum(maximum(keys - most_keys, 0) * lanes, lanes - 1 - few)
+    most = few if more == 0 else lanes - 1
+    single = Rows(kernel, attention, row_parameters(attention, target), most)
+    return [Version(single, rows - more, few), tiles, Version(Columns(kernel, attention, column_parameters(attention, target, 2 * lanes)))]
 
 
 def _is_bf16(attention: Attention) -> bool:
@@ -61,30 +88,39 @@ class _Tiles(Emission):
     def __init__(self, kernel: Kernel, attention: Attention, lanes: int, tasks: int) -> None:
         super().__init__(kernel, attention)
         self.lanes = lanes
-        self.height = tile_rows(attention.rows, MAX_ROWS)
+        self.height = tile_rows(attention.rows, MAX_ROWS) if isinstance(attention.rows, int) else MAX_ROWS
         self.tiles = ceil_div(attention.rows, self.height)
-        self.row_tiles = min(2, self.tiles)
+        self.row_tiles = min(2, self.tiles) if isinstance(self.tiles, int) else 2
         self.query_blocks = ceil_div(self.tiles, self.row_tiles)
         self.padded = ceil_div(self.keys, MAX_STEP) * MAX_STEP
+        self.most_keys = self._fitting_keys() if isinstance(self.keys, Dim) else ceil_div(self.keys, MAX_STEP) * MAX_STEP
         # The context is computed two tiles wide, or one where there is an odd number of them.
         self.context_tiles = 2 if self.width % (2 * COLUMNS) == 0 else 1
         self.bf16 = ir.BF16Type.get()
         self.tasks = tasks
 
     @property
-    def blocks(self) -> int:
-        heads = prod(self.a.shape[i] for i in self.outer)
-        return min(self.query_blocks, ceil_div(self.tasks, heads))
+    def blocks(self) -> Size:
+        heads = prod(extent for extent in (self.a.shape[i] for i in self.outer) if isinstance(extent, int))
+        # Without queries the one block of no tiles divides nothing.
+        return minimum(maximum(self.query_blocks, 1), ceil_div(self.tasks, heads))
+
+    def _fitting_keys(self) -> int:
+        """How many keys, in whole steps, fit in the memory of a task."""
+        self.most_keys = 0
+        fixed = self.bytes
+        self.most_keys = MAX_STEP
+        return (MAX_BYTES - fixed) // (self.bytes - fixed) * MAX_STEP
 
     def _sizes(self) -> dict[str, tuple[int, int]]:
         """Elements of each buffer, and their bytes."""
-        rows = self.row_tiles * self.height
+        rows, keys = self.row_tiles * self.height, self.most_keys
         return {
-            "keys": (self.padded * self.depth, 2),
-            "values": (self.padded * self.width, 2),
+            "keys": (keys * self.depth, 2),
+            "values": (keys * self.width, 2),
             "queries": (rows * self.depth, 2),
-            "weights": (rows * self.padded, 2),
-            "scores": (rows * self.padded, 4),
+            "weights": (rows * keys, 2),
+            "scores": (rows * keys, 4),
             "context": (rows * self.width, 4),
             "totals": (rows, 4),
         }
@@ -94,7 +130,12 @@ class _Tiles(Emission):
         return sum(count * size for count, size in self._sizes().values())
 
     def _buffers(self) -> dict[str, tuple[int, ir.Type]]:
-        return {name: (count, self.bf16 if size == 2 else self.wide) for name, (count, size) in self._sizes().items()}
+        found = {}
+        for name, (count, size) in self._sizes().items():
+            # Sizes that go with the most keys are whole pages: neighbours would start at the same place in a page, and so in the cache.
+            skew = SKEW // size if isinstance(self.keys, Dim) else 0
+            found[name] = count + skew, self.bf16 if size == 2 else self.wide
+        return found
 
     # ---- a task
 
@@ -104,6 +145,11 @@ class _Tiles(Emission):
         self._clear_weights()
         each = ceil_div(self.query_blocks, self.blocks)
         number = Var(0, each - 1, name="queries")
+        if isinstance(each, Dim):
+            left = emit.smaller(emit.materialize(block * each * -1 + self.query_blocks), each)
+            with emit.for_loop(0, left, 1, number), self.evaluator.scope():
+                self._query_block(row, block * each + number)
+            return
         with nest.serial([number], self.evaluator):
             # The last task may have fewer blocks of its own: it computes those of others again, and stores only what is new.
             self._query_block(row, block * each + number)
@@ -114,26 +160,45 @@ class _Tiles(Emission):
         def each_row(body: Callable[[list[Index], Index], None]) -> None:
             with nest.serial([tile], self.evaluator):
                 wanted = (number * self.row_tiles + tile) * self.height
-                start = emit.at_most(wanted, self.a.rows - self.height)
-                first = emit.materialize(wanted - start) if start is not wanted else 0
                 place = Var(0, self.height - 1, name="row")
-                with emit.for_loop(first, self.height, 1, place), self.evaluator.scope():
+                start = wanted
+                first: ir.Value | int = 0
+                end: ir.Value | int = self.height
+                if isinstance(self.a.rows, Dim):  # what is in the other rows of the tile matters to nobody
+                    end = emit.smaller(emit.materialize(wanted * -1 + self.a.rows), self.height)
+                else:
+                    start = emit.at_most(wanted, self.a.rows - self.height)
+                    first = emit.materialize(wanted - start) if start is not wanted else 0
+                with emit.for_loop(first, end, 1, place), self.evaluator.scope():
                     at = [start + place if i == self.a.row_loop else index for i, index in enumerate(row)]
                     body(at, Index.of(tile) * self.height + place)
 
         each_row(self._copy_query)
-        self._multiply("queries", self.depth, "keys", 2, self.padded, "scores")
+        self._multiply_block(number, "queries", self.depth, "keys", 2, self.padded, "scores")
         each_row(self._softmax)
-        self._multiply("weights", self.padded, "values", self.context_tiles, self.width, "context")
+        self._multiply_block(number, "weights", self.padded, "values", self.context_tiles, self.width, "context")
         each_row(self._finish)
 
-    def _multiply(self, a: str, depth: int, b: str, column_tiles: int, columns: int, result: str) -> None:
+    def _multiply_block(self, number: Index, a: str, depth: Size, b: str, column_tiles: int, columns: Size, result: str) -> None:
+        """`_multiply` for a block of queries: the last one of a symbolic number of them may be one tile."""
+        if isinstance(self.a.rows, int):
+            self._multiply(self.row_tiles, a, depth, b, column_tiles, columns, result)
+            return
+        left = emit.materialize(number * -(self.row_tiles * self.height) + self.a.rows)
+        nest.when(
+            emit.compare("sgt", left, emit.index_constant(self.height)),
+            self.evaluator,
+            lambda: self._multiply(self.row_tiles, a, depth, b, column_tiles, columns, result),
+            lambda: self._multiply(1, a, depth, b, column_tiles, columns, result),
+        )
+
+    def _multiply(self, row_tiles: int, a: str, depth: Size, b: str, column_tiles: int, columns: Size, result: str) -> None:
         """result [row, column] = a [row, depth] x b, which is packed."""
-        tiles = Tiles(Block(self.height, self.row_tiles, column_tiles), MAX_STEP)
+        tiles = Tiles(Block(self.height, row_tiles, column_tiles), MAX_STEP)
         count = columns // tiles.block.width
         column = Var(0, count - 1, name="column")
         with nest.serial([column], self.evaluator):
-            rows = [Index(i * self.height * depth) for i in range(self.row_tiles)]
+            rows = [Index(i * self.height * depth) for i in range(row_tiles)]
             starts = [(Index.of(column) * column_tiles + j) * (depth * COLUMNS) for j in range(column_tiles)]
             step = Var(0, depth // MAX_STEP - 1, name="k")
             with emit.for_loop(0, depth // MAX_STEP, 1, step, tiles.begin()) as loop, self.evaluator.scope():
@@ -163,10 +228,15 @@ class _Tiles(Emission):
                     vectors.store(pairs, self.buffers["keys"], first * self.depth + Index.of(step) * COLUMNS + i * 2 * COLUMNS)
 
         whole = self.keys // COLUMNS
-        if whole:
+        if whole != 0:
             start = Var(0, (whole - 1) * COLUMNS, step=COLUMNS, name="key")
             with emit.for_loop(0, whole * COLUMNS, COLUMNS, start), self.evaluator.scope():
                 block(Index.of(start), lambda i: Index.of(start) + i)
+        if isinstance(whole, Dim) or isinstance(self.padded, Dim):
+            start = Var(whole * COLUMNS, self.padded - COLUMNS, step=COLUMNS, name="key")
+            with emit.for_loop(whole * COLUMNS, self.padded, COLUMNS, start), self.evaluator.scope():
+                block(Index.of(start), lambda i: emit.at_most(Index.of(start) + i, self.keys - 1))
+            return
         for first in range(whole * COLUMNS, self.padded, COLUMNS):
             with self.evaluator.scope():
                 block(Index(first), lambda i, first=first: Index(min(first + i, self.keys - 1)))  # type: ignore[misc]
@@ -191,11 +261,19 @@ class _Tiles(Emission):
                 vectors.store(vectors.interleave(*halves), self.buffers["values"], at)
 
         whole = self.keys // 2
-        if whole:
+        if whole != 0:
             number = Var(0, whole - 1, name="pair")
             with nest.serial([number], self.evaluator):
                 key = Index.of(number) * 2
                 pair(key, (key, key + 1))
+        if isinstance(whole, Dim) or isinstance(self.padded, Dim):
+            last, some = Var(whole * 2, self.keys - 1, name="pair"), ceil_div(self.keys, 2) * 2
+            with emit.for_loop(whole * 2, self.keys, 2, last), self.evaluator.scope():
+                pair(Index.of(last), (Index.of(last), None))
+            none = Var(some, self.padded - 2, name="pair")
+            with emit.for_loop(some, self.padded, 2, none), self.evaluator.scope():
+                pair(Index.of(none), (None, None))
+            return
         for first in range(whole * 2, self.padded, 2):
             with self.evaluator.scope():
                 pair(Index(first), (Index(first) if first < self.keys else None, None))
@@ -204,6 +282,14 @@ class _Tiles(Emission):
         """Weights of keys that are missing are 0 once and for all."""
         number = Var(0, self.row_tiles * self.height - 1, name="row")
         with nest.serial([number], self.evaluator):
+            if isinstance(self.keys, Dim) or isinstance(self.padded, Dim):  # all of the last step: other weights come later
+                lanes = MAX_STEP // 2
+                first = maximum(self.padded - MAX_STEP, 0)
+                step = Var(first, self.padded - lanes, name="key")
+                with emit.for_loop(first, self.padded, lanes, step), self.evaluator.scope():
+                    zero = emit.zero(emit.vector_of(lanes, self.bf16))
+                    vectors.store(zero, self.buffers["weights"], Index.of(number) * self.padded + step)
+                return
             for start, lanes in vectors.pieces(self.padded - self.keys, 16):
                 zero = emit.zero(emit.vector_of(lanes, self.bf16))
                 vectors.store(zero, self.buffers["weights"], Index.of(number) * self.padded + self.keys + start)
@@ -222,11 +308,9 @@ class _Tiles(Emission):
     def _softmax(self, row: list[Index], place: Index) -> None:
         """Scores of a row become weights; their sum is kept."""
         base = place * self.padded
-        whole = self.keys // self.lanes * self.lanes
-        pieces = [(whole + start, lanes) for start, lanes in vectors.pieces(self.keys - whole, self.lanes)]
 
-        def score(start: Index, lanes: int) -> ir.Value:
-            with self.evaluator.along(lanes) as lane:
+        def score(start: Index, lanes: int, mask: ir.Value | None = None) -> ir.Value:
+            with self.evaluator.along(lanes, mask) as lane:
                 along = start + lane
                 point = [*row, along]
                 self.evaluator.remember(self.a.product, point, self._load("scores", base + along))
@@ -235,33 +319,47 @@ class _Tiles(Emission):
                     self._store("scores", base + along, found)
                 return found
 
-        def weight(start: Index, lanes: int, largest: ir.Value) -> ir.Value:
-            with self.evaluator.along(lanes) as lane:
+        def weight(start: Index, lanes: int, mask: ir.Value | None = None) -> ir.Value:
+            with self.evaluator.along(lanes, mask) as lane:
                 along = start + lane
                 found = self._weight(self._load("scores", base + along), emit.broadcast(largest, lanes))
                 self._store("weights", base + along, emit.convert(found, [("arith.truncf", self.bf16)]))
                 return found
 
-        largest = self._across(whole, pieces, score, self._initial(self.a.largest), larger)
-        total = self._across(
-            whole, pieces, lambda start, lanes: weight(start, lanes, largest), emit.zero(self.wide), partial(emit.arith, "addf")
-        )
+        largest = self._across(score, self._initial(self.a.largest), larger)
+        total = self._across(weight, emit.zero(self.wide), partial(emit.arith, "addf"))
         self._store("totals", place, total)
 
-    def _across(
-        self, whole: int, pieces: Sequence[tuple[int, int]], value: Callable[[Index, int], ir.Value], initial: ir.Value, combine: Combine
-    ) -> ir.Value:
-        """The values of a row combined: vectors in a loop up to `whole`, then the pieces that are left."""
+    def _across(self, value: Value, initial: ir.Value, combine: Combine) -> ir.Value:
+        """The values of a row combined: whole vectors in a loop, then halves of halves."""
+        if isinstance(self.keys, Dim):
+            return self._masked_across(self.keys, value, initial, combine)
+        whole = self.keys // self.lanes * self.lanes
+        pieces = [(whole + start, lanes) for start, lanes in vectors.pieces(self.keys - whole, self.lanes)]
         found = initial
         if whole:
             step = Var(0, whole - self.lanes, step=self.lanes, name="key")
             with emit.for_loop(0, whole, self.lanes, step, [emit.broadcast(initial, self.lanes)]) as loop, self.evaluator.scope():
-                emit.yield_values([combine(value(Index.of(step), self.lanes), loop.inner_iter_args[0])])
+                emit.yield_values([combine(value(Index.of(step), self.lanes, None), loop.inner_iter_args[0])])
             found = combine(vectors.across_halves(loop.results[0], combine), found)
         for start, lanes in pieces:
             with self.evaluator.scope():
-                found = combine(vectors.across_halves(value(Index(start), lanes), combine), found)
+                found = combine(vectors.across_halves(value(Index(start), lanes, None), combine), found)
         return found
+
+    def _masked_across(self, keys: Size, value: Value, initial: ir.Value, combine: Combine) -> ir.Value:
+        """The same of a symbolic number of keys: whole vectors, then one of which some lanes count."""
+        whole = keys // self.lanes * self.lanes
+        step = Var(0, whole - self.lanes, step=self.lanes, name="key")
+        first = emit.broadcast(initial, self.lanes)
+        with emit.for_loop(0, whole, self.lanes, step, [first]) as loop, self.evaluator.scope():
+            emit.yield_values([combine(value(Index.of(step), self.lanes, None), loop.inner_iter_args[0])])
+        last = Var(whole, whole, step=self.lanes, name="key")
+        with emit.for_loop(whole, keys, self.lanes, last, [loop.results[0]]) as rest, self.evaluator.scope():
+            mask = emit.first_lanes(emit.index_constant(keys - whole), self.lanes)
+            found = rest.inner_iter_args[0]
+            emit.yield_values([emit.select(mask, combine(value(Index.of(last), self.lanes, mask), found), found)])
+        return vectors.across_halves(rest.results[0], combine)
 
     def _finish(self, row: list[Index], place: Index) -> None:
         """Divides by the total and stores."""

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
-from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
+from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, Lower, best_plan, column_tiles
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div
 
 MAX_ROWS = 16
 """Rows of a tile register."""
@@ -39,7 +39,15 @@ def _block(rows: int, outer: int, columns: int) -> Block:
     return Block(height, 2, 2)
 
 
-TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES)
+def _lower(block: Block) -> Lower:
+    """Two tiles that have the rows together, of which they may share some; or one tile of a copy."""
+    two = [Block(rows, min(2, SUMS // block.column_tiles), block.column_tiles) for rows in (8, 4, 2)]
+    one = [Block(rows, 1, block.column_tiles) for rows in (2, 1)]
+    staged = [Block(rows, 1, block.column_tiles) for rows in (16, 8, 4, 2)]
+    return Lower([*two, *one], [4, 4, 3, 2, 2, 1, 1, 1, 1, *[0] * 8], staged, [3, 3, 3, 2, 2, 1, 1, 1, 1, *[0] * 8])
+
+
+TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES, _lower)
 
 
 def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -49,7 +57,7 @@ def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
     plan = best_plan(kernel, TILES)
     if plan is None or plan.cycles >= plan.vector_cycles:
         return None
-    return PairsNest(kernel, plan, Tiles(plan.block, plan.layout.step), target, tuning).emit()
+    return PairsNest(kernel, plan, lambda block: Tiles(block, plan.layout.step), target, tuning).emit()
 
 
 class Tiles:
@@ -66,7 +74,7 @@ class Tiles:
     def begin(self) -> Values:
         return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
 
-    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         # Each tile of the longer side is loaded where it is multiplied: there are registers for the other side and one tile of this.
         found = list(sums)
         if len(rows) > len(columns):
@@ -87,13 +95,13 @@ class Tiles:
     def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
         return emit.create("x86.amx.tile_mulf", [self.sum_type], [a, b, total])
 
-    def _load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: int) -> ir.Value:
+    def _load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: Size) -> ir.Value:
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}
         return emit.create("x86.amx.tile_load", [type_], [buffer, emit.materialize(at), emit.index_constant(stride)], segments)
 
-    def end(self, sums: Values, scratch: ir.Value, start: Index | None = None, pitch: int = 0) -> None:
+    def end(self, sums: Values, scratch: ir.Value, start: Index | None = None, pitch: Size = 0) -> None:
         """Stores the sums from element `start` of a buffer on, rows apart by `pitch`; by default as they are needed by `nest`."""
-        block, start, pitch = self.block, start or Index(), pitch or self.block.width
+        block, start, pitch = self.block, start or Index(), pitch if pitch != 0 else self.block.width
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1])}
         for number, total in enumerate(sums):
             i, j = divmod(number, block.column_tiles)

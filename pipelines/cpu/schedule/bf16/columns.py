@@ -10,6 +10,7 @@ from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size
 
 Point = dict[Var, Index]
 
@@ -17,14 +18,14 @@ Point = dict[Var, Index]
 class ColumnsCopy:
     """Emits the copy of B in pairs (see `packing.packed_shape`) into a flat buffer."""
 
-    def __init__(self, contraction: Contraction, layout: PairsLayout, blocks: int, evaluator: Evaluator, buffer: ir.Value) -> None:
+    def __init__(self, contraction: Contraction, layout: PairsLayout, blocks: Size, evaluator: Evaluator, buffer: ir.Value) -> None:
         self.c, self.layout, self.blocks, self.evaluator, self.buffer = contraction, layout, blocks, evaluator, buffer
         self.element = contraction.b.node.element
         self.in_columns = contraction.b.offset.coefficient(contraction.column)
         self.in_depth = contraction.b.offset.coefficient(layout.inner[0])
 
-    def emit(self, parallel: bool) -> None:
-        """The loops: blocks of columns in parallel where it is asked for."""
+    def emit(self, parallel: bool, work: Size = 0, grain: int = 0) -> None:
+        """The loops: blocks of columns in parallel where it is asked for (see `emit.parallel_loop`)."""
         c, layout = self.c, self.layout
         loops = [*c.batch, None, *layout.outer, *layout.merged]
         extents = [v.extent if v is not None else self.blocks for v in loops]
@@ -47,7 +48,7 @@ class ColumnsCopy:
             else:
                 nest.when(emit.below(block, full), self.evaluator, whole, lambda: self._partly(block, point, target))
 
-        nest.box(extents, self.evaluator, body, len(c.batch) + 1 if parallel else 0)
+        nest.box(extents, self.evaluator, body, len(c.batch) + 1 if parallel else 0, work=work, grain=grain)
 
     def _value(self, column: Index, step: Index, point: Point) -> ir.Value:
         """Element(s) of B."""

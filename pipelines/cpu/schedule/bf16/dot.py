@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
-from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles
+from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, Lower, best_plan, column_tiles
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, vectors
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div
 
 REGISTERS = 32
 MAX_VECTORS = 4
@@ -43,7 +43,25 @@ def _block(rows: int, outer: int, columns: int) -> Block:
     return min((Block(tile_rows(rows, (REGISTERS - 1 - v) // v), 1, v) for v in range(1, min(wide, MAX_VECTORS) + 1)), key=cost)
 
 
-DOTS = Instructions(2, _block, _cycles)
+def _lower(block: Block) -> Lower:
+    """The tiles of fewest cycles."""
+    heights = [n for n in LOWER if n <= block.rows]
+    blocks = [Block(n, 1, block.column_tiles) for n in heights]
+
+    def best(rows: int) -> int:
+        costs = {i: ceil_div(rows, n) * (_cycles(found) + 1) for i, (n, found) in enumerate(zip(heights, blocks, strict=True)) if n <= rows}
+        return min(costs, key=lambda i: (costs[i], i), default=len(heights) - 1)
+
+    return Lower(blocks, [best(rows) for rows in range(MOST_LOWER + 1)])
+
+
+LOWER = (8, 6, 4, 3, 2, 1)
+"""Heights of tiles where a call says how many rows there are."""
+MOST_LOWER = 20
+"""Rows up to which these are chosen from."""
+
+
+DOTS = Instructions(2, _block, _cycles, _lower)
 
 
 def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -53,7 +71,7 @@ def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
     plan = best_plan(kernel, DOTS)
     if plan is None or plan.cycles >= plan.vector_cycles * GAIN:
         return None
-    return PairsNest(kernel, plan, Dots(plan.block), target, tuning).emit()
+    return PairsNest(kernel, plan, Dots, target, tuning).emit()
 
 
 class Dots:
@@ -68,7 +86,7 @@ class Dots:
     def begin(self) -> Values:
         return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles)
 
-    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         right = [vectors.load(b, at, 2 * COLUMNS) for at in columns]
         left = [self._pair(a, at + row * stride) for at in rows for row in range(self.block.rows)]
         pairs = [(x, y) for x in left for y in right]

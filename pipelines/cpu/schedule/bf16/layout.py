@@ -14,7 +14,7 @@ from relayc.pipelines.kernel.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.kernel.contraction import Contraction, Operand
 from relayc.pipelines.kernel.graph import memory_of
 from relayc.pipelines.kernel.index import Index, Var, strides_of
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, proves
 
 COLUMNS = 16
 """Columns of a block of B: f32 sums in 64 bytes, a row of a tile."""
@@ -60,13 +60,13 @@ class CopiedAxis:
     dimension: int
     low: int
     stride: int
-    extent: int
-    size: int
-    pitch: int
+    extent: Size
+    size: Size
+    pitch: Size
 
     @property
     def is_padded(self) -> bool:
-        return self.low < 0 or self.low + (self.extent - 1) * self.stride >= self.size
+        return not proves(lambda: self.low >= 0 and self.low + (self.extent - 1) * self.stride < self.size)
 
 
 @dataclass(frozen=True)
@@ -94,25 +94,25 @@ class PairsLayout:
     @property
     def size(self) -> int:
         """Elements of `inner`."""
-        return prod(v.extent for v in self.inner)
+        return known(self.inner)
 
     @property
     def run(self) -> int:
         """Elements that are contiguous in A, zeros included."""
-        return self.pitch * prod(v.extent for v in self.merged)
+        return self.pitch * known(self.merged)
 
     @property
     def steps(self) -> int:
         """Instructions in depth."""
-        return self.run // self.step * prod(v.extent for v in self.outer)
+        return self.run // self.step * known(self.outer)
 
     @property
     def depth(self) -> int:
         """Reduction steps, zeros included."""
-        return self.run * prod(v.extent for v in self.outer)
+        return self.run * known(self.outer)
 
     @property
-    def copied(self) -> int:
+    def copied(self) -> Size:
         """Elements of the copy of A."""
         return prod(axis.pitch for axis in self.copy) if self.copy is not None else 0
 
@@ -138,14 +138,19 @@ def layouts(contraction: Contraction, max_step: int) -> list[PairsLayout]:
     return found
 
 
+def known(loops: Sequence[Var]) -> int:
+    """Iterations of loops together. Raises Undecided where only a call says how many they are."""
+    return int(prod(v.extent for v in loops))
+
+
 def _reduction(contraction: Contraction) -> list[Var]:
     """Reduction loops of several steps."""
-    return [v for v in contraction.reduction if v.high]
+    return [v for v in contraction.reduction if v.high != 0]
 
 
 def _moving(index: Index) -> Index:
     """An index without loops of one step."""
-    return Index(index.const, {v: c for v, c in index.terms.items() if v.high})
+    return Index(index.const, {v: c for v, c in index.terms.items() if v.high != 0})
 
 
 def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:
@@ -153,21 +158,21 @@ def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:
     found: list[Var] = []
     while (var := next((v for v in loops if v not in found and offset.coefficient(v) == length), None)) is not None:
         found.insert(0, var)
-        length *= var.extent
+        length *= known([var])
     return found
 
 
 def _layouts(
     contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[CopiedAxis, ...] | None, max_step: int
 ) -> list[PairsLayout]:
-    size = prod(v.extent for v in inner)
-    pitch = copy[-1].pitch if copy is not None and copy[-1].extent == size else size
+    size = known(inner)
+    pitch = int(copy[-1].pitch) if copy is not None and copy[-1].extent == size else size
     rest = [v for v in _reduction(contraction) if v not in inner]
     merged = _run(offset, rest, pitch)
     found = []
     for count in range(len(merged) + 1):
         some = merged[len(merged) - count :]
-        step = _even_part(pitch * prod(v.extent for v in some), max_step)
+        step = _even_part(pitch * known(some), max_step)
         if inner and step:
             outer = tuple(v for v in rest if v not in some)
             found.append(PairsLayout(tuple(inner), pitch, tuple(some), outer, step, offset, copy))
@@ -189,7 +194,7 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Pai
     if not inner:
         return []
     axis = axes[innermost]
-    size = prod(v.extent for v in inner)
+    size = known(inner)
     alone = set(index.terms) <= set(inner)
     # With other loops in the same dimension nothing can be put between their rounds.
     pitches = sorted({ceil_div(size, n) * n for n in (2, 4, 8, 16, 32)}) if alone else [size]
@@ -212,4 +217,4 @@ def _axis(a: Operand, dimension: int) -> CopiedAxis:
     low, high = index.bounds()
     stride = gcd(*index.terms.values()) if index.terms else 1
     extent = (high - low) // stride + 1
-    return CopiedAxis(dimension, low, stride, extent, a.node.shape[dimension], extent)
+    return CopiedAxis(dimension, int(low), stride, extent, a.node.shape[dimension], extent)

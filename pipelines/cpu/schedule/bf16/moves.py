@@ -6,6 +6,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size
 
 LANES = 32
 """bf16 elements that are moved at a time: 64 bytes."""
@@ -13,9 +14,14 @@ TASKS = 16
 """Iterations that the parallel loop of a copy should have at least."""
 
 
-def set_zeros(buffer: ir.Value, start: Index, count: int, evaluator: Evaluator) -> None:
+def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator) -> None:
     """Sets `count` elements to 0."""
     element = buffer.type.element_type
+    if not isinstance(count, int):
+        loop = Var(0, count - 1)
+        with nest.serial([loop], evaluator):
+            evaluator.store(emit.zero(element), buffer, start + Index.of(loop))
+        return
     wide = count // LANES
     if wide:
         zero = emit.zero(emit.vector_of(LANES, element))

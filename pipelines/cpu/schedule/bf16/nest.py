@@ -5,16 +5,17 @@ small buffer of the thread, on which the epilogue is evaluated. All tiles have t
 late, and only rows that are new are stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Protocol
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
-from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS
-from relayc.pipelines.cpu.schedule.bf16.moves import TASKS
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
+from relayc.pipelines.cpu.schedule.bf16.moves import LANES, TASKS
 from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
-from relayc.pipelines.cpu.schedule.bf16.plan import Plan
+from relayc.pipelines.cpu.schedule.bf16.plan import Lower, Plan
 from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
@@ -25,7 +26,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Dim, Size, ceil_div, guess, maximum, minimum
 
 Point = dict[Var, Index]
 Values = Sequence[ir.Value]
@@ -44,7 +45,7 @@ class BlockKernel(Protocol):
     def begin(self) -> Values:
         """The sums before the first step."""
 
-    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         """The sums after one more instruction in depth; `rows` are where row tiles begin in `a` (rows apart by `stride`), `columns` where
         blocks of columns do in `b`."""
 
@@ -66,24 +67,34 @@ class PairsNest:
     b: ir.Value
     scratch: ir.Value
 
-    def __init__(self, kernel: Kernel, plan: Plan, instructions: BlockKernel, target: Target, tuning: Tuning) -> None:
+    def __init__(self, kernel: Kernel, plan: Plan, instructions: Callable[[Block], BlockKernel], target: Target, tuning: Tuning) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
-        self.kernel, self.c, self.layout, self.block, self.instructions = kernel, contraction, layout, block, instructions
-        self.is_parallel = plan.cycles >= tuning.number("grain", GRAIN)
+        self.kernel, self.plan, self.c, self.layout, self.make = kernel, plan, contraction, layout, instructions
+        grain = tuning.number("grain", GRAIN)
+        # Where a call says how much work there is, as many cycles count as the plan has for a typical call.
+        self.work = plan.work
+        self.grain = max(1, int(guess(plan.work) * grain / max(plan.cycles, 1)))
+        self.is_parallel = isinstance(plan.work, Dim) or plan.cycles >= grain
         self.lanes = target.lanes(32)
         self.rows = layout.row_loops(contraction)
         self.blocks = ceil_div(contraction.column_extent, block.width) * block.column_tiles
         self.row = self.rows[-1].var if self.rows else None
-        self.row_extent = self.rows[-1].extent if self.rows else 1
-        self.tiles = ceil_div(self.row_extent, block.rows)
-        # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
-        self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2
-        # What is read once is asked for before.
-        read_once = ceil_div(self.tiles * prod(row.extent for row in self.rows[:-1]), block.row_tiles) == 1
-        packed_bytes = prod(packed_shape(contraction, layout, self.blocks)) * 2
-        self.prefetches = is_param(kernel, contraction.b.node) and read_once and packed_bytes > target.l2_bytes
+        self.row_extent: Size = self.rows[-1].extent if self.rows else 1
+        packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * 2
+        self.streams = is_param(kernel, contraction.b.node) and packed_bytes > target.l2_bytes
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
+        self.is_staged = False
+        self._use(block)
+
+    def _use(self, block: Block) -> None:
+        """From now on the nest is one of these blocks."""
+        self.block, self.instructions = block, self.make(block)
+        self.tiles: Size = minimum(self.row_extent, 1) if self.is_staged else ceil_div(self.row_extent, block.rows)
+        # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
+        self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2 or not isinstance(self.tiles, int)
+        # What is read once is asked for before.
+        self.prefetches = self.streams and ceil_div(self.tiles * prod(row.extent for row in self.rows[:-1]), block.row_tiles) == 1
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
@@ -93,21 +104,93 @@ class PairsNest:
         # Elements that the kernel copies of A, then of B.
         sizes = layout.copied, 0 if packed else prod(packed_shape(c, layout, self.blocks))
         starts = 0, align(sizes[0] * 2)
-        workspace_bytes = starts[1] + sizes[1] * 2
+        staged_at = starts[1] + align(sizes[1] * 2)
+        stage = self._staged()
+        workspace_bytes = staged_at + stage * 2 if stage else starts[1] + sizes[1] * 2
         with kernel_body(self.kernel, packings, workspace_bytes) as body:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
             self.a, self.b = (
-                view(body.workspace, start, size, bf16) if body.workspace is not None and size else self.evaluator.memory(operand.node)
+                view(body.workspace, start, size, bf16) if body.workspace is not None and size != 0 else self.evaluator.memory(operand.node)
                 for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
             )
-            if sizes[0]:
-                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel)
-            if sizes[1]:
-                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel)
-            self._nest()
+            if sizes[0] != 0:
+                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel, self.work, self.grain)
+            if sizes[1] != 0:
+                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel, self.work, self.grain)
+            if isinstance(self.row_extent, int):
+                self._nest()
+            else:
+                assert body.workspace is not None or not stage
+                buffer = view(body.workspace, staged_at, stage, bf16) if stage else None
+                self._nest_of_call(self.block, self.plan.instructions.lower(self.block), buffer)
         return Scheduled(body.function, packings, workspace_bytes, self.instructions.uses_tiles)
 
     # ---- outer loops
+
+    def _staged(self) -> int:
+        """Elements of a copy of few rows for tiles that read rows behind the last; 0 where there is none."""
+        staged = () if isinstance(self.row_extent, int) else self.plan.instructions.lower(self.block).staged
+        if not staged or self.layout.copy is not None or len(self.rows) > 1 or self.c.batch:
+            return 0
+        reach = self._reach()
+        return staged[0].rows * reach if isinstance(reach, int) else 0
+
+    def _reach(self) -> Size:
+        """Elements of A from the first to the last that a row reads."""
+        offset = self.layout.offset
+        reach: Size = 1
+        for v in self.c.reduction:
+            reach = reach + maximum(offset.coefficient(v), -offset.coefficient(v)) * v.high
+        return reach
+
+    def _stage(self, buffer: ir.Value) -> None:
+        """Copies all rows, which are few, to a buffer, from which they are read from now on."""
+        reach, offset = self._reach(), self.layout.offset
+        assert self.row is not None and isinstance(reach, int)
+        row = Var(0, self.row_extent - 1, name="row")
+        with emit.for_loop(0, self.row_extent, 1, row), self.evaluator.scope():
+            source, target = offset.at({self.row: Index.of(row)}), Index.of(row) * reach
+            whole = reach // LANES
+            number = Var(0, whole - 1)
+            with nest.serial([number], self.evaluator):
+                at = Index.of(number) * LANES
+                vectors.store(vectors.load(self.a, source + at, LANES), buffer, target + at)
+            for start, lanes in vectors.pieces(reach - whole * LANES, LANES):
+                at = Index(whole * LANES + start)
+                vectors.store(vectors.load(self.a, source + at, lanes), buffer, target + at)
+        own = Index(0, {v: k for v, k in offset.terms.items() if v in self.c.reduction}) + Index(0, {self.row: reach})
+        self.a, self.layout, self.is_staged = buffer, replace(self.layout, offset=own), True
+
+    def _nest_of_call(self, block: Block, lower: Lower, stage: ir.Value | None) -> None:
+        """The nest of the block that suits the rows of a call. Each has all of the loops: a function of its own in the end, as these are
+        parallel and the shapes of tiles are those of a function."""
+        rows, most = emit.index_constant(self.row_extent), len(lower.choice) - 1
+
+        def nest_of(block: Block) -> None:
+            self._use(block)
+            self._nest()
+
+        blocks, choice = (lower.staged, lower.staged_choice) if stage is not None else (lower.blocks, lower.choice)
+
+        def few() -> None:
+            if stage is not None:
+                self._stage(stage)
+            # Three bits for each number of rows.
+            bits = sum(choice << 3 * at for at, choice in enumerate(choice))
+            shift = emit.arith("muli", rows, emit.index_constant(3))
+            number = emit.arith("andi", emit.arith("shrui", emit.index_constant(bits), shift), emit.index_constant(7))
+            one_of(number, list(enumerate(blocks)))
+
+        def one_of(number: ir.Value, blocks: Sequence[tuple[int, Block]]) -> None:
+            (at, first), *others = blocks
+            if not others:
+                nest_of(first)
+                return
+            is_first = emit.compare("eq", number, emit.index_constant(at))
+            nest.when(is_first, self.evaluator, lambda: nest_of(first), lambda: one_of(number, others))
+
+        many = emit.compare("sgt", rows, emit.index_constant(most))
+        nest.when(many, self.evaluator, lambda: nest_of(block), few)
 
     def _nest(self) -> None:
         """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""
@@ -122,14 +205,16 @@ class PairsNest:
         rows = [*outer, (self.tile, tiles)]
         height = prod(row.extent for row in self.rows)
         loops = [(v, v.extent) for v in self.c.batch]
-        loops += [*columns, *rows] if self.c.column_extent >= height else [*rows, *columns]
+        loops += [*columns, *rows] if guess(self.c.column_extent) >= guess(height) else [*rows, *columns]
         extents = [extent for _, extent in loops]
         fixed = {m: Index() for row in self.rows for m in row.members}
 
         def body(indices: list[Index]) -> None:
             self._block({**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}})
 
-        nest.box(extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate)
+        nest.box(
+            extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate, self.work, self.grain
+        )
 
     def _allocate(self) -> None:
         self.scratch = local_buffer(self.block.size, ir.F32Type.get())
@@ -141,6 +226,8 @@ class PairsNest:
         size = self.block.rows
         if self.row is None:
             return point, Index()
+        if self.is_staged:
+            return {**point, self.row: Index()}, Index()
         if self.along_rows:
             wanted = (point[self.tile] * self.block.row_tiles + number) * size
             start = emit.at_most(wanted, self.row_extent - size)
@@ -205,7 +292,7 @@ class PairsNest:
     def _columns(self, tile: Index, point: Point, old: Index) -> None:
         """The epilogue of a row tile: full blocks of columns and the last one are told apart here."""
         width = self.block.width
-        full, left = divmod(self.c.column_extent, width)
+        full, left = divmod(int(self.c.column_extent), width)
 
         def code(block: Index, count: int) -> None:
             with self.evaluator.scope():
@@ -235,7 +322,7 @@ class PairsNest:
         def by_row() -> None:
             row = Var(0, rows - 1, name="r")
             first = emit.materialize(old) if not old.is_constant else old.const
-            with emit.for_loop(first, rows, 1, row), self.evaluator.scope():
+            with emit.for_loop(first, self.row_extent if self.is_staged else rows, 1, row), self.evaluator.scope():
                 for start, lanes in pieces:
                     with self.evaluator.lanes(lanes):
                         value, offset = self._element(tile, point, Index.of(row), start)
@@ -253,7 +340,7 @@ class PairsNest:
                     stride = first.coefficient(lane)
                     vectors.store_across([value for value, _ in found], self.output, first - Index(0, {lane: stride}), stride, lanes)
 
-        if not transposed:
+        if not transposed or self.is_staged:
             by_row()
         elif old.is_constant:
             by_column()

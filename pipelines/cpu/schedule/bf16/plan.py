@@ -1,6 +1,6 @@
 """Which layout and which block of sums a contraction by pairs gets: those of the fewest cycles by a model of one core."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -8,7 +8,7 @@ from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, PairsLayou
 from relayc.pipelines.kernel.contraction import Contraction, is_bf16, match
 from relayc.pipelines.kernel.graph import Kernel, memory_of
 from relayc.pipelines.schedule.strategy import is_param
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, guess
 
 COPIED = 16
 """Elements that a copy of an operand moves in a cycle where it moves vectors; transposed they are a quarter, one by one a sixteenth."""
@@ -17,19 +17,19 @@ STORED = 12
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A way to run a contraction, and about how many cycles it takes on one core."""
+class Lower:
+    """Blocks of lower tiles for few rows.
 
-    contraction: Contraction
-    layout: PairsLayout
-    block: Block
-    cycles: float
+    Attributes:
+      blocks: of which none has tiles of more rows than there are where it is chosen.
+      choice: for 0, 1, 2, ... rows which block; for more the one that these stand beside.
+      staged, staged_choice: the same where the rows are copied first to where rows behind the last may be read: one tile has them all.
+    """
 
-    @property
-    def vector_cycles(self) -> float:
-        """Cycles of the same work on f32 vectors: two multiply-adds of 16 lanes a cycle, the least that any schedule takes."""
-        c = self.contraction
-        return c.batches * prod(row.extent for row in c.rows) * c.column_extent * c.depth / 32
+    blocks: Sequence[Block]
+    choice: Sequence[int]
+    staged: Sequence[Block] = ()
+    staged_choice: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,35 @@ class Instructions:
       max_step: reduction steps of an instruction, at most.
       block: the block of sums for (rows along the innermost loop, row tiles around them, columns).
       cycles: of a block for one instruction in depth.
+      lower: the blocks for fewer rows than a block is made for, where a call says how many there are.
     """
 
     max_step: int
     block: Callable[[int, int, int], Block]
     cycles: Callable[[Block], float]
+    lower: Callable[[Block], Lower]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A way to run a contraction, and about how many cycles it takes on one core."""
+
+    contraction: Contraction
+    layout: PairsLayout
+    block: Block
+    cycles: float
+    instructions: Instructions
+
+    @property
+    def work(self) -> Size:
+        """Multiply-adds."""
+        return prod(v.extent for v in self.contraction.variables)
+
+    @property
+    def vector_cycles(self) -> float:
+        """Cycles of the same work on f32 vectors: two multiply-adds of 16 lanes a cycle, the least that any schedule takes."""
+        c = self.contraction
+        return guess(c.batches * prod(row.extent for row in c.rows) * c.column_extent * c.depth) / 32
 
 
 def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
@@ -61,22 +85,30 @@ def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
 def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructions: Instructions) -> Plan | None:
     c = contraction
     rows = layout.row_loops(c)
-    extent, outer = (rows[-1].extent if rows else 1), prod(row.extent for row in rows[:-1])
-    block = instructions.block(extent, outer, c.column_extent)
+    if not isinstance(c.column_extent, int) or not isinstance(c.depth, int):
+        return None
+    extent, outer = guess(rows[-1].extent) if rows else 1, guess(prod(row.extent for row in rows[:-1]))
+    batches = guess(c.batches)
+    is_known = not rows or isinstance(rows[-1].extent, int)
+    block = instructions.block(extent if is_known else MANY_ROWS, outer, c.column_extent)
     tiles = ceil_div(extent, block.rows) * outer
     row_blocks = ceil_div(tiles, block.row_tiles)
     columns = ceil_div(c.column_extent, block.width)
-    cycles = c.batches * row_blocks * columns * layout.steps * instructions.cycles(block)
+    cycles = batches * row_blocks * columns * layout.steps * instructions.cycles(block)
     if layout.copy is not None:
         contiguous = c.a.offset.coefficient(layout.inner[-1]) == 1
-        cycles += layout.copied / COPIED * (1 if contiguous else 4)
+        cycles += guess(layout.copied) / COPIED * (1 if contiguous else 4)
     if not packed:
         if len(layout.inner) != 1:
             return None  # pairs of several loops are made at compile time only
         regular = 1 in (c.b.offset.coefficient(c.column), c.b.offset.coefficient(layout.inner[0]))
-        cycles += c.batches * layout.depth * columns * block.width / COPIED * (1 if regular else 16)
-    cycles += c.batches * outer * extent * c.column_extent / STORED * (1 if c.store_stride(c.column) == 1 else 2)
-    return Plan(c, layout, block, cycles)
+        cycles += batches * layout.depth * columns * block.width / COPIED * (1 if regular else 16)
+    cycles += batches * outer * extent * c.column_extent / STORED * (1 if c.store_stride(c.column) == 1 else 2)
+    return Plan(c, layout, block, cycles, instructions)
+
+
+MANY_ROWS = 240
+"""Rows that a block is chosen for where a call says how many there are: so many that tiles of any height have them about evenly."""
 
 
 def column_tiles(columns: int) -> int:

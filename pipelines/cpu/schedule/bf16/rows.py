@@ -10,7 +10,7 @@ from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.index import Index, Var, linearize, strides_of
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, guess, maximum, minimum
 
 BLOCK = 16
 """Rows and columns of a block that is transposed in registers."""
@@ -26,19 +26,27 @@ class RowsCopy:
         self.strides = strides_of(tuple(axis.pitch for axis in self.axes))
         self.steps = [strides_of(self.node.shape)[axis.dimension] * axis.stride for axis in self.axes]
 
-    def emit(self, parallel: bool) -> None:
-        """The loops; those outside blocks run in parallel where it is asked for."""
+    def emit(self, parallel: bool, work: Size = 0, grain: int = 0) -> None:
+        """The loops; those outside blocks run in parallel where it is asked for (see `emit.parallel_loop`)."""
         whole = self._whole_from()
         count = min(whole, len(self.axes) - 1 - (whole == len(self.axes) and self._transposes()))
         extents = [axis.extent for axis in self.axes[:count]]
-        nest.box(extents, self.evaluator, lambda point: self._at(point, 0), nest.leading(extents, TASKS) if parallel else 0)
+        nest.box(
+            extents,
+            self.evaluator,
+            lambda point: self._at(point, 0),
+            nest.leading(extents, TASKS) if parallel else 0,
+            work=work,
+            grain=grain,
+        )
 
-    def _zeros(self, start: Index, count: int) -> None:
+    def _zeros(self, start: Index, count: Size) -> None:
         set_zeros(self.buffer, start, count, self.evaluator)
 
     def _whole_from(self) -> int:
         """The first axis from which on both memories are one run of equal elements; their number where the innermost is none."""
-        axis, expected = len(self.axes), 1
+        axis = len(self.axes)
+        expected: Size = 1
         while axis and self.steps[axis - 1] == expected and not self.axes[axis - 1].is_padded:
             inner = self.axes[axis - 1]
             axis, expected = axis - 1, expected * inner.extent
@@ -51,7 +59,7 @@ class RowsCopy:
         if len(self.axes) < 2 or self.steps[-2] != 1:
             return False
         rows, last = self.axes[-2:]
-        return rows.extent >= BLOCK and (last.extent >= BLOCK or last.pitch in (2, 4, 8)) and not last.is_padded
+        return guess(rows.extent) >= BLOCK and (guess(last.extent) >= BLOCK or last.pitch in (2, 4, 8)) and not last.is_padded
 
     def _source(self, point: Sequence[Index]) -> list[Index]:
         """Indices of A for those of the copy; axes without one are at their first element."""
@@ -98,11 +106,16 @@ class RowsCopy:
                 self.evaluator.store(value, self.buffer, target + along)
 
         whole = count // LANES
-        if whole:
+        if whole != 0:
             loop = Var(0, whole - 1)
             with nest.serial([loop], self.evaluator):
                 move(Index.of(loop) * LANES, LANES)
-        for at, lanes in vectors.pieces(count - whole * LANES, LANES):
+        if not isinstance(count, int):
+            single = Var(0, count - whole * LANES - 1)
+            with nest.serial([single], self.evaluator):
+                move(Index.of(single) + whole * LANES, 1)
+            return
+        for at, lanes in vectors.pieces(count - int(whole) * LANES, LANES):
             move(Index(whole * LANES + at), lanes)
         self._zeros(target + count, prod(axis.pitch for axis in rest) - count)
 
@@ -112,8 +125,8 @@ class RowsCopy:
     def _elements(self, point: list[Index]) -> None:
         """The innermost axis element by element, with zeros in its padding and after it."""
         axis = self.axes[-1]
-        first = max(0, -(axis.low // axis.stride))
-        end = min(axis.extent, ceil_div(axis.size - axis.low, axis.stride))
+        first = maximum(0, -(axis.low // axis.stride))
+        end = maximum(first, minimum(axis.extent, ceil_div(axis.size - axis.low, axis.stride)))
         target = self._target(point)
         self._zeros(target, first)
         loop = Var(first, end - 1)
@@ -128,17 +141,22 @@ class RowsCopy:
     def _transposed(self, point: list[Index]) -> None:
         """The last two axes, of which memory has them the other way round, in blocks; the last but one may be padded."""
         rows, last = self.axes[-2:]
-        first, end = max(0, -rows.low), min(rows.extent, rows.size - rows.low)
+        first = maximum(0, -rows.low)
+        end = maximum(first, minimum(rows.extent, rows.size - rows.low))
         target = self._target(point)
         self._zeros(target, first * last.pitch)
         inside = end - first
-        if inside < BLOCK:
+
+        def one_by_one() -> None:
             one = Var(first, end - 1)
             with emit.for_loop(first, end, 1, one), self.evaluator.scope():
                 self._elements([*point, Index.of(one)])
-        else:
+
+        def in_blocks() -> None:
             with nest.blocks(inside, BLOCK, self.evaluator) as row:
                 self._row_block([*point, row + first])
+
+        nest.at_least([(inside, BLOCK)], self.evaluator, in_blocks, one_by_one)
         self._zeros(target + end * last.pitch, (rows.extent - end) * last.pitch)
 
     def _row_block(self, point: list[Index]) -> None:

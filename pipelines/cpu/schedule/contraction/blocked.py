@@ -6,9 +6,11 @@ panels of a block of panels do. Where the reduction has several chunks, the sums
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, SLOT, Cover, cover, heights, most_left
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     TILE,
     Accumulators,
@@ -24,14 +26,14 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
 from relayc.pipelines.cpu.schedule.contraction.rows import pack_rows
-from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
+from relayc.pipelines.cpu.schedule.contraction.tile import Blocks, cycles
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, maximum, minimum
 
 STREAM_BYTES = 2048
 """How far ahead a tile asks for what it reads once: what arrives while the memory answers."""
@@ -39,11 +41,18 @@ STREAM_BYTES = 2048
 
 @dataclass(frozen=True)
 class _Task:
-    """A block of rows times a block of panels."""
+    """A block of rows times a block of panels.
+
+    Attributes:
+      first, end, is_last: where a call says how many rows there are, the whole tiles of the block, and whether what is left is its too.
+    """
 
     panels: Index
     rows: Index
     point: Point
+    first: Index = field(default_factory=Index)
+    end: Index = field(default_factory=Index)
+    is_last: ir.Value | None = None
 
 
 class BlockedNest(ContractionNest):
@@ -57,6 +66,7 @@ class BlockedNest(ContractionNest):
     packed: ir.Value | None
     panel_scratch: ir.Value
     sums: ir.Value
+    cover: Cover
 
     def __init__(self, plan: Plan, blocks: Blocks) -> None:
         c, tile = plan.contraction, plan.tile
@@ -64,11 +74,24 @@ class BlockedNest(ContractionNest):
         super().__init__(plan, rows_bytes if plan.a is Source.COPY else 0)
         self.blocks = blocks
         self.row_var = c.rows[-1].var if c.rows else None
-        self.row_blocks, self.panel_blocks = ceil_div(plan.row_tiles, blocks.tiles), ceil_div(plan.panels, blocks.panels)
+        self.panel_blocks = ceil_div(plan.panels, blocks.panels)
+        self.is_covered = not isinstance(plan.rows, int)
+        self.row_blocks, self.block_tiles = self._row_blocks()
         outer = c.reduction[0].extent
         self.chunks = ceil_div(outer, blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
         self.sums_pitch = blocks.panels * tile.width
+
+    def _row_blocks(self) -> tuple[Size, Size]:
+        """Blocks of rows, and tiles of each. Where a call says how many rows there are, blocks are as even as they can be, and as many as
+        threads have work with."""
+        c, plan, most = self.c, self.plan, self.blocks.tiles
+        blocks = ceil_div(plan.row_tiles, most)
+        if not self.is_covered:
+            return blocks, most
+        others = c.batches * self.panel_blocks * prod(loop.extent for loop in c.rows[:-1])
+        blocks = maximum(blocks, minimum(plan.row_tiles, ceil_div(plan.tasks, maximum(others, 1))))
+        return blocks, ceil_div(plan.row_tiles, maximum(blocks, 1))
 
     def _packings(self) -> dict[int, Packing]:
         rows = {self.c.a.node.position: self._rows_packing()} if self.plan.a is Source.PARAMETER else {}
@@ -87,6 +110,9 @@ class BlockedNest(ContractionNest):
     def _loops(self, body: Body, packed: ir.Value | None) -> None:
         c, plan = self.c, self.plan
         rows = None
+        if self.is_covered:
+            sizes = heights(self.tile.rows, plan.rows)
+            self.cover = cover(plan.rows, sizes, self._cycles)
         if plan.a is Source.COPY:
             rows = self._copies(body, c.a.node.element)
             tile = Var(0, plan.row_tiles - 1, name="tile")
@@ -98,21 +124,42 @@ class BlockedNest(ContractionNest):
         self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], rows)
         panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
         blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
-        outer = [loop for loop in c.rows[:-1] if loop.extent > 1]
-        code = self._summed_in_memory if self.chunks > 1 else self._summed_in_registers
+        outer = [loop for loop in c.rows[:-1] if loop.extent != 1]
+        code = self._summed_in_memory if self.chunks != 1 else self._summed_in_registers
 
         self._tasks(
             [*(MergedLoop([v], v.extent) for v in c.batch), *blocks, *outer],
-            lambda point: code(_Task(point[panels], point[block], point)),
+            lambda point: code(self._task(point[panels], point[block], point)),
             self._allocate,
         )
 
     def _allocate(self) -> None:
         """The buffers of a thread."""
         if self.plan.b is Source.COPY:
-            self.panel_scratch = local_buffer(self.blocks.panels * self.chunk_size, self.c.b.node.element)
-        if self.chunks > 1:
-            self.sums = local_buffer(self.blocks.tiles * self.tile.rows * self.sums_pitch, self.c.node.element)
+            self.panel_scratch = local_buffer(int(self.blocks.panels * self.chunk_size), self.c.b.node.element)
+        if self.chunks != 1:
+            self.sums = local_buffer(self._most_slots() * self.sums_pitch, self.c.node.element)
+
+    def _most_slots(self) -> int:
+        """Rows of the tiles of a task, at most."""
+        left = most_left(heights(self.tile.rows, self.plan.rows), self._cycles) if self.is_covered else 0
+        return self.blocks.tiles * self.tile.rows + left
+
+    def _cycles(self, rows: int) -> float:
+        return cycles(rows, self.tile.vectors)
+
+    def _task(self, panels: Index, block: Index, point: Point) -> _Task:
+        if not self.is_covered:
+            return _Task(panels, block, point)
+        first = self._at_most(block * self.block_tiles, self.cover.full)
+        end = self._at_most(first + self.block_tiles, self.cover.full)
+        is_last = emit.compare("eq", emit.materialize(block), emit.index_constant(self.row_blocks - 1))
+        return _Task(panels, block, point, first, end, is_last)
+
+    def _at_most(self, index: Index, limit: Index) -> Index:
+        """The smaller of two numbers of tiles."""
+        value = emit.arith("minsi", emit.materialize(index), emit.materialize(limit))
+        return Index.of(Var(0, limit.bounds()[1], value, name="bound"))
 
     def _each_panel(self, task: _Task, code: Callable[[Index], None]) -> None:
         """A loop over the panels of a task."""
@@ -127,14 +174,17 @@ class BlockedNest(ContractionNest):
         with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
             code(Index.of(var))
 
-    def _tiles(self, task: _Task, point: Point, code: Callable[[Index, Point], None]) -> None:
-        """Emits `code(first row, point)` for the tiles of a task; the last tile of all starts early rather than being shorter."""
+    def _tiles(self, task: _Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
+        """Emits `code(first row, rows, point)` for the tiles of a task; the last tile of all starts early rather than being shorter."""
+        if self.is_covered:
+            self._covering_tiles(task, point, code)
+            return
         count, most = self.blocks.tiles, self.plan.row_tiles
         first = task.rows * count
         end = first + count if most % count == 0 else emit.at_most(first + count, most)
 
         def one(number: Index) -> None:
-            code(emit.at_most(number * self.tile.rows, self.plan.rows - self.tile.rows), {**point, TILE: number})
+            code(emit.at_most(number * self.tile.rows, self.plan.rows - self.tile.rows), self.tile.rows, {**point, TILE: number})
 
         if count == 1:
             one(first)
@@ -142,6 +192,30 @@ class BlockedNest(ContractionNest):
         var = Var(0, most - 1, name="t")
         with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
             one(Index.of(var))
+
+    def _covering_tiles(self, task: _Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
+        """The tiles of a task where a call says how many there are: whole ones, and what is left by the last task of a panel."""
+        height = self.tile.rows
+        var = Var(0, task.end.bounds()[1], name="t")
+        with emit.for_loop(emit.materialize(task.first), emit.materialize(task.end), 1, var), self.evaluator.scope():
+            slot = Index.of(var) * height
+            code(self.cover.start(slot, height), height, {**point, TILE: Index.of(var), SLOT: slot})
+        assert task.is_last is not None
+        for low in self.cover.low:
+            var = Var(0, MOST_LEFT - 1, name="low")
+            count = emit.select(task.is_last, low.count, emit.index_constant(0))
+            with emit.for_loop(emit.index_constant(0), count, 1, var), self.evaluator.scope():
+                slot = low.first + Index.of(var) * low.height
+                code(self.cover.start(slot, low.height), low.height, {**point, SLOT: slot})
+
+    def _each_slot(self, task: _Task, point: Point, code: Callable[[list[Point], Index], None]) -> None:
+        """Emits `code([point], slot of the task)` for each row of the tiles of a task by itself."""
+        assert task.is_last is not None and self.row_var is not None
+        low, end = task.first * self.tile.rows, task.end * self.tile.rows
+        high = emit.select(task.is_last, emit.materialize(self.cover.slots), emit.materialize(end))
+        slot = Var(0, self.cover.slots.bounds()[1], name="slot")
+        with emit.for_loop(emit.materialize(low), high, 1, slot), self.evaluator.scope():
+            code(rows_from(self.row_var, self.cover.row(Index.of(slot)), 1, point), Index.of(slot) - low)
 
     def _each_row(self, start: Index, point: Point, code: Callable[[list[Point], Index], None]) -> None:
         """Emits `code([point], row of the tile)` for each row of a tile by itself."""
@@ -161,7 +235,7 @@ class BlockedNest(ContractionNest):
             def panel_code(panel: Index, columns: Columns, at: Point) -> None:
                 start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
                 self._pack_columns(columns, at, self.panel_scratch, start)
-                if self.chunks > 1:
+                if self.chunks != 1:
                     self._clear(columns, self.panel_scratch, self.c.b.node.element, start)
 
             self._each_panel(task, lambda panel: self._panel_code(panel, inner, panel_code))
@@ -191,14 +265,27 @@ class BlockedNest(ContractionNest):
             return Ahead(self.packed, self._panel_start(panel, point) + STREAM_BYTES // LINE * self.line, self.tile.width, 1)
         return self._share(self.packed, self._panel_start(panel + 1, point), tile, Index(), self.c.depth)
 
-    def _share(self, packed: ir.Value, start: Index, tile: Index, low: Index, steps: int) -> Ahead:
+    def _share(self, packed: ir.Value, start: Index, tile: Index, low: Index, steps: Size) -> Ahead:
         """The share of a tile of a task in `steps` steps of a panel from element `start` on, asked for from reduction step `low` on."""
         share = ceil_div(steps * self.tile.width, self.blocks.tiles)
-        pitch = ceil_div(share, steps)
+        pitch = int(ceil_div(share, steps))
         first = emit.at_most(start + tile * share, packed.type.shape[0] - steps * pitch)
         return Ahead(packed, first - low * pitch, pitch, 2)
 
-    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: int) -> Index:
+    def _share_of_call(self, task: _Task, start: Index, low: Index, steps: Size, at: Point) -> Ahead | None:
+        """The same where a call says how many tiles there are. The share of a step is then a number of the call, of whose cache lines it
+        asks for the first two: more there are only where tiles are few."""
+        if TILE not in at:
+            return None
+        assert self.packed is not None
+        tiles = emit.arith("subi", emit.materialize(task.end), emit.materialize(task.first))
+        share = emit.arith("ceildivui", emit.index_constant(self.tile.width), tiles)
+        # Tile t has the steps from t on, as if all tiles were one after the other.
+        number = emit.materialize((at[TILE] - task.first) * steps - low)
+        first = start + self.evaluator.opaque(emit.arith("muli", number, share))
+        return Ahead(self.packed, first, min(self.tile.width, 2 * self.line), 2, share)
+
+    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: Size) -> Index:
         """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
         last panel of a task the next chunk of the first, and after the last chunk the next task."""
         first, width = task.panels * self.blocks.panels, self.tile.width
@@ -206,7 +293,7 @@ class BlockedNest(ContractionNest):
 
         def choose(condition: ir.Value, then: Index, otherwise: Index) -> Index:
             operands = [condition, emit.materialize(then), emit.materialize(otherwise)]
-            highest = max(then.bounds()[1], otherwise.bounds()[1])
+            highest = maximum(then.bounds()[1], otherwise.bounds()[1])
             return Index.of(Var(0, highest, emit.create("arith.select", [ir.IndexType.get()], operands), name="ahead"))
 
         more = emit.below(low + steps, self.c.depth)
@@ -238,9 +325,9 @@ class BlockedNest(ContractionNest):
         def panel_code(panel: Index, columns: Columns, inner: Point) -> None:
             sweep = Sweep(columns, self._panel(task, panel, inner, Index()))
 
-            def tile(start: Index, at: Point) -> None:
-                ahead = self._ahead(task, panel, inner, self._tile_number(task, at))
-                self.micro.tile_code(self.row_var, start, self.tile.rows, replace(sweep, ahead=ahead), at)
+            def tile(start: Index, rows: int, at: Point) -> None:
+                ahead = self._ahead(task, panel, inner, self._tile_number(task, at)) if TILE in at else None
+                self.micro.tile_code(self.row_var, start, rows, replace(sweep, ahead=ahead), at)
 
             self._tiles(task, inner, tile)
 
@@ -252,34 +339,48 @@ class BlockedNest(ContractionNest):
         """Chunk by chunk the tiles of all panels of the task; then the epilogue, row by row."""
 
         def begin(panel: Index, columns: Columns, inner: Point) -> None:
-            def tile(start: Index, at: Point) -> None:
-                place = self._sums_place(task, panel, at)
+            def row_code(points: list[Point], place: Index) -> None:
+                self._keep(self.micro.initial(points, columns), columns, place)
+                self._clear(columns, self.sums, self.c.node.element, place)
 
-                def row_code(points: list[Point], row: Index) -> None:
-                    self._keep(self.micro.initial(points, columns), columns, place(row))
-                    self._clear(columns, self.sums, self.c.node.element, place(row))
-
-                self._each_row(start, at, row_code)
-
-            self._tiles(task, inner, tile)
+            self._each_sum(task, panel, inner, row_code)
 
         def finish(panel: Index, columns: Columns, inner: Point) -> None:
-            def tile(start: Index, at: Point) -> None:
-                place = self._sums_place(task, panel, at)
-                if self.stores_across_rows:
-                    self._finish(rows_from(self.row_var, start, self.tile.rows, at), columns, place(Index()))
-                else:
-                    self._each_row(start, at, lambda p, row: self._finish(p, columns, place(row)))
+            def tile(start: Index, rows: int, at: Point) -> None:
+                self._finish(rows_from(self.row_var, start, rows, at), columns, self._sums_place(task, panel, at)(Index()))
 
-            self._tiles(task, inner, tile)
+            if self.stores_across_rows:
+                self._tiles(task, inner, tile)
+            else:
+                self._each_sum(task, panel, inner, lambda points, place: self._finish(points, columns, place))
 
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, begin))
         self._each_chunk(task)
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, finish))
 
+    def _each_sum(self, task: _Task, panel: Index, point: Point, code: Callable[[list[Point], Index], None]) -> None:
+        """Emits `code([point], where its sums are)` for each row of the tiles of a task by itself."""
+
+        def tile(start: Index, rows: int, at: Point) -> None:
+            place = self._sums_place(task, panel, at)
+            self._each_row(start, at, lambda points, row: code(points, place(row)))
+
+        if self.is_covered:
+            first = self._first_sum(task, panel)
+            self._each_slot(task, point, lambda points, slot: code(points, slot * self.sums_pitch + first))
+        else:
+            self._tiles(task, point, tile)
+
+    def _first_sum(self, task: _Task, panel: Index) -> Index:
+        """Where the sums of a panel are."""
+        return (panel - task.panels * self.blocks.panels) * self.tile.width
+
     def _sums_place(self, task: _Task, panel: Index, at: Point) -> Callable[[Index], Index]:
         """Where the sums of a row of a tile are."""
-        tile, first = self._tile_number(task, at), (panel - task.panels * self.blocks.panels) * self.tile.width
+        if self.is_covered:
+            slot, first = at[SLOT] - task.first * self.tile.rows, self._first_sum(task, panel)
+            return lambda row: (slot + row) * self.sums_pitch + first
+        tile, first = self._tile_number(task, at), self._first_sum(task, panel)
         return lambda row: (tile * self.tile.rows + row) * self.sums_pitch + first
 
     def _each_chunk(self, task: _Task) -> None:
@@ -287,10 +388,16 @@ class BlockedNest(ContractionNest):
         var = self.c.reduction[0]
         extent, size = var.extent, self.blocks.chunk
         inner_steps = self.c.depth // extent
+        steps_of_call = self._chunk_of_call()
         chunk = Var(0, (self.chunks - 1) * size, step=size, name="chunk")
-        with emit.for_loop(0, extent, size, chunk), self.evaluator.scope():
+        if steps_of_call is not None:
+            chunk = Var(0, extent - 1, name="chunk")
+        with emit.for_loop(0, extent, size if steps_of_call is None else steps_of_call, chunk), self.evaluator.scope():
             low = Index.of(chunk)
-            end = low + size if extent % size == 0 else emit.at_most(low + size, extent)
+            if steps_of_call is None:
+                end = low + size if extent % size == 0 else emit.at_most(low + size, extent)
+            else:
+                end = emit.at_most(low + Var(1, extent, steps_of_call, name="steps"), extent)
             sweep = Sweep(vectors.pieces(self.tile.width, self.tile.lanes), steps={var: (emit.materialize(low), emit.materialize(end))})
             self._pack_panels(task, task.point, low * inner_steps, sweep.steps)
 
@@ -300,17 +407,26 @@ class BlockedNest(ContractionNest):
                 asks = self.packed is not None and self.plan.prefetches
                 following = self._next_chunk(task, panel, low * inner_steps, steps) if asks else None
 
-                def tile(start: Index, at: Point) -> None:
+                def tile(start: Index, rows: int, at: Point) -> None:
                     ahead = None
-                    if self.packed is not None and following is not None:
+                    if self.packed is not None and following is not None and self.is_covered:
+                        ahead = self._share_of_call(task, following, low * inner_steps, steps, at)
+                    elif self.packed is not None and following is not None:
                         ahead = self._share(self.packed, following, self._tile_number(task, at), low * inner_steps, steps)
-                    points, place = rows_from(self.row_var, start, self.tile.rows, at), self._sums_place(task, panel, at)(Index())
-                    sums = self._kept(self.tile.rows, sweep.columns, place)
+                    points, place = rows_from(self.row_var, start, rows, at), self._sums_place(task, panel, at)(Index())
+                    sums = self._kept(rows, sweep.columns, place)
                     self._keep(self.micro.reduce(points, replace(of_panel, ahead=ahead), sums), sweep.columns, place)
 
                 self._tiles(task, task.point, tile)
 
             self._each_panel(task, panel_code)
+
+    def _chunk_of_call(self) -> ir.Value | None:
+        """Steps of a chunk where a call says how many rows there are: one tile goes through the whole of a packed panel at once."""
+        if not self.is_covered or self.packed is None:
+            return None
+        one = emit.compare("ule", emit.materialize(self.cover.slots), emit.index_constant(self.tile.rows))
+        return emit.select(one, emit.index_constant(self.c.reduction[0].extent), emit.index_constant(self.blocks.chunk))
 
     @property
     def stores_across_rows(self) -> bool:

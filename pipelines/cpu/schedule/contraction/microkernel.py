@@ -7,7 +7,8 @@ tile is stored once. What lies around the tiles is the business of `nest`.
 Paddings cost nothing: outer reduction loops get bounds that depend on the row, and at the ends of a row tiles leave out what lies outside.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
@@ -18,16 +19,18 @@ from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div
 
 Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
 Point = dict[Var, Index]
 Columns = list[tuple[int, int]]  # (start, lanes) of the vectors of a tile
 Steps = Mapping[Var, tuple[ir.Value, ir.Value]]  # bounds of reduction loops that do not run over their whole extent
-Checks = Sequence[tuple[Index, int]]  # indices that a padding bounds, with their extents
+Checks = Sequence[tuple[Index, Size]]  # indices that a padding bounds, with their extents
 
 COLUMN = Var(0, 0, name="column")
 """Key of the first column of a panel in a point."""
+LEFT = Var(0, 0, name="left")
+"""Key of the number of columns that are there from the first column of a panel on in a point, where it may not be a whole vector."""
 TILE = Var(0, 0, name="tile")
 """Key of the number of a row tile in a point, where A is packed."""
 
@@ -47,12 +50,13 @@ class Panel:
 @dataclass(frozen=True)
 class Ahead:
     """What the steps of a tile ask the memory for: step k of the reduction for the cache lines of `pitch` elements of a buffer from
-    `first` + k * `pitch` on, to come to the cache of a level."""
+    `first` + k * `pitch` on, to come to the cache of a level; with a `share`, from `first` + k * `share` on."""
 
     buffer: ir.Value
     first: Index
     pitch: int
     level: int
+    share: ir.Value | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Sweep:
       steps: bounds of reduction loops that do not run over their whole extent.
       on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
       ahead: what the steps ask the memory for; None for nothing.
+      is_edge: whether a padding may bound the rows, of which there is one: the steps inside are found when it runs.
     """
 
     columns: Columns
@@ -72,6 +77,7 @@ class Sweep:
     steps: Steps = field(default_factory=dict)
     on_inner_loop: Callable[[Point], None] | None = None
     ahead: Ahead | None = None
+    is_edge: bool = False
 
 
 class Microkernel:
@@ -97,7 +103,7 @@ class Microkernel:
         init = self.c.structured.inits[0]
         result = {}
         for j, (start, lanes) in enumerate(columns):
-            with self.evaluator.along(lanes) as lane:
+            with along_columns(self.evaluator, points[0], start, lanes) as lane:
                 for i, point in enumerate(points):
                     value = self.evaluator.at(init, self._output_at(point, lane + start) if init.shape else [])
                     result[i, j] = emit.broadcast(value, lanes)
@@ -120,7 +126,7 @@ class Microkernel:
             return self._unrolled(var, rest, checks, points, sweep, accumulators, edge)
         low, high = sweep.steps.get(var, (0, var.extent))
         for index, extent in checks:
-            if not self._is_inside(index, extent, points[0]):
+            if not self._is_inside(index, extent, points[0], sweep.is_edge):
                 low, high = _bounds(index, extent, var, points[0])
         loop = Var(0, var.high, name=var.name)
         keys = list(accumulators)
@@ -130,13 +136,13 @@ class Microkernel:
             emit.yield_values([found[k] for k in keys])
         return dict(zip(keys, op.results, strict=True))
 
-    def _is_inside(self, index: Index, extent: int, point: Point) -> bool:
+    def _is_inside(self, index: Index, extent: Size, point: Point, is_edge: bool) -> bool:
         """Whether a checked index stays within its dimension at this row, for every step of the loop it depends on.
 
         Tiles that are no edges were chosen so that checks along the innermost row loop hold.
         """
-        low, high = index.at({**{v: Index.of(v) for v in index.terms}, **point}).bounds()
-        return (low >= 0 and high < extent) or (bool(self.c.rows) and self.c.rows[-1].var in index.terms)
+        here = index.at({**{v: Index.of(v) for v in index.terms}, **point})
+        return here.is_within(0, extent - 1) or (not is_edge and bool(self.c.rows) and self.c.rows[-1].var in index.terms)
 
     def _unrolled(
         self,
@@ -184,14 +190,17 @@ class Microkernel:
         """What a step asks the memory for."""
         if ahead is None:
             return
-        start = emit.at_most(ahead.first + self.c.step(point) * ahead.pitch, ahead.buffer.type.shape[0] - 1)
+        along = self.c.step(point) * ahead.pitch
+        if ahead.share is not None:
+            along = self.evaluator.opaque(emit.arith("muli", emit.materialize(self.c.step(point)), ahead.share))
+        start = emit.at_most(ahead.first + along, ahead.buffer.type.shape[0] - 1)
         for line in range(0, ahead.pitch, LINE * 8 // self.c.b.node.element.width):
             prefetch(ahead.buffer, start + line, ahead.level)
 
     def _load_a(self, points: Sequence[Point], row: int) -> ir.Value:
         """The element of A for a row of a tile, which takes its rows as `points` say."""
         c = self.c
-        if self.packed_rows is None:
+        if self.packed_rows is None or TILE not in points[row]:
             return element(c.a, points[row], self.evaluator)
         offset = tile_offset(c, self.tile, points[0]) + c.step(points[0]) * self.tile.rows + row
         return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)
@@ -199,13 +208,13 @@ class Microkernel:
     def _load_b(self, point: Point, panel: Panel | None, start: int, lanes: int) -> ir.Value:
         """A vector of B: `lanes` columns from column `start` of the panel."""
         c = self.c
-        with self.evaluator.along(lanes) as lane:
-            if panel is None:
+        if panel is None:
+            with along_columns(self.evaluator, point, start, lanes) as lane:
                 value = element(c.b, {**point, **c.column_point(point[COLUMN] + start + lane)}, self.evaluator)
-            else:
-                at = panel.start + c.step(point) * self.tile.width + start + lane
-                value = self.evaluator.load_from(panel.buffer, c.b.node.element, at)
-            return emit.convert(value, c.b.casts)
+                return emit.convert(value, c.b.casts)
+        with self.evaluator.along(lanes) as lane:
+            at = panel.start + c.step(point) * self.tile.width + start + lane
+            return emit.convert(self.evaluator.load_from(panel.buffer, c.b.node.element, at), c.b.casts)
 
     # ---- epilogue
 
@@ -215,7 +224,7 @@ class Microkernel:
         stride = c.store_stride(c.column)
         row_stride = c.store_stride(var) if var is not None else 0
         for j, (start, lanes) in enumerate(columns):
-            with self.evaluator.along(lanes) as lane:
+            with along_columns(self.evaluator, points[0], start, lanes) as lane:
                 offsets, values = [], []
                 for i, point in enumerate(points):
                     at = self._output_at(point, lane + start)
@@ -239,12 +248,25 @@ def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
     return evaluator.at(operand.node, [index.at(point) for index in operand.indices])
 
 
-def _bounds(index: Index, extent: int, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:
+@contextmanager
+def along_columns(evaluator: Evaluator, point: Point, start: int, lanes: int) -> Iterator[Index]:
+    """A scope with the lanes of a vector of a panel, from its column `start` on; only those that are there are read and written."""
+    left = point.get(LEFT)
+    if left is None:
+        with evaluator.along(lanes) as lane:
+            yield lane
+        return
+    mask = evaluator.once(("columns", left.key, start, lanes), lambda: emit.first_lanes(emit.materialize(left - start), lanes))
+    with evaluator.lanes(lanes, mask) as var:
+        yield Index.of(var)
+
+
+def _bounds(index: Index, extent: Size, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:
     """First and one-past-last step of `var` for which 0 <= index < extent."""
     c = index.coefficient(var)
     rest = (index - Index(0, {var: c})).at(point)
     first, end = (rest * -1, rest * -1 + extent) if c > 0 else (rest - (extent - 1), rest + 1)
-    return emit.steps_inside(first, end, abs(c), var.extent)
+    return emit.steps_inside(first, end, abs(int(c)), var.extent)
 
 
 def rows_from(var: Var | None, start: Index, size: int, point: Point) -> list[Point]:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, Columns, Point, Steps, element
-from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
+from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, LEFT, Columns, Point, Steps, along_columns, element
+from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes, has_contiguous_columns
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters
 from relayc.pipelines.cpu.schedule.loops.strategy import fill
 from relayc.pipelines.kernel.access import MergedLoop
@@ -16,6 +16,7 @@ from relayc.pipelines.schedule.strategy import Body, Scheduled, kernel_body
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, view
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size
 
 
 class ContractionNest(ABC):
@@ -27,7 +28,7 @@ class ContractionNest(ABC):
 
     evaluator: Evaluator
 
-    def __init__(self, plan: Plan, copied_bytes: int) -> None:
+    def __init__(self, plan: Plan, copied_bytes: Size) -> None:
         self.plan, self.c, self.tile, self.copied_bytes = plan, plan.contraction, plan.tile, copied_bytes
         self.line = LINE // element_bytes(self.c.b.node)
 
@@ -75,15 +76,18 @@ class ContractionNest(ABC):
 
     def _tasks(self, loops: Sequence[MergedLoop], body: Callable[[Point], None], begin: Callable[[], None] = lambda: None) -> None:
         """Independent iterations, in one parallel loop where the work is worth it; `begin` is emitted first in each thread's code."""
-        live = [loop for loop in loops if loop.extent > 1]
+        live = [loop for loop in loops if loop.extent != 1]
         variables = [Var(0, loop.extent - 1, name="p") for loop in live]
         point = {m: Index() for loop in loops for m in loop.members}
         point.update((loop.var, Index.of(v)) for loop, v in zip(live, variables, strict=True))
-        nest.tasks(variables, self.evaluator, self.plan.is_parallel, lambda: body(point), begin)
+        nest.tasks(variables, self.evaluator, self.plan.is_parallel, lambda: body(point), begin, self.plan.work, self.plan.grain)
 
     def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
         """Emits `code(panel, its vectors, point)`: full panels and the narrower last one are told apart here."""
         width = self.tile.width
+        if not isinstance(self.c.column_extent, int):
+            self._panel_code_of_call(panel, point, code)
+            return
         full, left = divmod(self.c.column_extent, width)
 
         def emit_for(at: Index, columns: int) -> None:
@@ -98,14 +102,47 @@ class ContractionNest(ABC):
             whole = Index.of(Var(0, full - 1, emit.materialize(panel)))
             nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), left))
 
+    def _panel_code_of_call(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
+        """The same where only a call knows how many columns there are: whole panels, and those of a vector."""
+        full, lanes, width = self.plan.whole_panels, self.tile.lanes, self.tile.width
+
+        def whole() -> None:
+            at = Index.of(Var(0, full - 1, emit.materialize(panel)))
+            code(at, vectors.pieces(width, lanes), {**point, COLUMN: at * width})
+
+        def vector() -> None:
+            number = Var(0, self.plan.panels - full - 1, emit.materialize(panel - full))
+            column = Index.of(number) * lanes + full * width
+            code(panel, [(0, lanes)], {**point, COLUMN: column, LEFT: column * -1 + self.c.column_extent})
+
+        nest.when(emit.below(panel, full), self.evaluator, whole, vector)
+
     def _pack_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
         """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
         c = self.c
+        if LEFT in point:
+            self._pack_some_columns(columns, point, buffer, at)
+            return
         for start, lanes in columns:
             with self.evaluator.along(lanes) as lane:
                 along = lane + start
                 value = element(c.b, {**point, **c.column_point(point[COLUMN] + along)}, self.evaluator)
                 self.evaluator.store(value, buffer, at + along)
+
+    def _pack_some_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
+        """The same where a vector may have fewer columns: 0 or other columns stand in its other lanes."""
+        c, last = self.c, self.c.column_extent - 1
+        for start, lanes in columns:
+            if has_contiguous_columns(c):
+                with along_columns(self.evaluator, point, start, lanes) as lane:
+                    value = element(c.b, {**point, **c.column_point(point[COLUMN] + lane + start)}, self.evaluator)
+            else:
+                with self.evaluator.lanes(lanes) as var:
+                    wanted = self.evaluator.index_value(point[COLUMN] + start + var)
+                    found = emit.arith("minsi", wanted, emit.broadcast(emit.index_constant(last), lanes))
+                    value = element(c.b, {**point, **c.column_point(self.evaluator.opaque(found, 0, last))}, self.evaluator)
+            with self.evaluator.along(lanes) as lane:
+                self.evaluator.store(value, buffer, at + lane + start)
 
     def _each_step(self, point: Point, code: Callable[[Point], None], steps: Steps | None = None) -> None:
         """Loops over the steps of the reduction; `steps` bounds those of some loops."""

@@ -1,23 +1,38 @@
 """The loops around the tiles of a contraction whose rows a padding bounds: convolutions with borders."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, Cover, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Microkernel, Panel, Point, Sweep
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
+from relayc.pipelines.cpu.schedule.contraction.tile import cycles
 from relayc.pipelines.kernel.access import MergedLoop
+from relayc.pipelines.kernel.graph import NotStructured
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Body
-from relayc.pipelines.tir import nest
+from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import prefetch
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, guess, maximum, minimum
+
+
+def _sure_iterations(loops: Sequence[MergedLoop]) -> int:
+    """Iterations of loops together, where those whose extent only a call says have one."""
+    return prod(loop.extent for loop in loops if isinstance(loop.extent, int))
 
 
 class PaddedNest(ContractionNest):
-    """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves."""
+    """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves.
+
+    Attributes:
+      inner, cover: where a call says how long a row is, the rows that no padding touches (from, to), and the tiles that cover them.
+    """
+
+    inner: tuple[Size, Size]
+    cover: Cover
 
     def __init__(self, plan: Plan, fewest_tasks: int) -> None:
         super().__init__(plan, plan.packed_bytes if plan.b is Source.COPY else 0)
@@ -28,13 +43,16 @@ class PaddedNest(ContractionNest):
         if plan.b is Source.COPY:
             packed = self._copies(body, c.b.node.element)
         micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], None)
+        if not isinstance(plan.rows, int):
+            self.inner = low, high = self._inner_rows(c.rows[-1].var)
+            self.cover = cover(high - low, heights(self.tile.rows, high - low), lambda rows: cycles(rows, self.tile.vectors))
         panel = Var(0, plan.panels - 1, name="panel")
         loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]
         rows = list(c.rows)
         # Where a task packs the panel that it works on, its rows stay with it.
-        while plan.b is not Source.COPY and prod(loop.extent for loop in loops) < self.fewest_tasks and len(rows) > 1:
+        while plan.b is not Source.COPY and _sure_iterations(loops) < self.fewest_tasks and len(rows) > 1:
             loops.append(rows.pop(0))
-        outer, last = [loop for loop in rows[:-1] if loop.extent > 1], rows[-1] if rows else None
+        outer, last = [loop for loop in rows[:-1] if loop.extent != 1], rows[-1] if rows else None
 
         def code(at: Index, columns: Columns, point: Point) -> None:
             start, ahead = self._panel_start(at, point), self._panel_start(at + 1, point)
@@ -54,19 +72,60 @@ class PaddedNest(ContractionNest):
         `ahead` is where the next panel begins, of which each tile asks for its share.
         """
         var, extent = (rows.var, rows.extent) if rows is not None else (None, 1)
-
-        for run in nest.tile_runs(extent, self.tile.rows, partial(self._inside, var)):
+        if rows is not None and not isinstance(extent, int):
+            self._row_of_call(micro, rows.var, sweep, ahead, point)
+            return
+        for run in nest.tile_runs(int(extent), self.tile.rows, partial(self._inside, var)):
             with nest.run_of_tiles(run, self.evaluator) as start:
                 visit = self._prefetching(sweep, ahead, start, run.size, point) if ahead is not None else None
                 own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
                 micro.tile_code(var, start, run.size, own, point, edge=not run.is_inside)
+
+    def _row_of_call(self, micro: Microkernel, var: Var, sweep: Sweep, ahead: Index | None, point: Point) -> None:
+        """The tiles of a row whose length only a call knows: those that no padding touches, then one by one the rows that one does."""
+        low, high = self.inner
+
+        def tile(start: Index, rows: int) -> None:
+            visit = self._prefetching(sweep, ahead, start, rows, point) if ahead is not None else None
+            micro.tile_code(var, start, rows, Sweep(sweep.columns, sweep.panel, on_inner_loop=visit), point)
+
+        whole = Var(0, self.cover.full.bounds()[1], name="tile")
+        with emit.for_loop(emit.index_constant(0), emit.materialize(self.cover.full), 1, whole), self.evaluator.scope():
+            tile(self.cover.start(Index.of(whole) * self.tile.rows, self.tile.rows) + low, self.tile.rows)
+        for lower in self.cover.low:
+            number = Var(0, MOST_LEFT - 1, name="low")
+            with emit.for_loop(emit.index_constant(0), lower.count, 1, number), self.evaluator.scope():
+                tile(self.cover.start(lower.first + Index.of(number) * lower.height, lower.height) + low, lower.height)
+        edge = Var(0, self.plan.rows - 1, name="edge")
+        with emit.for_loop(0, self.plan.rows - (high - low), 1, edge), self.evaluator.scope():
+            # Behind those at the beginning there are those at the end.
+            number = emit.materialize(Index.of(edge))
+            begins = emit.compare("slt", number, emit.index_constant(low))
+            row = emit.select(begins, number, emit.materialize(Index.of(edge) + (high - low)))
+            start = Index.of(Var(0, self.plan.rows - 1, row, name="row"))
+            micro.tile_code(var, start, 1, Sweep(sweep.columns, sweep.panel, is_edge=True), point)
+
+    def _inner_rows(self, var: Var) -> tuple[Size, Size]:
+        """The rows for which no index that moves along the row loop leaves its dimension: from, to."""
+        first: Size = 0
+        end: Size = self.plan.rows
+        for index, extent in self.c.a.checks:
+            c = index.coefficient(var)
+            if c == 0:
+                continue
+            if not isinstance(c, int) or c < 0:
+                raise NotStructured("a padding along which rows go backwards")
+            low, high = (index + Index(0, {var: -c})).bounds()
+            first, end = maximum(first, ceil_div(-low, c)), minimum(end, (extent - 1 - high) // c + 1)
+        first = minimum(first, self.plan.rows)
+        return first, maximum(first, end)
 
     def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
         """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it
         would have to wait for."""
         assert sweep.panel is not None
         buffer, outer = sweep.panel.buffer, self.c.rows[:-1]
-        share = ceil_div(self.plan.panel_size, prod(loop.extent for loop in self.c.rows))
+        share = ceil_div(self.plan.panel_size, guess(prod(loop.extent for loop in self.c.rows)))
         row = linearize([point.get(loop.var, Index()) for loop in outer], [loop.extent for loop in outer])
         first = ahead + (row * self.plan.rows + start) * share
         inner = self.c.reduction[-1].extent
@@ -84,10 +143,11 @@ class PaddedNest(ContractionNest):
         """Of `count` tiles of `size` rows from `start` on, those in which no index that moves along the row loop leaves its dimension."""
         first, end = 0, count
         for index, extent in self.c.a.checks:
-            c = index.coefficient(var) if var is not None else 0
+            c = int(index.coefficient(var)) if var is not None else 0
             if var is not None and c:
                 low, high = (index + Index(start * c, {var: -c})).bounds()
                 reach = (size - 1) * c
-                found = nest.tiles_inside(low + min(reach, 0), high + max(reach, 0), size * c, extent, count)
+                ends = int(low) + min(reach, 0), int(high) + max(reach, 0)
+                found = nest.tiles_inside(*ends, size * c, int(extent), count)
                 first, end = max(first, found[0]), min(end, found[1])
         return (first, end) if first < end else (count, count)

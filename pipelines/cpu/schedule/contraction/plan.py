@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Tile, panel_fits
+from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Tile, panel_fits, typical_rows
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.pipelines.target import Target
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Dim, Size, ceil_div, guess
 
 NEAR = 1024
 """Bytes between steps of the reduction in B up to which panels are read in place however often: they share pages, and the cache's sets
@@ -35,7 +35,8 @@ class Plan:
     Attributes:
       kernel, contraction, tile: what is run in which tiles.
       a, b: where tiles read the operands; a padded A that is not checked is written with its padding first.
-      is_parallel: whether the work is worth several threads.
+      work, grain: multiply-adds of the kernel, and those from which several threads are worth it.
+      threads: that the target plans for.
       prefetches: whether panels are asked for ahead of their use, as they come from beyond the second-level cache.
     """
 
@@ -44,36 +45,57 @@ class Plan:
     tile: Tile
     a: Source
     b: Source
-    is_parallel: bool
+    work: Size
+    grain: int
+    threads: int
     prefetches: bool
 
     @property
-    def panels(self) -> int:
-        """Panels of B, each as wide as a tile."""
-        return ceil_div(self.contraction.column_extent, self.tile.width)
+    def tasks(self) -> int:
+        """Tasks that there should be for as many threads as the target plans for."""
+        return 1 if self.threads == 1 else self.threads * (1 if self.b is Source.COPY else 2)
 
     @property
-    def panel_size(self) -> int:
+    def is_parallel(self) -> bool:
+        """Whether there are parallel loops; where the work is an expression, a call decides whether they run on several threads."""
+        return isinstance(self.work, Dim) or self.work >= self.grain
+
+    @property
+    def panels(self) -> Size:
+        """Panels of B, each as wide as a tile; where only a call knows how many columns there are, those behind the last whole panel are in
+        panels of a vector."""
+        columns = self.contraction.column_extent
+        if isinstance(columns, int):
+            return ceil_div(columns, self.tile.width)
+        return self.whole_panels + ceil_div(columns - self.whole_panels * self.tile.width, self.tile.lanes)
+
+    @property
+    def whole_panels(self) -> Size:
+        """Panels that have as many columns as a tile."""
+        return self.contraction.column_extent // self.tile.width
+
+    @property
+    def panel_size(self) -> Size:
         """Elements of a packed panel."""
         return self.contraction.depth * self.tile.width
 
     @property
-    def packed_bytes(self) -> int:
+    def packed_bytes(self) -> Size:
         """Bytes of a packed B."""
         return packed_bytes(self.contraction, self.tile)
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> Size:
         """Rows along the innermost row loop."""
-        return self.contraction.rows[-1].extent if self.contraction.rows else 1
+        return self.contraction.row_extent
 
     @property
-    def row_tiles(self) -> int:
-        """Tiles along the innermost row loop."""
+    def row_tiles(self) -> Size:
+        """Tiles along the innermost row loop; where their number is an expression, at least the whole ones."""
         return ceil_div(self.rows, self.tile.rows)
 
     @property
-    def padded_bytes(self) -> int:
+    def padded_bytes(self) -> Size:
         """Bytes of A with its padding, where the kernel writes it."""
         node = self.contraction.a.node
         return align(node.size * node.element.width // 8) if self.pads else 0
@@ -89,7 +111,7 @@ def element_bytes(node: Node) -> int:
     return node.element.width // 8
 
 
-def packed_bytes(contraction: Contraction, tile: Tile) -> int:
+def packed_bytes(contraction: Contraction, tile: Tile) -> Size:
     """Bytes of B packed in panels."""
     panels = ceil_div(contraction.column_extent, tile.width)
     return contraction.batches * panels * contraction.depth * tile.width * element_bytes(contraction.b.node)
@@ -108,8 +130,8 @@ def source_of_b(kernel: Kernel, contraction: Contraction, tile: Tile, target: Ta
         return Source.PARAMETER
     if c.b.node.kind != "arg" or not has_contiguous_columns(c):
         return Source.COPY
-    tiles = ceil_div(c.rows[-1].extent if c.rows else 1, tile.rows)
-    distance = abs(c.b.offset.coefficient(c.reduction[-1])) * element_bytes(c.b.node)
+    tiles = ceil_div(typical_rows(c), tile.rows)
+    distance = abs(guess(c.b.offset.coefficient(c.reduction[-1]))) * element_bytes(c.b.node)
     in_place = tiles < FEWEST_TILES or bool(c.a.checks) or (distance <= NEAR and panel_fits(c, tile, target))
     return Source.MEMORY if in_place else Source.COPY
 
@@ -117,13 +139,13 @@ def source_of_b(kernel: Kernel, contraction: Contraction, tile: Tile, target: Ta
 def source_of_a(kernel: Kernel, contraction: Contraction, tile: Tile) -> Source:
     """A is packed where its rows are computed, not contiguous, or badly placed in the cache."""
     c = contraction
-    if len(c.rows) != 1 or c.rows[-1].extent < 2 or c.a.checks or c.a.node.element.width < 16:
+    if len(c.rows) != 1 or c.row_extent == 1 or c.a.checks or c.a.node.element.width < 16:
         return Source.MEMORY
     packed = Source.PARAMETER if is_param(kernel, c.a.node) else Source.COPY
     if c.row_loops:
         return packed
     step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(c.rows[0].var)
-    if c.a.node.kind in ("arg", "pad") and step == 1 and row * element_bytes(c.a.node) % PAGE and row:
+    if c.a.node.kind in ("arg", "pad") and step == 1 and guess(row * element_bytes(c.a.node)) % PAGE and guess(row):
         return Source.MEMORY
-    worth_it = packed is Source.PARAMETER or ceil_div(c.column_extent, tile.width) >= FEWEST_PANELS
+    worth_it = packed is Source.PARAMETER or ceil_div(guess(c.column_extent), tile.width) >= FEWEST_PANELS
     return packed if worth_it else Source.MEMORY

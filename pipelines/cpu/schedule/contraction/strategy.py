@@ -21,13 +21,14 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     default_blocks,
     default_tile,
     panel_fits,
+    typical_rows,
 )
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div, guess
 
 MOST_TAPS = 64
 """Steps of checked reduction loops up to which the tiles that a padding touches are unrolled; beyond, a padded copy is made first."""
@@ -38,41 +39,47 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
     found = match(kernel)
     if not found:
         return None
-    if all(_taps(c) > MOST_TAPS for c in found):
+    if all(guess(_taps(c)) > MOST_TAPS for c in found):
         found = match(kernel, keeps_pads=True) or found
+    found = [c for c in found if isinstance(c.column_extent, int) or (c.store_stride(c.column) == 1 and not c.a.checks)]
+    if not found:
+        return None
     contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
-    if contraction.column_extent < 2 or contraction.node.element.width < 16:
+    if contraction.column_extent == 1 or contraction.node.element.width < 16:
         return None
     contraction = _long_rows(contraction, kernel, target)
     tile = tuning.replace(default_tile(contraction, target), ("rows", "vectors"))
     b = source_of_b(kernel, contraction, tile, target)
-    prefetches = b is Source.PARAMETER and packed_bytes(contraction, tile) > target.l2_bytes
+    prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
-        plan = Plan(kernel, contraction, tile, Source.MEMORY, b, _is_parallel(contraction, tuning), prefetches)
+        plan = Plan(kernel, contraction, tile, Source.MEMORY, b, *_work(contraction, tuning), target.num_threads, prefetches)
         return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS)).emit()
-    if contraction.rows:
-        extent = contraction.rows[-1].extent
+    extent = contraction.row_extent
+    if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
     blocks = default_blocks(contraction, tile, target, packs=b is Source.COPY)
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
     blocks = tuning.replace(blocks, names, lambda found: found.fitted(contraction, tile, b is Source.MEMORY))
+    if b is Source.MEMORY:
+        blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     a = source_of_a(kernel, contraction, tile)
-    plan = Plan(kernel, contraction, tile, a, b, _is_parallel(contraction, tuning), prefetches)
+    plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches)
     return BlockedNest(plan, blocks).emit()
 
 
-def _is_parallel(contraction: Contraction, tuning: Tuning) -> bool:
-    return prod(v.extent for v in contraction.variables) >= tuning.number("grain", PARALLEL_GRAIN)
+def _work(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:
+    """Multiply-adds, and those from which several threads are worth it."""
+    return prod(v.extent for v in contraction.variables), tuning.number("grain", PARALLEL_GRAIN)
 
 
-def _taps(contraction: Contraction) -> int:
+def _taps(contraction: Contraction) -> Size:
     return prod(v.extent for v in contraction.checked)
 
 
 def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> float:
     """Share of lanes and rows that do useful work in these roles, lower where B would have to be packed at run time."""
     tile = default_tile(contraction, target)
-    columns = contraction.column_extent
+    columns = guess(contraction.column_extent)
     lanes = columns / (ceil_div(columns, tile.lanes) * tile.lanes) if columns >= tile.lanes else columns / tile.lanes / 2
     ready = 1.0 if is_param(kernel, contraction.b.node) or has_contiguous_columns(contraction) else 0.6
     contiguous = 1.0 if contraction.store_stride(contraction.column) == 1 else 0.9
@@ -85,6 +92,6 @@ def _long_rows(contraction: Contraction, kernel: Kernel, target: Target) -> Cont
     if len(c.rows) < 2 or c.a.checks or is_param(kernel, c.a.node):
         return c
     tile = default_tile(c, target)
-    short = ceil_div(c.rows[-1].extent, tile.rows) < FEWEST_TILES
-    deep = not panel_fits(c, tile, target) and ceil_div(c.column_extent, tile.width) >= FEWEST_PANELS
+    short = ceil_div(typical_rows(c), tile.rows) < FEWEST_TILES
+    deep = not panel_fits(c, tile, target) and ceil_div(guess(c.column_extent), tile.width) >= FEWEST_PANELS
     return (c.with_one_row_loop() or c) if short and deep else c

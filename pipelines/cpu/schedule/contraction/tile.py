@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from math import prod
 
+from relayc.pipelines.cpu.schedule.contraction.cover import MOST_ROWS
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import LINE
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, bounds, ceil_div, guess
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which a contraction stays on one thread (about 2 us of work)."""
@@ -45,20 +46,29 @@ class Blocks:
 
     tiles: int
     panels: int
-    chunk: int
+    chunk: Size
 
     def fitted(self, contraction: Contraction, tile: Tile, in_place: bool) -> "Blocks":
         """The possible blocks nearest to these: no more than there is, with room for panels and sums on the stack; without chunks where B
         is read in place."""
-        outer = contraction.reduction[0].extent
-        extent = contraction.rows[-1].extent if contraction.rows else 1
-        step_bytes = contraction.depth // outer * tile.width * contraction.b.node.element.width // 8
+        outer = guess(contraction.reduction[0].extent)
+        extent = typical_rows(contraction)
+        step_bytes = guess(contraction.depth) // outer * tile.width * contraction.b.node.element.width // 8
         chunk = outer if in_place else max(1, min(self.chunk, outer, MOST_SCRATCH // step_bytes))
-        panels = min(self.panels, ceil_div(contraction.column_extent, tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
+        panels = min(self.panels, ceil_div(guess(contraction.column_extent), tile.width), max(1, MOST_SCRATCH // (chunk * step_bytes)))
         most_tiles = max(1, MOST_SCRATCH // (panels * tile.width * tile.rows * contraction.node.element.width // 8))
         return Blocks(min(self.tiles, ceil_div(extent, tile.rows), most_tiles), panels, chunk)
 
 
+def typical_rows(contraction: Contraction) -> int:
+    """The innermost rows that sizes are chosen for. Where a call says how many there are, it is enough for whole tiles: fewer rows have
+    tiles of their own (`cover`)."""
+    extent = contraction.row_extent
+    return extent if isinstance(extent, int) else max(1, min(bounds(extent)[1], max(guess(extent), TYPICAL_ROWS)))
+
+
+TYPICAL_ROWS = 64
+"""See `typical_rows`."""
 FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0
@@ -81,16 +91,14 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     """
     lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
     registers = target.num_vector_registers
-    extent = contraction.rows[-1].extent if contraction.rows else 1
-    vectors_needed = ceil_div(contraction.column_extent, lanes)
+    most_rows = registers if isinstance(contraction.row_extent, int) else MOST_ROWS
+    extent = typical_rows(contraction)
+    vectors_needed = ceil_div(guess(contraction.column_extent), lanes)
     vector_bytes = lanes * contraction.b.node.element.width // 8
-
-    def cycles(rows: int, vectors: int) -> float:
-        return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
 
     def waits(count: int, vectors: int) -> float:
         """Cycles of a step for the panels of B that each of few tiles one below the other reads again."""
-        panel_bytes = contraction.depth * vectors * vector_bytes
+        panel_bytes = guess(contraction.depth) * vectors * vector_bytes
         if contraction.a.checks or count >= FEWEST_TILES or panel_bytes <= target.l1_bytes * 3 // 4:
             return 0.0
         lines = (count - 1) * vectors_needed * vector_bytes / LINE
@@ -111,16 +119,21 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     candidates = [
         (rows, vectors)
         for vectors in range(1, min(vectors_needed, 8) + 1)
-        for rows in range(1, min(extent, (registers - 1 - vectors) // vectors) + 1)
+        for rows in range(1, min(extent, most_rows, (registers - 1 - vectors) // vectors) + 1)
     ]
     # Among equals the narrower: its panel of B is smaller.
     rows, vectors = min(candidates, key=lambda c: (round(cost(*c), 3), c[1]))
     return Tile(rows, vectors, lanes)
 
 
+def cycles(rows: int, vectors: int) -> float:
+    """Cycles of a step of a tile (see `default_tile`)."""
+    return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
+
+
 def panel_fits(contraction: Contraction, tile: Tile, target: Target) -> bool:
     """Whether a whole panel of B stays in the first-level cache while tiles go by."""
-    return contraction.depth * tile.width * contraction.b.node.element.width // 8 <= target.l1_bytes * 3 // 4
+    return guess(contraction.depth) * tile.width * contraction.b.node.element.width // 8 <= target.l1_bytes * 3 // 4
 
 
 def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: bool) -> Blocks:
@@ -131,11 +144,10 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     is packed anew for each block of rows, so there chunks are half as deep and blocks twice as high.
     """
     item = contraction.b.node.element.width // 8
-    extent = contraction.rows[-1].extent if contraction.rows else 1
-    tiles = ceil_div(extent, tile.rows)
-    panels = ceil_div(contraction.column_extent, tile.width)
-    outer = contraction.reduction[0].extent
-    inner = contraction.depth // outer
+    tiles = ceil_div(typical_rows(contraction), tile.rows)
+    panels = ceil_div(guess(contraction.column_extent), tile.width)
+    outer = guess(contraction.reduction[0].extent)
+    inner = guess(contraction.depth) // outer
     chunk = outer
     if (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target):
         steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
@@ -146,7 +158,7 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
-    others = contraction.batches * prod(row.extent for row in contraction.rows[:-1])
+    others = guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1]))
     rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
     return Blocks(rows, columns, chunk)
 

@@ -1,12 +1,13 @@
 """The loop nests of the default strategy: outer loops in parallel, reductions of a row, inner loops with lanes (see `plan`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, NestPlan, Point
 from relayc.pipelines.cpu.schedule.loops.reduction import Reduction
-from relayc.pipelines.cpu.schedule.loops.transpose import Turned, emit_turned
+from relayc.pipelines.cpu.schedule.loops.transpose import Turned, emit_turned, smaller_tiles
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.graph import Node, sources
 from relayc.pipelines.kernel.index import Index, Var
@@ -17,7 +18,12 @@ from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, prove
 
 Loops = dict[Var, Index]
 """Indices of loops of the output; of others there is one iteration."""
+Parts = Mapping[Var, tuple[Index, Index]]
+"""Where a part of a loop starts, and how many iterations it has."""
 
+MOST_TWICE = 8
+"""Operations of an element up to which code for one thread is made beside that of a parallel loop of symbolic size: one that runs on one
+thread after all costs 0.1 us."""
 LANE_BLOCK = 1 << 13
 """Elements of the lane loop that one iteration of a parallel loop takes where the running program knows how many there are."""
 
@@ -27,23 +33,60 @@ class Nest:
 
     def __init__(self, plan: NestPlan, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
         self.plan, self.evaluator, self.parameters, self.buffer = plan, evaluator, parameters, buffer
+        self.unroll = parameters.unroll
+        self.short_rows = False
+        """Whether code is for rows of one masked vector at most."""
 
     def emit(self) -> None:
         loops = self.plan.rows if self.plan.reductions else self.plan.inner
+        row = self._symbolic_row()
+        if self.plan.turned is None and row is not None and self._lanes().masked:
+            is_short = emit.below(Index(row - 1), self.plan.width)
+            nest.when(is_short, self.evaluator, lambda: self._short(loops), lambda: self._parallel(loops))
+            return
         if self.plan.turned is None:
             self._parallel(loops)
             return
-        turned = self.plan.turned
-        least = [(loops[turned.position].extent, turned.lanes * turned.across), (loops[-1].extent, turned.lanes * turned.along)]
-        nest.at_least(least, self.evaluator, lambda: self._turned(turned), lambda: self._parallel(loops))
+        self._turned_where_large(self.plan.turned, smaller_tiles(self.plan.turned))
+
+    def _turned_where_large(self, turned: Turned, smaller: list[Turned]) -> None:
+        """Tiles where there are elements enough for one in both directions, else smaller ones, else rows that are stored across."""
+        loops = self.plan.inner
+        lane_loop, turned_loop = loops[-1], loops[turned.position]
+
+        def otherwise() -> None:
+            if smaller:
+                self._turned_where_large(smaller[0], smaller[1:])
+                return
+            self.unroll = 1
+            self._parallel([*(loop for loop in loops[:-1] if loop is not turned_loop), lane_loop, turned_loop])
+            self.unroll = self.parameters.unroll
+
+        least = [(turned_loop.extent, turned.lanes * turned.across), (lane_loop.extent, turned.lanes * turned.along)]
+        nest.at_least(least, self.evaluator, lambda: self._turned(turned), otherwise)
 
     @property
     def is_parallel(self) -> bool:
         """Whether the work is worth threads, or may be: then the running program decides."""
         return bounds(self.plan.work)[1] >= self.parameters.parallel_grain
 
-    def _threads(self, variables: list[Var], body: Callable[[], None]) -> None:
-        nest.parallel(variables, self.evaluator, body, self.plan.work, self.parameters.parallel_grain)
+    def _symbolic_row(self) -> Dim | None:
+        """The elements of a row, where everything in it goes over the same ones and only the running program knows how many there are."""
+        plan = self.plan
+        if not plan.lanes_along_reduction or len(plan.inner) > 1:
+            return None
+        extents = [loop.extent for loop in plan.inner]
+        for reduction in plan.reductions:
+            extents += [reduction.structured.extents[d] for d in reduction.structured.reduction_dims]
+            if len(reduction.structured.reduction_dims) != 1:
+                return None
+        first = extents[0]
+        return first if isinstance(first, Dim) and all(e == first for e in extents) else None
+
+    def _short(self, loops: list[MergedLoop]) -> None:
+        self.short_rows = True
+        self._parallel(loops)
+        self.short_rows = False
 
     def _parallel(self, loops: list[MergedLoop]) -> None:
         """Emits the outer loops, in parallel where the work is worth it, with `_inside` within."""
@@ -51,38 +94,65 @@ class Nest:
         if not self.is_parallel:
             self._serial(outer, last, {})
             return
+        if isinstance(self.plan.work, Dim):
+            self._symbolic_tasks(outer, last)
+            return
         taken = nest.leading([loop.extent for loop in outer], self.parameters.parallel_chunks)
         together, rest = outer[:taken], outer[taken:]
-        variables = [Var(0, loop.extent - 1, name="p") for loop in together]
-        block = self._symbolic_block(together, last)
-
-        def point() -> Loops:
-            return {v: i for loop, var in zip(together, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
-
-        if block is not None:
-            size, chunk = block, Var(0, ceil_div(last[0].extent, block) - 1, name="c")
-
-            def some_lanes() -> None:
-                start = Index(0, {chunk: size})
-                self._serial(rest, last, point(), start, emit.at_most(Index(last[0].extent) - start, size))
-
-            self._threads([*variables, chunk], some_lanes)
-        elif taken and (proves(lambda: prod(loop.extent for loop in together) >= 4) or not last):
-            self._threads(variables, lambda: self._serial(rest, last, point()))
+        if taken and (prod(loop.extent for loop in together) >= 4 or not last):
+            variables = [Var(0, loop.extent - 1, name="p") for loop in together]
+            nest.parallel(variables, self.evaluator, lambda: self._serial(rest, last, _point(together, variables)))
         elif last:
             self._chunked(outer, last[0])
         else:
             self._serial(outer, last, {})
 
-    def _symbolic_block(self, together: list[MergedLoop], last: list[MergedLoop]) -> Size | None:
-        """The part of the lane loop that is an iteration of the parallel loop, where only the running program knows how many iterations
-        the loops around have, or the lane loop; None where it is not cut."""
-        if not last or not any(isinstance(loop.extent, Dim) for loop in [*together, *last]) or self._is_checked(last[0]):
-            return None
-        vector, extent = self.plan.width * self.parameters.unroll, last[0].extent
-        if together:
-            return None if proves(lambda: extent <= LANE_BLOCK) else LANE_BLOCK
-        return maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)
+    def _symbolic_tasks(self, outer: list[MergedLoop], last: list[MergedLoop]) -> None:
+        """One parallel loop where only the running program knows the extents: any of them may be the one with iterations enough.
+
+        Over several loops its iterations are blocks of the innermost ones, as finding out where in the box one is takes divisions.
+        """
+        variables = [Var(0, loop.extent - 1, name="p") for loop in outer]
+        blocks: list[tuple[MergedLoop, Size, Var]] = []
+
+        def cut(loop: MergedLoop, size: Size) -> Var:
+            blocks.append((loop, size, Var(0, ceil_div(loop.extent, size) - 1, name="c")))
+            return blocks[-1][2]
+
+        if last and not self._is_checked(last[0]):
+            extent, vector = last[0].extent, self.plan.width * self.parameters.unroll
+            if not outer:
+                variables.append(cut(last[0], maximum(vector, ceil_div(extent, self.parameters.parallel_chunks * vector) * vector)))
+            elif not proves(lambda: extent <= LANE_BLOCK):
+                variables.append(cut(last[0], LANE_BLOCK))
+        if not variables:
+            self._serial(outer, last, {})
+            return
+        whole = outer
+        if len(variables) > 1:
+            whole, row = outer[:-1], outer[-1]
+            inside = self.plan.work // prod(loop.extent for loop in outer)
+            variables[len(whole)] = cut(row, ceil_div(LANE_BLOCK, maximum(1, inside)))
+
+        def task() -> None:
+            parts = {}
+            for loop, size, var in blocks:
+                start = Index(0, {var: size})
+                parts[loop.var] = start, emit.at_most(Index(loop.extent) - start, size)
+            self._serial(outer[len(whole) :], last, _point(whole, variables[: len(whole)]), parts)
+
+        work, grain = self.plan.work, self.parameters.parallel_grain
+        if self.plan.reductions or self.plan.accesses.operations > MOST_TWICE:
+            nest.parallel(variables, self.evaluator, task, work, grain)
+            return
+
+        def parallel() -> None:
+            # Waits for memory anyway, so it may be short: its code comes on top of that for one thread.
+            self.unroll = 1
+            nest.parallel(variables, self.evaluator, task)
+            self.unroll = self.parameters.unroll
+
+        nest.at_least([(work, grain)], self.evaluator, parallel, lambda: self._serial(outer, last, {}))
 
     def _is_checked(self, loop: MergedLoop) -> bool:
         return not self.plan.checked.isdisjoint(loop.members)
@@ -100,9 +170,7 @@ class Nest:
         inner = Var(0, chunk - 1, name="l")
 
         def block() -> None:
-            point: Loops = {}
-            for loop, var in zip(outer, variables, strict=True):
-                point.update(loop.at(Index.of(var)))
+            point = _point(outer, variables)
             first = emit.at_most(Index(0, {tile: across}), turned_loop.extent - across)
             lanes = emit.at_most(Index(0, {chunks: chunk * along, inner: along}), lane_loop.extent - along)
             with self.evaluator.scope():
@@ -110,11 +178,18 @@ class Nest:
                 emit_turned(turned, self.evaluator, first, lanes, assign, self._store)
 
         def chunk_of_lanes() -> None:
-            with nest.serial([inner], self.evaluator):
+            tiles: ir.Value | Size = chunk
+            if isinstance(lane_tiles, Dim):
+                tiles = emit.materialize(emit.at_most(Index(lane_tiles, {chunks: -chunk}), chunk))
+            with nest.serial(across_tiles, self.evaluator), emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
                 block()
 
         work, grain = self.plan.work, self.parameters.parallel_grain
-        nest.tasks([*variables, chunks, tile], self.evaluator, self.is_parallel, chunk_of_lanes, work=work, grain=grain)
+        together, across_tiles = [*variables, chunks, tile], []
+        if turned is not self.plan.turned and variables:
+            # There is too little in a small tile for the divisions that find its place in the box of all.
+            together, across_tiles = [*variables, chunks], [tile]
+        nest.tasks(together, self.evaluator, self.is_parallel, chunk_of_lanes, work=work, grain=grain)
 
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""
@@ -128,29 +203,31 @@ class Nest:
             self._serial(outer, [last], {})
             return
         var = Var(0, blocks - 1, name="p")
-        whole, left = MergedLoop(last.members, block), MergedLoop(last.members, extent % block)
-        nest.parallel([var], self.evaluator, lambda: self._serial(outer, [whole], {}, Index(0, {var: block})))
-        if left.extent != 0:
-            self._serial(outer, [left], {}, Index(blocks * block))
+        nest.parallel([var], self.evaluator, lambda: self._serial(outer, [last], {}, {last.var: (Index(0, {var: block}), Index(block))}))
+        if extent % block:
+            self._serial(outer, [last], {}, {last.var: (Index(blocks * block), Index(extent % block))})
 
-    def _serial(
-        self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, start: Index | None = None, count: Index | None = None
-    ) -> None:
-        """Loops one within the other; of the lane loop `count` iterations from `start` on, else all."""
-        variables = [Var(0, loop.extent - 1, name="s") for loop in loops]
-        with nest.serial(variables, self.evaluator):
-            for loop, var in zip(loops, variables, strict=True):
-                point = {**point, **loop.at(Index.of(var))}
+    def _serial(self, loops: list[MergedLoop], last: list[MergedLoop], point: Loops, parts: Parts | None = None) -> None:
+        """Loops one within the other, of some of them a part."""
+        parts = parts or {}
+        with ExitStack() as stack:
+            for loop in loops:
+                start, count = parts.get(loop.var, (Index(), Index(loop.extent)))
+                var = Var(0, loop.extent - 1, name="s")
+                high = emit.materialize(count) if loop.var in parts else loop.extent
+                stack.enter_context(emit.for_loop(0, high, 1, var))
+                stack.enter_context(self.evaluator.scope())
+                point = {**point, **loop.at(start + var)}
             if last:
-                self._lane_loop(last[0], start or Index(), point, self._inside, count)
+                self._lane_loop(last[0], point, self._inside, parts.get(last[0].var))
             else:
                 self._inside([point])
 
     def _lane_loop(
-        self, loop: MergedLoop, start: Index, point: Loops, body: Callable[[list[Loops]], None], count: Index | None = None
+        self, loop: MergedLoop, point: Loops, body: Callable[[list[Loops]], None], part: tuple[Index, Index] | None = None
     ) -> None:
         """A loop with lanes: whole vectors (several side by side), then the rest in shorter ones; padding checks only at the borders."""
-        low, high = self._unchecked_range(loop.var, loop.extent)
+        start, count = part or (Index(), Index(loop.extent))
 
         def block(first: Index, width: int, unroll: int, mask: ir.Value | None = None) -> None:
             with self.evaluator.along(width, mask) as lanes:
@@ -160,10 +237,12 @@ class Nest:
             block(first, width, unroll, mask)
             return values
 
-        if count is not None:
+        if not count.is_constant:
             cover(Index(), count, self._lanes_of(loop), self.evaluator, some)
             return
-        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, loop.extent, 1)):
+        extent = count.const
+        low, high = self._unchecked_range(loop.var, extent)
+        for begin, end, width in ((0, low, 1), (low, high, self.plan.width), (high, extent, 1)):
             if isinstance(begin, int) and isinstance(end, int):
                 self._segment(begin, end, width, block)
             elif begin != end:
@@ -172,11 +251,11 @@ class Nest:
     def _lanes_of(self, loop: MergedLoop) -> Lanes:
         """How vectors cover a loop of symbolic extent: what is not stored side by side cannot be masked."""
         store = self.plan.offset([Index.of(v) for v in self.plan.variables]).coefficient(loop.var)
-        return self._lanes() if store == 1 else Lanes(self.plan.width, self.parameters.unroll)
+        return self._lanes() if store == 1 else Lanes(self.plan.width, self.unroll)
 
     def _lanes(self) -> Lanes:
         masks = self.parameters.mask_bits if self.plan.maskable else 0
-        return Lanes(self.plan.width, self.parameters.unroll, masks > 0, masks == 8)
+        return Lanes(self.plan.width, self.unroll, masks > 0, masks == 8, self.short_rows)
 
     def _unchecked_range(self, var: Var, extent: Size) -> tuple[Size, Size]:
         """Iterations of a loop, from the first to before the last, in which no padding is met."""
@@ -200,7 +279,7 @@ class Nest:
             width //= 2
         if end <= begin:
             return
-        unroll = max(1, min(self.parameters.unroll, (end - begin) // width)) if width > 1 else 1
+        unroll = max(1, min(self.unroll, (end - begin) // width)) if width > 1 else 1
         step = width * unroll
         done = begin + (end - begin) // step * step
         if done - begin > step:
@@ -231,9 +310,16 @@ class Nest:
             self._store(assigned)
 
     def _row(self, assigned: Loops) -> None:
-        stash, bound = self.plan.stash, None
+        # A short row stays in a register.
+        stash, bound = None if self.short_rows else self.plan.stash, None
         for reduction in self.plan.reductions:
             if stash is not None and bound is None and _depends(reduction, stash):
+                if self._symbolic_row() is not None and stash in reduction.structured.inputs:
+                    # A masked load does not get what was stored just before, but waits for it: what is stored is added up at once.
+                    self._reduce(reduction, [self._point(assigned)], self._storing(stash, reduction))
+                    self.evaluator.bind(stash, self.buffer)
+                    bound = stash
+                    continue
                 self._inner_loops(self.plan.inner, assigned, lambda points: self._write(stash, points))
                 self.evaluator.bind(stash, self.buffer)
                 bound = stash
@@ -249,20 +335,31 @@ class Nest:
             return
         loop, *rest = loops
         if not rest and not row_lanes:
-            self._lane_loop(loop, Index(), assigned, body)
+            self._lane_loop(loop, assigned, body)
             return
         var = Var(0, loop.extent - 1, name="k")
         with nest.serial([var], self.evaluator):
             self._inner_loops(rest, {**assigned, **loop.at(Index.of(var))}, body)
 
-    def _reduce(self, node: Node, points: list[Point]) -> None:
+    def _storing(self, stash: Node, reduction: Node) -> Callable[[Point], None]:
+        """Stores the elements of an input of a reduction where it is kept, when they are evaluated at a point of the loops."""
+        structured = reduction.structured
+        amap = structured.maps[structured.inputs.index(stash)]
+
+        def store(point: Point) -> None:
+            at = self.evaluator.apply(amap, point)
+            self.evaluator.store(self.evaluator.at(stash, at), self.buffer, self.plan.offset(at))
+
+        return store
+
+    def _reduce(self, node: Node, points: list[Point], visit: Callable[[Point], None] = lambda point: None) -> None:
         """Computes a reduction at the points where the output at `points` reads it, and remembers its values."""
         at = [found for p in points for found in self.plan.reduction_points(node, p)]
         unique = {tuple(i.key for i in p): p for p in at}
         if self.evaluator.width > 1 or not self.plan.lanes_along_reduction:
             found = Reduction(self.evaluator, node).across(list(unique.values()))
         else:
-            found = [Reduction(self.evaluator, node).along(p, self._lanes()) for p in unique.values()]
+            found = [Reduction(self.evaluator, node, visit).along(p, self._lanes()) for p in unique.values()]
         for point, values in zip(unique.values(), found, strict=True):
             for sibling in self.plan.siblings(node):
                 self.evaluator.remember(sibling, point, values[sibling.position])
@@ -275,6 +372,11 @@ class Nest:
         values = [self.evaluator.at(node, p) for p in points]
         for point, value in zip(points, values, strict=True):
             self.evaluator.store(value, self.buffer, self.plan.offset(point))
+
+
+def _point(loops: Sequence[MergedLoop], variables: Sequence[Var]) -> Loops:
+    """Indices of the members of loops, of each of which a variable counts the iterations."""
+    return {v: i for loop, var in zip(loops, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
 
 
 def _depends(node: Node, wanted: Node) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.kernel.access import Analysis, MergedLoop, collapse
 from relayc.pipelines.kernel.graph import Node
 from relayc.pipelines.kernel.index import Index, Var
@@ -12,7 +12,7 @@ from relayc.pipelines.kernel.reduction import COMBINERS, combiners
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.pipelines.tir.lanes import Lanes, cover
-from relayc.symbolic import Dim
+from relayc.symbolic import Dim, Size, proves
 
 Values = list[ir.Value]
 Steps = Mapping[int, Index]
@@ -27,10 +27,13 @@ ACCUMULATORS = 4
 
 
 class Reduction:
-    """Emits one reduction node; `points` are the output points computed side by side (their accumulators share the loops)."""
+    """Emits one reduction node; `points` are the output points computed side by side (their accumulators share the loops).
 
-    def __init__(self, evaluator: Evaluator, node: Node) -> None:
-        self.evaluator, self.node, self.structured = evaluator, node, node.structured
+    `visit` is called with each point of the loops once its elements are evaluated.
+    """
+
+    def __init__(self, evaluator: Evaluator, node: Node, visit: Callable[[list[Index]], None] = lambda point: None) -> None:
+        self.evaluator, self.node, self.structured, self.visit = evaluator, node, node.structured, visit
         self.dims = self.structured.reduction_dims
 
     def _loop_point(self, indices: Sequence[Index]) -> list[Index]:
@@ -49,7 +52,8 @@ class Reduction:
         total = prod(extents)
         if isinstance(total, int) and total <= UNROLL_LIMIT and total * self._loads(points) <= UNROLLED_LOADS:
             for position in range(total):
-                index, rest = {}, position
+                index: dict[int, Index] = {}
+                rest: Size = position
                 for d, extent in reversed(list(zip(self.dims, extents, strict=True))):
                     index[d], rest = Index(rest % extent), rest // extent
                 accumulators = self._step(bases, index, accumulators)
@@ -78,6 +82,7 @@ class Reduction:
             for base, values in zip(bases, self._by_point(accumulators, len(bases)), strict=True):
                 point = [index.get(d, i) for d, i in enumerate(base)]
                 found = self.evaluator.body(self.node, point, values)
+                self.visit(point)
                 result += [emit.broadcast(v, self.evaluator.width) if emit.is_vector(a) else v for v, a in zip(found, values, strict=True)]
         return result
 
@@ -96,7 +101,7 @@ class Reduction:
             blocks = min(ACCUMULATORS, extent // width) or 1
             tail = extent % width > 0
         else:
-            blocks, tail = ACCUMULATORS, not lanes.masked
+            blocks, tail = 1, not lanes.masked
         wide_count = blocks * len(start)
         variables = [Var(0, loop.extent - 1, name="r") for loop in outer]
         around = {v: i for loop, var in zip(outer, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
@@ -113,9 +118,30 @@ class Reduction:
                 found = [emit.select(mask, new, old) for new, old in zip(found, accumulators, strict=False)]
             return found + accumulators[used:]
 
+        def symbolic(extent: Dim, accumulators: Values) -> Values:
+            begin: Size = 0
+            step = ACCUMULATORS * width
+            if not lanes.single and not proves(lambda: extent < step):
+                begin = extent // step * step
+                accumulators = side_by_side(begin, accumulators[:wide_count]) + accumulators[wide_count:]
+            return cover(Index(begin), Index(extent), replace(lanes, unroll=1), self.evaluator, some, accumulators)
+
+        def side_by_side(end: Size, wide: Values) -> Values:
+            """Several vectors of sums, which are one again behind the loop: a short row does not pay for them."""
+            branch = scf.IfOp(emit.compare("ne", emit.index_constant(end), emit.index_constant(0)), [v.type for v in wide], has_else=True)
+            with ir.InsertionPoint(branch.else_block):
+                emit.yield_values(wide)
+            with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
+                step = ACCUMULATORS * width
+                var = Var(0, end - step, step=step, name="r")
+                with emit.for_loop(0, end, step, var, wide + start * (ACCUMULATORS - 1)) as loop:
+                    emit.yield_values(self._lanes(base, at, Index.of(var), ACCUMULATORS, width, list(loop.inner_iter_args)))
+                emit.yield_values([self._pairwise(name, list(loop.results)[k :: len(names)]) for k, name in enumerate(names)])
+            return list(branch.results)
+
         def innermost(accumulators: Values) -> Values:
             if isinstance(extent, Dim):
-                return cover(Index(), Index(extent), replace(lanes, unroll=blocks), self.evaluator, some, accumulators)
+                return symbolic(extent, accumulators)
             wide, scalars = accumulators[:wide_count], accumulators[wide_count:]
             step, done = width * blocks, 0
             if extent // step:
@@ -169,11 +195,14 @@ class Reduction:
         neutral = COMBINERS[name][1]
         return emit.broadcast(init if neutral is None else emit.number(neutral, init.type), width)
 
+    def _pairwise(self, name: str, wide: Values) -> ir.Value:
+        return vectors.pairwise(wide, lambda a, b: emit.create(name, [a.type], [a, b]))
+
     def _join(self, name: str, wide: Values, tail: ir.Value | None, position: int, indices: Sequence[Index]) -> ir.Value:
         """One element of the sums of the lanes, those of what was left over, and the initial value where the sums began without it."""
         kind, neutral = COMBINERS[name]
         combine = lambda a, b: emit.create(name, [a.type], [a, b])  # noqa: E731 (an argument, not a definition)
-        vector = vectors.pairwise(wide, combine)
+        vector = self._pairwise(name, wide)
         attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{kind}>")}
         if name in ("arith.addf", "arith.mulf"):
             attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")

@@ -1,0 +1,54 @@
+"""Operations of the later stages that upstream lacks: what is decided, or must hold, when the program runs."""
+
+from relayc.dialects.relay.base import Op, Operand, TensorType, View, check
+
+
+class _Later(Op):
+    """An operation on scalars of a later stage, without results."""
+
+    pure = False
+    is_structure = True
+    result_names = ()
+    required_results = 0
+
+    @staticmethod
+    def infer(op: View) -> list[TensorType]:
+        return []
+
+    def check_operands(self, type_: str) -> None:
+        """Raises RelayError unless all operands are of a type."""
+        for name, operand in zip(self.operand_names, self.operation.operands, strict=True):
+            check(str(operand.type) == type_, name, type_, operand.type)
+
+
+class ParallelIf(_Later, name="parallel_if"):
+    """Before an scf.parallel: the loop runs on several threads only where the condition, an i1, holds.
+
+    Whether a loop is worth the threads is known only where its sizes are. Code generation makes the clause `if` of omp.parallel of it.
+    """
+
+    condition: Operand
+
+    def verify_invariants(self) -> bool:
+        self.check_operands("i1")
+        return True
+
+
+REQUIREMENTS = {"eq": "sizes that are equal", "ge": "a first size that is the second one or more"}
+
+
+class Require(_Later, name="require"):
+    """In a program: two sizes, of type index, must compare as `predicate` says ("eq", "ge"), else the call fails with a ValueError.
+
+    `message` says what was expected; both sizes, the found one first, follow it where it has `%lld` for them.
+    """
+
+    found: Operand
+    expected: Operand
+    predicate: str
+    message: str
+
+    def verify_invariants(self) -> bool:
+        self.check_operands("index")
+        check(self.predicate in REQUIREMENTS, "predicate", f"one of {', '.join(REQUIREMENTS)}", self.predicate)
+        return True

@@ -1,0 +1,333 @@
+"""Loops: Loop and Scan as relay.while.
+
+What a loop carries is the number of the iteration, the condition where the body decides it, the values of the model, and its scan outputs.
+Where the number of iterations is known before the loop, as an expression, a scan output is a tensor of that many rows, of which each
+iteration writes one; where it is not, the rows so far, which grow.
+
+Sizes of carried values that change have symbols of the loop. Which these are shows when the body is converted: it is converted again until
+the types that it gives are instances of those that it is given.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import GraphProto, ValueInfoProto
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import TensorType, While, fields_of, make_tuple
+from relayc.dialects.relay.scopes import scope_before
+from relayc.dialects.relay.types import TupleType
+from relayc.frontend.converter import ModelBuilder, Tensor, assume, axis_of, constant, emit, simpler
+from relayc.frontend.onnx.converters import converter, current
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.sizes import as_pending, known_elements, objects, sizes, tensor_of
+from relayc.frontend.steps import binary, cast, filled, reshape, subtract, transpose
+from relayc.symbolic import Dim, Size, symbol, symbols_of
+
+Body = Callable[[Tensor, Tensor | None, list[Tensor]], tuple[Tensor | None, list[Tensor], list[Tensor]]]
+"""Of the number of the iteration, the condition and the carried values: the next condition and values, and rows of the scan outputs."""
+
+_ATTEMPTS = 32
+
+
+class _OtherTypes(Exception):
+    """A body gives other types than it was given."""
+
+
+@dataclass
+class _Loop:
+    """A loop under construction.
+
+    Attributes:
+      trips: number of iterations, where it is known before the loop.
+      limit: the same, or the most, as a scalar of the program; None where there is none.
+      condition: at first; None where the body does not decide it.
+      carried: values at first.
+      names: of these, for symbols of their sizes.
+      body: builds the operators of an iteration.
+      backwards: of each scan output, whether its rows are written from the last to the first; where trips is known.
+    """
+
+    trips: Size | None
+    limit: Tensor | None
+    condition: Tensor | None
+    carried: list[Tensor]
+    names: list[str]
+    body: Body
+    backwards: list[bool]
+    declared: list[list[int | None]]
+    """What the model says of the shape of each row, where it says any."""
+    types: list[TensorType] = field(default_factory=list)
+    rows: list[TensorType] | None = None
+    """Types of the rows of the scan outputs, once they are known."""
+    classes: list[tuple[list[tuple[int, int]], Dim]] = field(default_factory=list)
+    """Dimensions (value, axis) that change alike, and their symbol."""
+    grown: Dim | None = None
+    """How many rows there are so far."""
+
+    def run(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """The values after the loop, and the scan outputs. Raises OnnxError."""
+        self.types = [t.type for t in self.carried]
+        self.rows = None if self.backwards else []
+        if self.trips == 0 and not self.backwards:
+            return self.carried, []
+        for _ in range(_ATTEMPTS):
+            try:
+                with ModelBuilder.current().trial():
+                    return self._build()
+            except _OtherTypes:
+                if self.trips == 0:
+                    return self.carried, [self._no_rows(r) for r in self.rows or []]
+        raise OnnxError(f"expected a body whose sizes change in the same way in each iteration, found {', '.join(map(str, self.types))}")
+
+    def _build(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        number = constant(np.int64(0))
+        state = [number, *([self.condition] if self.condition is not None else []), *self.carried, *map(self._no_rows, self.rows or [])]
+        head = 1 + (self.condition is not None)
+        carried = TupleType((*(t.type for t in state[:head]), *self.types, *map(self._rows_type, self.rows or [])))
+
+        def goes_on(value: ir.Value) -> ir.Value:
+            number, *rest = taken_apart(value)
+            found = rest[0] if self.condition is not None else None
+            if self.limit is not None:
+                within = emit("less", number, self.limit)
+                found = within if found is None else emit("logical_and", found, within)
+            return (constant(np.bool_(True)) if found is None else found).value
+
+        def step(value: ir.Value) -> ir.Value:
+            number, *rest = taken_apart(value)
+            condition = rest.pop(0) if self.condition is not None else None
+            values, written = rest[: len(self.carried)], rest[len(self.carried) :]
+            number.name = "step"
+            number.elements = as_pending(number, not_negative=True)
+            if self.trips is not None:
+                ModelBuilder.current().counters[str(number.elements[()])] = self.trips
+            following, found, rows = self.body(number, condition, values)
+            rows = [self._as_declared(r, d) for r, d in zip(rows, self.declared, strict=True)]
+            self._learn(found, rows)
+            written = [self._written(w, r, number, back) for w, r, back in zip(written, rows, self.backwards, strict=True)]
+            after = [emit("add", Tensor(number.type, value=number.value), constant(np.int64(1)))]
+            if following is not None:
+                after.append(scalar_of(following, "cond of the body"))
+            return together([*after, *found, *written])
+
+        final = taken_apart(While.create(together(state), goes_on, step, carried))[head:]
+        return final[: len(self.carried)], final[len(self.carried) :]
+
+    # ---- what changes
+
+    def _learn(self, found: Sequence[Tensor], rows: Sequence[Tensor]) -> None:
+        """Raises _OtherTypes where the body is to be converted again, for types that are known now; OnnxError where none would do."""
+        for before, after, name in zip(self.types, found, self.names, strict=True):
+            if before.rank != after.rank or before.dtype != after.dtype:
+                raise OnnxError(f"value {name!r} that the loop carries: expected {before}, found {after.type}")
+        changed = False
+        # Dimensions that were taken to change alike, and do not, are apart from now on.
+        parted: list[tuple[list[tuple[int, int]], Dim]] = []
+        for members, own in self.classes:
+            by_size: dict[Size, list[tuple[int, int]]] = {}
+            for i, axis in members:
+                by_size.setdefault(found[i].shape[axis], []).append((i, axis))
+            parted += [(m, own if k == 0 else self._fresh(m)) for k, m in enumerate(by_size.values())]
+            changed |= len(by_size) > 1
+        # Those that change, and were not taken to.
+        starting: dict[tuple[Size, Size], list[tuple[int, int]]] = {}
+        known = {m for members, _ in parted for m in members}
+        for i, (before, after) in enumerate(zip(self.types, found, strict=True)):
+            for axis, (a, b) in enumerate(zip(before.sizes, after.shape, strict=True)):
+                if (i, axis) not in known and a != b:
+                    starting.setdefault((self.carried[i].shape[axis], b), []).append((i, axis))
+        parted += [(members, self._fresh(members)) for members in starting.values()]
+        self.classes = parted
+        types = [list(t.shape) for t in self.types]
+        for members, own in parted:
+            for i, axis in members:
+                types[i][axis] = own
+        if changed or starting or self.rows is None:
+            self.types = [t.with_shape(shape) for t, shape in zip(self.types, types, strict=True)]
+            self.rows = [r.type for r in rows]
+            raise _OtherTypes
+        if [r.type for r in rows] != self.rows:
+            self.rows = [r.type for r in rows]
+            raise _OtherTypes
+        for row in rows:
+            if not row.type.symbols <= _before_loop(row):
+                raise OnnxError(f"expected scan outputs whose sizes are known before the loop, found {row.type}")
+
+    def _fresh(self, members: Sequence[tuple[int, int]]) -> Dim:
+        i, axis = members[0]
+        first = self.carried[i].shape[axis]
+        return symbol(ModelBuilder.current().fresh(str(first) if isinstance(first, Dim) else f"{self.names[i]}_{axis}"))
+
+    # ---- scan outputs
+
+    @staticmethod
+    def _as_declared(row: Tensor, declared: list[int | None]) -> Tensor:
+        """A row of a size that only the iteration knows, as the model declares it: that is checked when the program runs."""
+        scope = _before_loop(row)
+        if row.type.symbols <= scope or len(declared) != row.rank:
+            return row
+        return assume(row, [d if w is None or symbols_of(d) <= scope else w for d, w in zip(row.shape, declared, strict=True)])
+
+    def _rows_type(self, row: TensorType) -> TensorType:
+        if self.trips is not None:
+            return row.with_shape((self.trips, *row.shape))
+        if self.grown is None:
+            self.grown = symbol(ModelBuilder.current().fresh("steps"))
+        return row.with_shape((self.grown, *row.shape))
+
+    def _no_rows(self, row: TensorType) -> Tensor:
+        return filled((0 if self.trips is None else self.trips, *row.sizes), 0, row.dtype)
+
+    def _written(self, rows: Tensor, row: Tensor, number: Tensor, backwards: bool) -> Tensor:
+        new = reshape(row, (1, *row.shape))
+        if self.trips is None:
+            return emit("concatenate", rows, new, axis=0)
+        at = Tensor(number.type, value=number.value)
+        if backwards:
+            at = subtract(tensor_of(objects([], [self.trips - 1]), "int64"), at)
+        if rows.dtype == "bool":
+            return cast(
+                emit("scatter_nd", cast(rows, "uint8"), emit("reshape", at, newshape=(1, 1)), cast(new, "uint8"), mode="update"), "bool"
+            )
+        return emit("scatter_nd", rows, emit("reshape", at, newshape=(1, 1)), new, mode="update")
+
+
+def _before_loop(row: Tensor) -> frozenset[str]:
+    """Names of the symbols that have a value before the loop whose body is being built."""
+    return scope_before(ir.InsertionPoint.current.block.owner) if row.type.symbols else frozenset()
+
+
+def declared_sizes(value: ValueInfoProto) -> list[int | None]:
+    """The sizes that a model declares of a value, None for those that it leaves open; none at all where it declares no shape."""
+    return [d.dim_value if d.HasField("dim_value") else None for d in value.type.tensor_type.shape.dim]
+
+
+def scalar_of(tensor: Tensor, what: str) -> Tensor:
+    """A tensor of one element as one of rank 0; ONNX allows either where it wants a scalar. Raises OnnxError."""
+    if tensor.rank == 0:
+        return tensor
+    if tensor.type.is_static and tensor.type.num_elements != 1:
+        raise OnnxError(f"{what}: expected one element, found {tensor.type}")
+    return reshape(tensor, ())
+
+
+def taken_apart(value: ir.Value) -> tuple[Tensor, ...]:
+    """The fields of a tuple."""
+    return tuple(Tensor(TensorType.of(v), value=v) for v in fields_of(value))
+
+
+def together(tensors: Sequence[Tensor]) -> ir.Value:
+    """A tuple of tensors."""
+    return make_tuple([t.value for t in tensors])
+
+
+def _decides(body: GraphProto) -> bool:
+    """Whether the body of a Loop gives a condition that may be false: one that is not its own input, or true."""
+    made = {name: node for node in body.node for name in node.output}
+    name = body.output[0].name
+    while name in made and made[name].op_type == "Identity":
+        name = made[name].input[0]
+    if name == body.input[1].name:
+        return False
+    constants = {t.name: t for t in body.initializer}
+    if name in made and made[name].op_type == "Constant":
+        constants.update((name, a.t) for a in made[name].attribute if a.name == "value")
+    if name not in constants:
+        return True
+    import onnx
+
+    return not bool(onnx.numpy_helper.to_array(constants[name]).all())
+
+
+@converter(foldable=False)
+def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, body: GraphProto) -> tuple[Tensor, ...]:
+    """All forms: a number of iterations, a condition, both or none, values whose sizes change, scan outputs."""
+    node = current()
+    if len(body.input) != 2 + len(carried) or len(body.output) < 1 + len(carried):
+        raise OnnxError(f"expected a body of {2 + len(carried)} inputs, found {len(body.input)}, and {len(body.output)} outputs")
+    scans = len(body.output) - 1 - len(carried)
+    limit = None if M is None else scalar_of(M, "M")
+    start = constant(np.bool_(True)) if cond is None else scalar_of(cond, "cond")
+    decides = _decides(body) or not (start.is_known and bool(start.array))
+    trips = None
+    if limit is not None and not decides and (scans or known_elements(limit) is not None):
+        trips = _trips(limit)
+        limit = tensor_of(objects([], [trips]), "int64")
+
+    def step(number: Tensor, condition: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+        given = condition if condition is not None else constant(np.bool_(True))
+        following, *found = node.inline(body, number, given, *values)
+        return (following if decides else None), found[: len(carried)], found[len(carried) :]
+
+    names = [value.name for value in body.input[2:]]
+    rows_declared = list(map(declared_sizes, body.output[1 + len(carried) :]))
+    final, rows = _Loop(trips, limit, start if decides else None, list(carried), names, step, [False] * scans, rows_declared).run()
+    return (*final, *rows)
+
+
+def _trips(limit: Tensor) -> Size:
+    """The number of iterations of a loop that nothing ends before: an expression, or a symbol of what the program knows."""
+    known = known_elements(limit)
+    if known is not None:
+        first = known.reshape(-1)[0]
+        return max(first, 0) if isinstance(first, int) else first
+    at_least_none = binary("maximum", cast(limit, "int64"), 0)
+    at_least_none.name = limit.name or "trips"
+    return sizes(at_least_none, "M")[0]
+
+
+@converter(since=9, foldable=False)
+def Scan(
+    *inputs: Tensor,
+    body: GraphProto,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
+    scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None,
+) -> tuple[Tensor, ...]:
+    """A loop over the slices of tensors: any axes and directions, several states."""
+    node = current()
+    if not 1 <= num_scan_inputs <= len(inputs):
+        raise OnnxError(f"attribute num_scan_inputs: expected 1 to {len(inputs)}, found {num_scan_inputs}")
+    states, scanned = list(inputs[: len(inputs) - num_scan_inputs]), list(inputs[len(inputs) - num_scan_inputs :])
+    outputs = len(body.output) - len(states)
+    axes = _for_each(scan_input_axes, num_scan_inputs, "scan_input_axes")
+    forwards = _for_each(scan_input_directions, num_scan_inputs, "scan_input_directions")
+    out_axes = _for_each(scan_output_axes, outputs, "scan_output_axes")
+    out_directions = _for_each(scan_output_directions, outputs, "scan_output_directions")
+    along = [axis_of(a, t.rank, "scan_input_axes") for a, t in zip(axes, scanned, strict=True)]
+    trips = scanned[0].shape[along[0]]
+    for t, a in zip(scanned, along, strict=True):
+        trips = simpler(trips, t.shape[a])
+    scanned = [assume(t, [trips if i == a else d for i, d in enumerate(t.shape)]) for t, a in zip(scanned, along, strict=True)]
+    limit = tensor_of(objects([], [trips]), "int64")
+
+    def step(number: Tensor, _: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+        at = Tensor(number.type, value=number.value)
+        back = subtract(tensor_of(objects([], [trips - 1]), "int64"), at) if any(forwards) else at
+        slices = [
+            emit("take", t, back if backwards else at, axis=a, mode="clip")
+            for t, a, backwards in zip(scanned, along, forwards, strict=True)
+        ]
+        found = node.inline(body, *values, *slices)
+        return None, found[: len(states)], found[len(states) :]
+
+    names = [value.name for value in body.input[: len(states)]]
+    rows_declared = list(map(declared_sizes, body.output[len(states) :]))
+    final, rows = _Loop(trips, limit, None, states, names, step, [bool(d) for d in out_directions], rows_declared).run()
+    moved = []
+    for row, axis in zip(rows, out_axes, strict=True):
+        order = list(range(1, row.rank))
+        order.insert(axis_of(axis, row.rank, "scan_output_axes"), 0)
+        moved.append(transpose(row, order))
+    return (*final, *moved)
+
+
+def _for_each(values: Sequence[int] | None, count: int, what: str) -> list[int]:
+    found = [0] * count if values is None else list(values)
+    if len(found) != count:
+        raise OnnxError(f"attribute {what}: expected {count} value(s), found {found}")
+    return found

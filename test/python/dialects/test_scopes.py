@@ -1,0 +1,342 @@
+"""Symbols of programs: where they have values, what they are at calls, branches and loops, and other sizes in their place."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay import IRModule, RelayError, TensorType, build
+from relayc.dialects.relay.calls import bindings_of, call
+from relayc.dialects.relay.scopes import SymbolNames, check_scopes, conditions_of, replace_symbols, scope_before, symbols_in
+from relayc.dialects.relay.structure import If, While
+from relayc.dialects.relay.tuples import fields_of, make_tuple
+from relayc.dialects.relay.types import TupleType, type_of
+from relayc.dialects.relay.unify import joined, match
+from relayc.symbolic import Range, parse, symbol
+
+
+def tensor(*shape: int | str, dtype: str = "float32") -> TensorType:
+    return TensorType(tuple(parse(d) if isinstance(d, str) else d for d in shape), dtype)
+
+
+# ---- unification
+
+
+@pytest.mark.parametrize(
+    ("patterns", "actuals", "expected"),
+    [
+        ([tensor("n", 3)], [tensor("2*m", 3)], {"n": "2*m"}),
+        ([tensor("n", "n")], [tensor(4, 4)], {"n": "4"}),
+        ([tensor("n"), tensor("n + past")], [tensor("k"), tensor("k + 7")], {"n": "k", "past": "7"}),
+        ([tensor("2*n + 1")], [tensor("2*m + 5")], {"n": "m + 2"}),
+        ([tensor("b*n"), tensor("b")], [tensor("m*k"), tensor("m")], {"b": "m", "n": "k"}),
+        ([tensor("n + 1", "n")], [tensor("n + 2", "n + 1")], {"n": "n + 1"}),
+        ([TupleType((tensor("n"), tensor("m", "n")))], [TupleType((tensor("m"), tensor("n", "m")))], {"n": "m", "m": "n"}),
+    ],
+)
+def test_matching_finds_what_symbols_stand_for(patterns: list, actuals: list, expected: dict[str, str]) -> None:
+    assert match(patterns, actuals, "it") == {name: parse(text) for name, text in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "actuals", "message"),
+    [
+        ([tensor("n", "n")], [tensor(4, 5)], r"it: expected n to be 4, found 5 in tensor<4x5xf32> for tensor<\?x\?xf32"),
+        ([tensor("n"), tensor("2*n")], [tensor("m"), tensor("m")], r"it: expected 2\*n to be 2\*m, found m in \("),
+        ([tensor("2*n")], [tensor(7)], r"it: expected tensor<\?xf32, \[\"2\*n\"\]>, found tensor<7xf32>"),
+        ([tensor(3)], [tensor("n")], r"it: expected tensor<3xf32>, found tensor<\?xf32, \[\"n\"\]>"),
+        ([tensor("n")], [tensor("n", dtype="int8")], "it: expected tensor"),
+        ([tensor("n")], [tensor("n", 1)], "it: expected tensor"),
+    ],
+)
+def test_what_is_no_instance(patterns: list, actuals: list, message: str) -> None:
+    with pytest.raises(RelayError, match=message):
+        match(patterns, actuals, "it")
+
+
+def test_symbols_that_are_not_bindable_are_themselves() -> None:
+    assert match([tensor("n", "k")], [tensor("n", 5)], "it", {"k"}) == {"k": 5}
+    with pytest.raises(RelayError):
+        match([tensor("n", "k")], [tensor("m", 5)], "it", {"k"})
+
+
+def test_joined_sizes_that_differ_alike_are_one_symbol() -> None:
+    fresh = iter("xyz")
+    found = joined(tensor("n", "n", 4, "n"), tensor("m", "m", 4, 7), lambda: symbol(next(fresh)), "it")
+    assert found == tensor("x", "x", 4, "y")
+
+
+# ---- scopes
+
+
+def module(text: str) -> IRModule:
+    return IRModule.parse(text)
+
+
+SCOPES = {
+    "an argument's": """
+func.func @main(%x: tensor<?x?xf32, ["n", "2*n"]>) -> tensor<?x?xf32, ["2*n", "n"]> {
+  %0 = "relay.transpose"(%x) : (tensor<?x?xf32, ["n", "2*n"]>) -> tensor<?x?xf32, ["2*n", "n"]>
+  return %0 : tensor<?x?xf32, ["2*n", "n"]>
+}""",
+    "defined by data": """
+func.func @main(%s: tensor<i64>) {
+  "relay.define_sizes"(%s) {names = ["k"]} : (tensor<i64>) -> ()
+  %0 = "relay.zeros"() {shape = ["k"]} : () -> tensor<?xf32, ["k"]>
+  return
+}""",
+    "defined by a shape": """
+func.func @main(%x: tensor<?xf32, ["2*n"]>, %y: tensor<?xf32, ["n"]>) {
+  %0 = "relay.match_shape"(%x) {shape = ["k"]} : (tensor<?xf32, ["2*n"]>) -> tensor<?xf32, ["k"]>
+  %1 = "relay.zeros"() {shape = ["k + n"]} : () -> tensor<?xf32, ["k + n"]>
+  return
+}""",
+    "a region's": """
+func.func @main(%c: tensor<i1>, %x: tensor<?xf32, ["n"]>) -> tensor<?xf32, ["k"]> {
+  %0 = "relay.while"(%x) ({
+  ^bb0(%a: tensor<?xf32, ["k"]>):
+    "relay.yield"(%c) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%a: tensor<?xf32, ["k"]>):
+    %1 = tensor.concat dim(0) %a, %x : (tensor<?xf32, ["k"]>, tensor<?xf32, ["n"]>) -> tensor<?xf32, ["k + n"]>
+    "relay.yield"(%1) : (tensor<?xf32, ["k + n"]>) -> ()
+  }) : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["k"]>
+  %2 = "relay.zeros"() {shape = ["k"]} : () -> tensor<?xf32, ["k"]>
+  return %0 : tensor<?xf32, ["k"]>
+}""",
+    "a call's": """
+func.func private @f(%x: tensor<?xf32, ["a"]>) -> tensor<?xf32, ["2*a"]> {
+  %0 = tensor.concat dim(0) %x, %x : (tensor<?xf32, ["a"]>, tensor<?xf32, ["a"]>) -> tensor<?xf32, ["2*a"]>
+  return %0 : tensor<?xf32, ["2*a"]>
+}
+func.func @main(%x: tensor<?xf32, ["n"]>) -> tensor<?xf32, ["2*n"]> {
+  %0 = "relay.cast_shape"(%x) {shape = ["a"]} : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["a"]>
+  %1 = func.call @f(%0) : (tensor<?xf32, ["a"]>) -> tensor<?xf32, ["2*a"]>
+  %2 = "relay.cast_shape"(%1) {shape = ["2*n"]} : (tensor<?xf32, ["2*a"]>) -> tensor<?xf32, ["2*n"]>
+  return %2 : tensor<?xf32, ["2*n"]>
+}""",
+}
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_symbols_with_values(name: str) -> None:
+    check_scopes(module(SCOPES[name]).module)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            """
+func.func @main(%x: tensor<?xf32, ["n"]>) {
+  %0 = "relay.zeros"() {shape = ["n + k"]} : () -> tensor<?xf32, ["k + n"]> loc("here")
+  return
+}""",
+            'relay.zeros at "here": expected symbols that have a value there, found k',
+        ),
+        (
+            """
+func.func @main(%s: tensor<i64>) {
+  %0 = "relay.zeros"() {shape = ["k"]} : () -> tensor<?xf32, ["k"]>
+  "relay.define_sizes"(%s) {names = ["k"]} : (tensor<i64>) -> ()
+  return
+}""",
+            "relay.zeros at .*: expected symbols that have a value there, found k",
+        ),
+        (
+            """
+func.func @main(%c: tensor<i1>, %x: tensor<3xf32>) {
+  %0 = "relay.if"(%c) ({
+    %s = "relay.zeros"() {shape = [], dtype = "int64"} : () -> tensor<i64>
+    "relay.define_sizes"(%s) {names = ["k"]} : (tensor<i64>) -> ()
+    "relay.yield"(%x) : (tensor<3xf32>) -> ()
+  }, {
+    "relay.yield"(%x) : (tensor<3xf32>) -> ()
+  }) : (tensor<i1>) -> tensor<3xf32>
+  %1 = "relay.zeros"() {shape = ["k"]} : () -> tensor<?xf32, ["k"]>
+  return
+}""",
+            "relay.zeros at .*: expected symbols that have a value there, found k",
+        ),
+        (
+            """
+func.func @main(%x: tensor<?xf32, ["2*n"]>) {
+  return
+}""",
+            "argument types of @main: expected symbols that have a value there, found n",
+        ),
+        (
+            """
+func.func @main(%s: tensor<i64>, %x: tensor<?xf32, ["n"]>) {
+  "relay.define_sizes"(%s) {names = ["n"]} : (tensor<i64>) -> ()
+  return
+}""",
+            "relay.define_sizes at .*: expected names without a value there, found n",
+        ),
+        (
+            """
+func.func @main(%x: tensor<?xf32, ["n"]>) {
+  %0 = "relay.match_shape"(%x) {shape = ["2*k"]} : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["2*k"]>
+  return
+}""",
+            "relay.match_shape at .*: expected symbols that have a value there, found k",
+        ),
+    ],
+)
+def test_symbols_without_a_value(text: str, message: str) -> None:
+    mod = module(text)
+    with pytest.raises(RelayError, match=message):
+        check_scopes(mod.module)
+
+
+def operations(mod: IRModule) -> list[ir.OpView]:
+    return list(mod.main.regions[0].blocks[0].operations)
+
+
+def test_symbols_in_an_operation_and_before_it() -> None:
+    shaped, looping = module(SCOPES["defined by a shape"]), module(SCOPES["a region's"])
+    first, second, third, *_ = operations(shaped)
+    assert [symbols_in(op) for op in (first, second, third)] == [{"k"}, {"k", "n"}, frozenset()]
+    assert [scope_before(op) for op in (first, second)] == [{"n"}, {"n", "k"}]
+    inside = operations(looping)[0].operation.regions[1].blocks[0].operations[0]
+    assert scope_before(inside) == {"n", "k"}
+
+
+def test_free_names() -> None:
+    mod = module(SCOPES["a region's"])
+    names = SymbolNames(mod.main)
+    assert [str(names.free(name)) for name in ("k", "n", "z", "z")] == ["k_0", "n_0", "z", "z_0"]
+
+
+def test_conditions_of_operations() -> None:
+    text = """
+func.func @main(%x: tensor<?x8xf32, ["n"]>) {
+  %0 = "relay.nn_max_pool1d"(%y) {pool_size = array<i64: 3>} : (tensor<1x?x8xf32, ["n"]>) -> tensor<1x?x6xf32, ["n"]>
+  %1 = "relay.strided_slice"(%x) {begin = array<i64: 0>, end = array<i64: 5>} : (tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["min(5, n)"]>
+  %2 = "relay.zeros"() {shape = ["n - 3"]} : () -> tensor<?xf32, ["n - 3"]>
+  %3 = "relay.argmax"(%x) {axis = array<i64: 0>} : (tensor<?x8xf32, ["n"]>) -> tensor<8xi32>
+  return
+}"""
+    text = text.replace("(%x: tensor<?x8xf32", '(%y: tensor<1x?x8xf32, ["n"]>, %x: tensor<?x8xf32')
+    mod = module(text)
+    found = [[str(c.size) for c in conditions_of(op)] for op in operations(mod)[:4]]
+    assert found == [[], [], ["n - 3"], ["n - 1"]]
+    assert conditions_of(operations(mod)[3])[0].text.startswith("relay.argmax at ")
+    mod.set_ranges({"n": Range(3, 100)})
+    with mod.ranges:
+        assert not any(conditions_of(op) for op in operations(mod))
+
+
+# ---- replacement
+
+
+def test_symbols_are_replaced_in_types_attributes_and_signatures() -> None:
+    mod = module("""
+func.func @main(%x: tensor<?x8xf32, ["n"]>, %s: tensor<i64>) -> tensor<?x?xf32, ["n", "k"]> {
+  "relay.define_sizes"(%s) {names = ["k"]} : (tensor<i64>) -> ()
+  %0 = "relay.sum"(%x) {axis = array<i64: 1>, keepdims = true} : (tensor<?x8xf32, ["n"]>) -> tensor<?x1xf32, ["n"]>
+  %1 = "relay.broadcast_to"(%0) {shape = ["n", "k"]} : (tensor<?x1xf32, ["n"]>) -> tensor<?x?xf32, ["n", "k"]>
+  return %1 : tensor<?x?xf32, ["n", "k"]>
+}""")
+    replace_symbols(mod.module.operation, {"n": parse("2*b"), "k": symbol("z")})
+    mod.verify()
+    assert '["2*b"]' in str(mod)
+    assert 'shape = ["2*b", "z"]' in str(mod)
+    assert '{names = ["z"]}' in str(mod)
+    assert '-> tensor<?x?xf32, ["2*b", "z"]> {' in str(mod)
+    replace_symbols(mod.module.operation, {"b": 3})
+    mod.verify()
+    assert '(tensor<6x1xf32>) -> tensor<6x?xf32, ["z"]>' in str(mod)
+    with pytest.raises(RelayError, match="expected another symbol for z, which the data define, found 4"):
+        replace_symbols(mod.module.operation, {"z": 4})
+
+
+def test_a_size_of_a_reshape_that_becomes_0_is_no_code() -> None:
+    mod = module("""
+func.func @main(%x: tensor<8x?x3xf32, ["n"]>) -> tensor<?x8x3xf32, ["n"]> {
+  %0 = "relay.reshape"(%x) {newshape = ["n", -1, 3]} : (tensor<8x?x3xf32, ["n"]>) -> tensor<?x8x3xf32, ["n"]>
+  return %0 : tensor<?x8x3xf32, ["n"]>
+}""")
+    replace_symbols(mod.module.operation, {"n": 0})
+    mod.verify()
+    assert "allowzero = true, newshape = array<i64: 0, 8, 3>} : (tensor<8x0x3xf32>) -> tensor<0x8x3xf32>" in str(mod)
+
+
+# ---- calls, branches and loops as they are built
+
+CALLEES = """
+func.func private @twice(%x: tensor<?x3xf32, ["n"]>, %y: tensor<?xf32, ["n + 1"]>) -> tensor<?x3xf32, ["2*n"]> {
+  %0 = tensor.concat dim(0) %x, %x : (tensor<?x3xf32, ["n"]>, tensor<?x3xf32, ["n"]>) -> tensor<?x3xf32, ["2*n"]>
+  return %0 : tensor<?x3xf32, ["2*n"]>
+}
+func.func private @some(%x: tensor<?xf32, ["n"]>) -> tensor<?xf32, ["k"]> {
+  %s = "relay.zeros"() {shape = [], dtype = "int64"} : () -> tensor<i64>
+  "relay.define_sizes"(%s) {names = ["k"]} : (tensor<i64>) -> ()
+  %0 = "relay.zeros"() {shape = ["k"]} : () -> tensor<?xf32, ["k"]>
+  return %0 : tensor<?xf32, ["k"]>
+}
+func.func private @pair(%x: tuple<tensor<?xf32, ["n"]>, tensor<4xf32>>) -> tuple<tensor<?xf32, ["n"]>, tensor<4xf32>> {
+  return %x : tuple<tensor<?xf32, ["n"]>, tensor<4xf32>>
+}
+func.func @main(%c: tensor<i1>, %x: tensor<?x3xf32, ["2*m"]>, %y: tensor<?xf32, ["2*m + 1"]>, %z: tensor<?xf32, ["m"]>) {
+  return
+}
+"""
+
+
+@pytest.fixture
+def mod() -> Iterator[IRModule]:
+    """CALLEES, with an insertion point in main; the program is checked at the end."""
+    found = module(CALLEES)
+    with found.context, ir.Location.unknown(), ir.InsertionPoint.at_block_begin(found.main.regions[0].blocks[0]):
+        yield found
+    found.verify()
+    check_scopes(found.module)
+
+
+def arguments(mod: IRModule) -> list[ir.Value]:
+    return list(mod.main.regions[0].blocks[0].arguments)
+
+
+def test_a_call_gives_sizes_of_its_arguments(mod: IRModule) -> None:
+    _, x, y, z = arguments(mod)
+    assert type_of(call("twice", x, y)) == tensor("4*m", 3)
+    made = next(op for op in operations(mod) if isinstance(op, func.CallOp))
+    assert bindings_of(made, mod.module.body.operations[0]) == {"n": parse("2*m")}
+    with pytest.raises(RelayError, match=r"arguments of @twice: expected n \+ 1 to be 2\*m \+ 1, found m in"):
+        call("twice", x, z)
+
+
+def test_sizes_that_only_a_callee_knows_are_new_at_each_call(mod: IRModule) -> None:
+    _, _, y, z = arguments(mod)
+    assert [type_of(call("some", v)) for v in (y, z)] == [tensor("k_0"), tensor("k_1")]
+
+
+def test_a_call_with_tuples(mod: IRModule) -> None:
+    z = arguments(mod)[3]
+    four = build("zeros", shape=(4,))
+    found = call("pair", make_tuple([z, four]))
+    assert isinstance(found, ir.Value)
+    assert [type_of(v) for v in fields_of(found)] == [tensor("m"), tensor(4)]
+
+
+def test_branches_of_other_sizes_give_a_new_symbol(mod: IRModule) -> None:
+    c, _, y, z = arguments(mod)
+    found = If.create(c, lambda: make_tuple([y, y, z]), lambda: make_tuple([z, z, z]))
+    assert type_of(found) == TupleType((tensor("branch"), tensor("branch"), tensor("m")))
+    stated = If.create(c, lambda: y, lambda: z, tensor("r"))
+    assert type_of(stated) == tensor("r")
+    with pytest.raises(RelayError, match=r"types yielded by the regions: expected tensor.*2\*m \+ 1.*, found tensor"):
+        If.create(c, lambda: y, lambda: z, tensor("2*m + 1"))
+
+
+def test_a_loop_carries_sizes_that_change(mod: IRModule) -> None:
+    c, _, y, z = arguments(mod)
+
+    def grown(v: ir.Value) -> ir.Value:
+        return build("concatenate", v, y, axis=0)
+
+    found = While.create(z, lambda _: c, grown, tensor("k"))
+    assert type_of(found) == tensor("k")
+    with pytest.raises(RelayError, match=r"relay.while at .*: type yielded by step: expected .*\"m\".*found .*3\*m \+ 1"):
+        While.create(z, lambda _: c, grown)

@@ -1,0 +1,226 @@
+"""Symbolic sizes: the normal form is worth what the expression is, is within its bounds, and reads back as itself."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relayc.symbolic import (
+    Dim,
+    Range,
+    Ranges,
+    Size,
+    Undecided,
+    bounds,
+    ceil_div,
+    evaluate,
+    evaluator,
+    exact,
+    guess,
+    maximum,
+    minimum,
+    parse,
+    proves,
+    substitute,
+    symbol,
+    symbols_of,
+)
+
+NAMES = ("a", "b", "c")
+Tree = int | str | tuple[str, "Tree", "Tree"]
+
+
+def trees() -> st.SearchStrategy[Tree]:
+    leaves = st.integers(-6, 12) | st.sampled_from(NAMES)
+    # Divisors are numbers or symbols, which are 1 or more here.
+    divisors = st.integers(1, 9) | st.sampled_from(NAMES)
+    return st.recursive(
+        leaves,
+        lambda inner: (
+            st.tuples(st.sampled_from(["+", "-", "*", "min", "max"]), inner, inner)
+            | st.tuples(st.sampled_from(["//", "%", "ceil"]), inner, divisors)
+        ),
+        max_leaves=7,
+    )
+
+
+def built(tree: Tree) -> Size:
+    """The size of a tree, in normal form."""
+    if isinstance(tree, int):
+        return tree
+    if isinstance(tree, str):
+        return symbol(tree)
+    return applied(tree[0], built(tree[1]), built(tree[2]))
+
+
+def naive(tree: Tree, values: dict[str, int]) -> int:
+    """What a tree is worth, by Python's own arithmetic."""
+    if isinstance(tree, int):
+        return tree
+    if isinstance(tree, str):
+        return values[tree]
+    found = applied(tree[0], naive(tree[1], values), naive(tree[2], values))
+    assert isinstance(found, int)
+    return found
+
+
+def applied(op: str, a: Size, b: Size) -> Size:
+    if op == "+":
+        return a + b
+    if op == "-":
+        return a - b
+    if op == "*":
+        return a * b
+    if op == "//":
+        return a // b
+    if op == "%":
+        return a % b
+    if op == "ceil":
+        return ceil_div(a, b)
+    return minimum(a, b) if op == "min" else maximum(a, b)
+
+
+VALUES = st.tuples(*[st.integers(1, 40)] * 3).map(lambda v: dict(zip(NAMES, v, strict=True)))
+POSITIVE = Ranges({name: Range(1, 40, 7) for name in NAMES})
+
+
+@settings(max_examples=1500, deadline=None)
+@given(trees(), st.lists(VALUES, min_size=1, max_size=4))
+def test_the_normal_form_is_worth_what_the_expression_is(tree: Tree, points: list[dict[str, int]]) -> None:
+    with Ranges(POSITIVE):
+        size = built(tree)
+        low, high = bounds(size)
+        for values in points:
+            expected = naive(tree, values)
+            assert evaluate(size, values) == expected
+            assert low <= expected <= high
+        assert parse(str(size)) == size
+        assert low <= guess(size) <= high
+        assert evaluator([size, 3], NAMES)(*[points[0][n] for n in NAMES]) == (naive(tree, points[0]), 3)
+
+
+@settings(max_examples=600, deadline=None)
+@given(trees(), trees(), VALUES)
+def test_what_is_proved_holds(a: Tree, b: Tree, values: dict[str, int]) -> None:
+    with Ranges(POSITIVE):
+        x, y = built(a), built(b)
+        p, q = naive(a, values), naive(b, values)
+        for question, answer in ((lambda: x < y, p < q), (lambda: x <= y, p <= q), (lambda: x > y, p > q), (lambda: x >= y, p >= q)):
+            try:
+                assert question() == answer
+            except Undecided:
+                assert not proves(question)
+        if x == y:
+            assert p == q
+        if (quotient := exact(x, y)) is not None and q != 0:
+            assert evaluate(quotient, values) * q == p
+
+
+@settings(max_examples=400, deadline=None)
+@given(trees(), st.sampled_from(NAMES), st.integers(1, 9), VALUES)
+def test_substitution_is_evaluation_in_steps(tree: Tree, name: str, by: int, values: dict[str, int]) -> None:
+    with Ranges(POSITIVE):
+        size = built(tree)
+        other = by * symbol("b") + 1
+        found = substitute(size, {name: other})
+        inner = {**values, name: by * values["b"] + 1}
+        assert evaluate(found, values) == evaluate(size, inner)
+        assert symbols_of(found) <= (symbols_of(size) - {name}) | {"b"} | ({name} & {"b"})
+        number = substitute(size, values)
+        assert number == evaluate(size, values)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("(n + 7)//8", "-(-n//8)"),
+        ("(n - 1)//2 + 1", "(n + 1)//2"),
+        ("(n + 2 - 3)//2 + 1", "-(-n//2)"),
+        ("(n + 8)//4", "n//4 + 2"),
+        ("(n//2)//3", "n//6"),
+        ("((n + 1)//2 + 1)//2", "(n + 3)//4"),
+        ("(4*n + 2)//4", "n"),
+        ("(b*n*768)//(n*768)", "b"),
+        ("(b*n + n)//n", "b + 1"),
+        ("n % 8", "n - 8*(n//8)"),
+        ("(2*n) % 2", "0"),
+        ("n*(m + 1) - n*m", "n"),
+        ("max(n, 0)", "n"),
+        ("min(n, n + 3)", "n"),
+        ("max(n, m, n)", "max(m, n)"),
+        ("max(max(n, m), k)", "max(n, max(m, k))"),
+        ("min(m, n)", "min(n, m)"),
+        ("(6*n)//4", "(3*n)//2"),
+        ("(2*n + 2)//4", "(n + 1)//2"),
+        ("(2*n + 1)//4", "n//2"),
+        ("2*n//3", "n - (n + 2)//3"),
+        ("3*n//2", "n + n//2"),
+    ],
+)
+def test_equal_forms(one: str, other: str) -> None:
+    assert parse(one) == parse(other)
+    assert hash(parse(one)) == hash(parse(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("n", "m"), ("n//2", "(n + 1)//2"), ("2*(n//2)", "n"), ("max(n, m)", "n"), ("n*n", "n"), ("n", "5")]
+)
+def test_different_forms_are_not_equal(one: str, other: str) -> None:
+    assert parse(one) != parse(other)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "n +", "n/2", "n.m", "f(n)", "min()", "1.5", "n if m else k", "n//0", "for", "'n'", "n**2", "True", "n m"]
+)
+def test_texts_that_are_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a size such as"):
+        parse(text)
+
+
+def test_what_is_not_proved_is_not_decided() -> None:
+    n = symbol("n")
+    assert n >= 0
+    assert n < 1 << 31
+    for question in (lambda: n < 5, lambda: bool(n), lambda: int(n), lambda: range(n), lambda: n > 0):  # type: ignore[call-overload]
+        with pytest.raises(Undecided):
+            question()
+    with Ranges({"n": Range(1, 8, 3)}):
+        assert n > 0
+        assert n <= 8
+        assert bool(n)
+        assert guess(2 * n) == 6
+        assert minimum(n, 8) is n or minimum(n, 8) == n
+        assert n // 9 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("2*n//3", 0, 66),
+        ("7*n//8", 0, 87),
+        ("n - n//2", 0, 50),
+        ("n - 4*(n//4)", 0, 3),
+        ("(n + 1)//2 - n//2", 0, 1),
+        ("n - min(n, m)", 0, 100),
+        ("max(n, m) - n", 0, 100),
+    ],
+)
+def test_bounds_are_tight_where_terms_cancel(text: str, low: int, high: int) -> None:
+    with Ranges({"n": Range(0, 100), "m": Range(0, 100)}):
+        assert bounds(parse(text)) == (low, high)
+
+
+def test_ranges_hold_inside_only() -> None:
+    n = symbol("n")
+    with Ranges({"n": Range(4, 4)}):
+        assert bounds(n) == (4, 4)
+        with Ranges({"n": Range(2, 3)}):
+            assert bounds(n) == (2, 3)
+        assert bounds(n) == (4, 4)
+    assert bounds(n) == (0, (1 << 31) - 1)
+
+
+def test_a_division_by_a_size_that_may_be_0_says_so_when_it_is() -> None:
+    size = parse("7//n")
+    assert isinstance(size, Dim)
+    with pytest.raises(ZeroDivisionError):
+        evaluate(size, {"n": 0})

@@ -130,10 +130,17 @@ class ProgramCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """Runs `then` where the condition, a tensor of one bool element, holds, else `otherwise`."""
+class EqualSizes:
+    """A condition on sizes: those of each pair are equal."""
 
-    condition: BufferRef
+    pairs: tuple[tuple[Size, Size], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Runs `then` where the condition, a tensor of one bool element or one on sizes, holds, else `otherwise`."""
+
+    condition: BufferRef | EqualSizes
     then: "tuple[Node, ...]"
     otherwise: "tuple[Node, ...]"
     sources: tuple[str, ...] = ()

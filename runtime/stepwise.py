@@ -11,7 +11,19 @@ from dataclasses import replace
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import Branch, BufferRef, KernelInfo, Loop, Node, PackedCall, ProgramCall, ProgramInfo, Step, numpy_dtype
+from relayc.runtime.artifact import (
+    Branch,
+    BufferRef,
+    EqualSizes,
+    KernelInfo,
+    Loop,
+    Node,
+    PackedCall,
+    ProgramCall,
+    ProgramInfo,
+    Step,
+    numpy_dtype,
+)
 from relayc.runtime.profile import CallSite
 from relayc.runtime.registry import get_global_func
 from relayc.runtime.tensor import to_tensor
@@ -206,6 +218,8 @@ class _Frame:
             return self.program(node)
         if isinstance(node, (Branch, Loop)):
             first, second = (self.sequence(path, part) for path, part in zip(inner, _parts(node), strict=True))
+            if isinstance(node.condition, EqualSizes):
+                return first if all(self.number(a) == self.number(b) for a, b in node.condition.pairs) else second
             make = _branch if isinstance(node, Branch) else _loop
             return make(self.array(node.condition).reshape(()), first, second)
         tensors = [to_tensor(self.array(ref)) for ref in (*node.inputs, *node.outputs)]

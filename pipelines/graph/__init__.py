@@ -18,6 +18,7 @@ from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.simplify_expr import simplify_expr
 from relayc.pipelines.graph.simplify_inference import simplify_inference
 from relayc.pipelines.graph.sink_reshapes import sink_reshapes
+from relayc.pipelines.graph.specialize import specialize
 from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
 from relayc.pipelines.graph.winograd import winograd
 from relayc.pipelines.passes import Sequential, register_pass
@@ -42,6 +43,7 @@ __all__ = [
     "simplify_expr",
     "simplify_inference",
     "sink_reshapes",
+    "specialize",
     "to_mixed_precision",
     "winograd",
 ]
@@ -52,6 +54,7 @@ def graph_pipeline() -> Sequential:
     passes = [
         infer_type,
         inline,
+        specialize,
         simplify_inference,
         canonicalize_ops,
         fold_constant,

@@ -38,7 +38,8 @@ def sizes_of(function: Function) -> dict[str, int]:
 
 def names_of(function: Function) -> list[str]:
     """Names of the functions that a function is at some sizes."""
-    return [ir.FlatSymbolRefAttr(a).value for a in ir.ArrayAttr(function.attributes[SPECIALIZED])] if SPECIALIZED in function.attributes else []
+    found = ir.ArrayAttr(function.attributes[SPECIALIZED]) if SPECIALIZED in function.attributes else []
+    return [ir.FlatSymbolRefAttr(a).value for a in found]
 
 
 def known_as(function: Function) -> str:

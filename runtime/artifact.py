@@ -176,6 +176,7 @@ class ProgramInfo:
         where it is told.
       defined: names of the sizes that it finds out, which it gives with that.
       is_stepwise: whether its steps say all of what it does, so that they can be run one by one.
+      sizes: of a program that is another one at some sizes, those, by symbol.
     """
 
     name: str
@@ -189,6 +190,7 @@ class ProgramInfo:
     late: tuple[int, ...] = ()
     defined: tuple[str, ...] = ()
     is_stepwise: bool = True
+    sizes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,7 +376,8 @@ def _program(row: dict[str, Any]) -> ProgramInfo:
     arena = _size_of(row["arena_bytes"])
     late, defined = tuple(row["late"]), tuple(row["defined"])
     facts = row["public"], row["max_depth"], tuple(row["symbols"]), arena, late, defined, row["is_stepwise"]
-    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), *facts)
+    sizes = tuple((name, size) for name, size in row["sizes"])
+    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), *facts, sizes)
 
 
 def _reference(row: dict[str, Any]) -> BufferRef:

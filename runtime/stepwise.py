@@ -129,7 +129,7 @@ class Stepwise:
 
         Raises:
           RecursionError: more calls of a program are under way in one another than the program allows.
-          ValueError: there is no packed function of a name. And whatever packed functions raise.
+          ValueError: there is no packed function of a name, or a program that is called does not say all of what it does. And whatever packed functions raise.
         """
         self.seconds[:] = [0.0] * len(self.sites)
         self.calls[:] = [0] * len(self.sites)
@@ -147,6 +147,8 @@ class Stepwise:
     ) -> Callable[[], Iterator]:
         """A call of a program, on buffers of its own. `depths` says how many calls of each program are under way."""
         program = self._programs[function]
+        if not program.is_stepwise:
+            raise ValueError(f"profile: {function}: expected a program whose sizes follow from its inputs, found one that finds out sizes")
         depths = {**depths, function: depths.get(function, 0) + 1}
         if program.max_depth and depths[function] > program.max_depth:
             raise RecursionError(f"{function}: expected at most {program.max_depth} calls in one another, found more")

@@ -26,9 +26,10 @@ def specialize(mod: IRModule, ctx: PassContext) -> IRModule:
     if not wanted:
         return mod
     main, names = mod.main, Names(mod.module)
-    made = []
+    made: list[ir.Attribute] = []
+    last = main
     for sizes in wanted:
-        copy = _copy(main, sizes)
+        last = copy = _copy(main, last, sizes)
         name = names.free("_".join([symbol_name(main), *(f"{symbol}_{size}" for symbol, size in sizes.items())]))
         copy.attributes["sym_name"] = ir.StringAttr.get(name)
         try:
@@ -74,9 +75,9 @@ def _checked(sizes: dict[str, int] | None, mod: IRModule) -> dict[str, int]:
     return {name: sizes[name] for name in symbols if name in sizes}
 
 
-def _copy(main: ir.Operation, sizes: dict[str, int]) -> ir.Operation:
-    """A private copy behind main, with numbers in the place of symbols. Raises RelayError where an input would have a size below 0."""
-    with ir.InsertionPoint.after(main):
+def _copy(main: ir.Operation, last: ir.Operation, sizes: dict[str, int]) -> ir.Operation:
+    """A private copy of main behind the last one, with numbers in the place of symbols. Raises RelayError where an input would have a size below 0."""
+    with ir.InsertionPoint.after(last):
         copy = main.operation.clone().operation
     copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
     copy.attributes[SIZES] = sizes_attribute(sizes)
@@ -95,6 +96,5 @@ def _check_inputs(copy: ir.Operation, main: ir.Operation, sizes: dict[str, int])
         if any(isinstance(d, int) and d < 0 for t in flat_types(type_of(found)) for d in t.shape):
             attributes = value_attributes(main)[i] if "arg_attrs" in main.attributes else {}
             name = ir.StringAttr(attributes["relay.name"]).value if "relay.name" in attributes else f"arg{i}"
-            raise RelayError(
-                f"specialize: {sizes_text(sizes)}: expected sizes of 0 or more, found {type_of(found)} for the input {name} of {type_of(general)}"
-            )
+            what = f"{type_of(found)} for the input {name} of {type_of(general)}"
+            raise RelayError(f"specialize: {sizes_text(sizes)}: expected sizes of 0 or more, found {what}")

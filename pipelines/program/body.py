@@ -2,8 +2,8 @@
 
 Values of type index are sizes: those of the program's symbols, what arith computes of them, `tensor.dim` of a tensor, an element of a
 tensor (`tensor.extract` and `arith.index_cast`), and what calls, branches and loops give behind their tensors. One with the attribute
-`relay.symbol` has that name in types from there on. A branch may depend on sizes, too: `arith.cmpi eq` of two, and `arith.andi` of such. A size that does not follow from the program's own symbols, and a tensor of such a
-size, are *late*: known only once the program is on its way.
+`relay.symbol` has that name in types from there on. A size that does not follow from the program's own symbols, and a tensor of such a
+size, are *late*: known only once the program is on its way. A branch may depend on sizes: `arith.cmpi eq` of two, `arith.andi` of such.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -37,7 +37,7 @@ from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import function_sizes, size_value, symbol_names, symbol_positions, tensor_count
-from relayc.pipelines.specializations import KNOWN_AS
+from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.tir import emit
 from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Size, substitute, symbols_of
@@ -261,8 +261,9 @@ class _Bufferizing:
         function.attributes["relay.tensors"] = tensors_attribute(source)
         if not public:
             function.attributes["relay.program"] = ir.UnitAttr.get()
-        if KNOWN_AS in source.attributes:
-            function.attributes[KNOWN_AS] = source.attributes[KNOWN_AS]
+        for key in (KNOWN_AS, SIZES):
+            if key in source.attributes:
+                function.attributes[key] = source.attributes[key]
         _name_arguments(function, source, [v not in late for v in program.body.given])
         if defined:
             given = value_attributes(source, "res_attrs")

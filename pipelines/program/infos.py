@@ -21,6 +21,7 @@ from relayc.pipelines.program.functions import packings_of, strings_of, workspac
 from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
+from relayc.pipelines.specializations import sizes_of
 from relayc.runtime.artifact import (
     Branch,
     BufferRef,
@@ -155,7 +156,8 @@ class _ProgramReader:
         results = value_attributes(self.function, "res_attrs")
         defined = tuple(ir.StringAttr(a[SYMBOL]).value for a in results if SYMBOL in a)
         arena, public = self._arena_bytes(), is_public(self.function)
-        return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, self.late, defined, self.is_stepwise)
+        facts = self.late, defined, self.is_stepwise, tuple(sizes_of(self.function).items())
+        return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, *facts)
 
     @cached_property
     def is_stepwise(self) -> bool:

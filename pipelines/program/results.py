@@ -25,7 +25,6 @@ from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, 
 from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions
 from relayc.pipelines.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.te import core
-from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import symbol
 
 Value: TypeAlias = ir.Value
@@ -175,7 +174,7 @@ class _Reads:
 
     def inside(self, item: Item) -> set[Value]:
         """What is read within an item."""
-        found = {self.program.root(item.condition)} if isinstance(item, (If, While)) and not isinstance(item.condition, EqualSizes) else set()
+        found = {self.program.root(item.condition)} if isinstance(item, While) else self.roots(item.reads) if isinstance(item, If) else set()
         for body in within(item):
             found |= self.roots(body.given)
             for inner in body.items:

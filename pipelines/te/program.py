@@ -15,7 +15,7 @@ from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, match
 from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, size_value, tensor_count
-from relayc.pipelines.specializations import KNOWN_AS
+from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
 from relayc.pipelines.te.dispatch import dispatch
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_dtype, te_function
@@ -59,7 +59,7 @@ def _program_function(source: ir.Operation, out: IRModule, name: str | None = No
         function.attributes["relay.program"] = ir.UnitAttr.get()
     if name is not None:
         function.attributes[KNOWN_AS] = ir.StringAttr.get(symbol_name(source))
-    for attribute in ("relay.inputs", "relay.outputs", KNOWN_AS):
+    for attribute in ("relay.inputs", "relay.outputs", KNOWN_AS, SIZES):
         if attribute in source.attributes:
             function.attributes[attribute] = source.attributes[attribute]
     _name_tensors(source, function)

@@ -26,6 +26,7 @@ __all__ = [
     "Undecided",
     "bounds",
     "ceil_div",
+    "divided",
     "evaluate",
     "evaluator",
     "exact",
@@ -542,6 +543,24 @@ def exact(num: Size, den: Size) -> Size | None:
         quotient = quotient + term
         num = num - term * den
     return None
+
+
+def divided(num: Size, den: Dim) -> tuple[Size, Size]:
+    """Polynomials (quotient, rest) with num = quotient * den + rest, what is whole in the quotient: (3*n + 2, 2*n) gives (1, n + 2)."""
+    lead, factor = max(den.terms.items(), key=_leading)
+    quotient: Size = 0
+    rest: Size = 0
+    for _ in range(16):
+        if num == 0:
+            break
+        m, c = max(_terms(num).items(), key=_leading)
+        part = exact(Dim.make({m: 1}), Dim({lead: 1}))
+        if part is None or c // factor == 0:
+            rest, num = rest + Dim.make({m: c}), num - Dim.make({m: c})
+        else:
+            left = Dim.make({m: c % factor})
+            quotient, rest, num = quotient + part * (c // factor), rest + left, num - left - part * (c // factor) * den
+    return quotient, rest + num
 
 
 def _leading(term: tuple[Monomial, int]) -> tuple[int, str]:

@@ -11,7 +11,6 @@ Inputs and destinations must not overlap: the kernel may write a destination bef
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from math import prod
 
 from relayc.dialects.functions import symbol_name
@@ -334,22 +333,28 @@ def _choose_parallel_loops(function: func.FuncOp) -> None:
 
 def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
     """Has the running program decide whether a loop is worth threads, by its iterations and those of the loops in it."""
-    values = list(loop.operation.operands)
-    rank = len(values) // 3
-    nests = [list(zip(values[:rank], values[rank : 2 * rank], values[2 * rank :], strict=True))]
+    operands = list(loop.operation.operands)
+    rank = len(operands) // 3
     block = loop.operation.parent.regions[0].blocks[0]
-    for op in walk(loop.operation, scf.ForOp):
-        bounds = list(op.operation.operands)[:3]
-        if all(isinstance(v.owner, ir.Block) and v.owner == block or not isinstance(v.owner, ir.Block) and v.owner.block == block for v in bounds):
-            nests.append([bounds])
+    loops = [operands[i::rank] for i in range(rank)]
+    loops += [list(op.operation.operands)[:3] for op in walk(loop.operation, scf.ForOp)]
     with ir.InsertionPoint(loop), loop.location:
-        total = None
-        for low, high, step in chain(*nests):
-            count = arith.ceildivsi(arith.subi(high, low), step)
-            total = count if total is None else arith.muli(total, count)
-        least = arith.ConstantOp(total.type, work)
-        worth = arith.cmpi(arith.CmpIPredicate.sge, total, least)
+        total = _index(1)
+        for bounds in loops:
+            if all(_stands_in(v, block) for v in bounds):
+                low, high, step = bounds
+                total = arith.muli(total, arith.ceildivsi(arith.subi(high, low), step))
+        worth = arith.cmpi(arith.CmpIPredicate.sge, total, _index(work))
         ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def _stands_in(value: ir.Value, block: ir.Block) -> bool:
+    """Whether a value is an argument of a block, or computed right in it."""
+    return (value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block) == block
 
 
 def _split(loop: scf.ParallelOp, kept: int) -> None:

@@ -332,6 +332,11 @@ def _arange(op: Op) -> Array:
     return (np.array(op.start, wide) + positions * np.array(op.step, wide)).astype(_dtype(op))
 
 
+@evaluator("sizes")
+def _sizes(op: Op) -> Array:
+    return np.array(op.values, _dtype(op))
+
+
 @evaluator("shape_of")
 def _shape_of(op: Op, x: Array) -> Array:
     return np.array(x.shape, _dtype(op))

@@ -23,10 +23,11 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.graph.causal_masks import computed_offset, conjuncts
 from relayc.pipelines.graph.reshapes import Shape, before_reshape, regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
-from relayc.symbolic import symbol
+from relayc.symbolic import Size, proves, symbol
 
 RULES = Rules("RecognizeAttention")
 
@@ -402,6 +403,43 @@ def constant_mask(op: Op, rw: Rewriter) -> Found:
             return None
         causal = {"is_causal": True, "causal_offset": offset}
     return build("nn.attention", op.query, op.key, op.value, **{**op.attrs(), **causal})
+
+
+@RULES.on("nn_attention")
+def computed_mask(op: Op, rw: Rewriter) -> Found:
+    """A mask computed from the positions of queries and keys -> is_causal, and what else it asks for."""
+    if not op.mask or op.is_causal or not _is_known(op):
+        return None
+    mask = op.mask[0]
+    where = rw.producer(mask, "where")
+    if TensorType.of(mask).dtype == "bool":
+        condition, lost = mask, op.mask_value
+    elif where is not None and rw.scalar(where.x) == 0 and (fill := rw.scalar(where.y)) is not None:
+        condition, lost = where.condition, float(fill)
+    else:
+        return None
+    rows, keys = (_shape(getattr(op, name))[getattr(op, f"{name}_layout").index("S")] for name in ("query", "key"))
+    others, offset = [], None
+    for part in conjuncts(condition, rw):
+        found = computed_offset(part, rows, keys, rw) if offset is None else None
+        if found is None:
+            others.append(part)
+        else:
+            offset = found
+    if offset is None:
+        return None
+    # Of finite numbers every query must see a key, and nothing but the position may hide one.
+    if lost != -np.inf and (lost > NEVER or others or not _is_proved(offset)):
+        return None
+    while len(others) > 1:
+        others[:2] = [build("logical_and", *others[:2])]
+    causal = {"is_causal": True, "causal_offset": offset, "mask_value": -np.inf if others else op.mask_value}
+    return build("nn.attention", op.query, op.key, op.value, *others, **{**op.attrs(), **causal})
+
+
+def _is_proved(offset: Size) -> bool:
+    """Whether every query sees its own key, or one before that."""
+    return proves(lambda: offset >= 0)
 
 
 @RULES.on("nn_attention")

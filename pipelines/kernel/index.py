@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.symbolic import Dim, Size, bounds, ceil_div, exact, proves
+from relayc.symbolic import Dim, Size, bounds, ceil_div, divided, exact, proves
 
 FAR = 1 << 62
 """Beyond all indices."""
@@ -110,7 +110,8 @@ class Index:
 
     def split(self, divisor: Size) -> "tuple[Index, Index] | None":
         """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
-        quotient, rest = Index(), Index(self.const)
+        whole_const, const = divided(self.const, divisor) if isinstance(divisor, Dim) else (0, self.const)
+        quotient, rest = Index(whole_const), Index(const)
         for v, c in self.terms.items():
             whole = exact(c, divisor)
             if whole is not None:

@@ -5,6 +5,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class TileTransform:
     b: int
     i: int
     j: int
-    whole: tuple[int, ...]
-    crop: dict[int, tuple[int, int]]
+    whole: tuple[Size, ...]
+    crop: dict[int, tuple[int, Size]]
 
     @property
     def dims(self) -> list[int]:
@@ -49,8 +50,8 @@ def match(kernel: Kernel) -> TileTransform | None:
     dims = [[e.position for e in amap.results if isinstance(e, ir.AffineDimExpr)] for amap in structured.maps[:2]]
     if any(len(d) != 2 for d in dims) or [dims[0][1], dims[1][1]] != structured.reduction_dims:
         return None
-    values, columns = left.table_values(), left.shape[1]
-    matrix = [[float(v) for v in values[r * columns : (r + 1) * columns]] for r in range(left.shape[0])]
+    values, (height, width) = left.table_values(), left.static_shape
+    matrix = [[float(v) for v in values[r * width : (r + 1) * width]] for r in range(height)]
     whole = _whole_shape(node, root)
     crop = _crop(node, root, whole) if whole is not None else None
     if whole is None or crop is None:
@@ -63,13 +64,13 @@ def _dims(node: Node) -> list[int]:
     return [d for d in node.structured.output_dims(node.position) if d is not None]
 
 
-def _whole_shape(node: Node, root: Node) -> tuple[int, ...] | None:
+def _whole_shape(node: Node, root: Node) -> tuple[Size, ...] | None:
     """Shape before the crop between the transform and the result, that of the result without a crop; None where one does not start at 0."""
     pending, whole = [root], root.shape
     while pending:
         part = pending.pop()
         if part.kind == "slice":
-            if any(part.offsets) or any(s != 1 for s in part.strides):
+            if any(offset != 0 for offset in part.offsets) or any(s != 1 for s in part.strides):
                 return None
             whole = part.inputs[0].shape
         if part is not node:
@@ -77,12 +78,12 @@ def _whole_shape(node: Node, root: Node) -> tuple[int, ...] | None:
     return whole
 
 
-def _crop(node: Node, root: Node, whole: tuple[int, ...]) -> dict[int, tuple[int, int]] | None:
+def _crop(node: Node, root: Node, whole: tuple[Size, ...]) -> dict[int, tuple[int, Size]] | None:
     """See TileTransform.crop; None where something else than tiles is cut."""
-    found = {}
+    found: dict[int, tuple[int, Size]] = {}
     shape, dims = node.shape, _dims(node)
     for d, (have, want) in enumerate(zip(whole, root.shape, strict=True)):
-        if want < have:
+        if want != have:
             # Dimension d is (tile, place in the tile) side by side in the transform.
             places = (i for i in range(1, len(shape)) if prod(shape[:i]) == prod(whole[:d]) and shape[i] * shape[i + 1] == have)
             place = next(places, None)

@@ -7,6 +7,14 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import split_exactly
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
+from relayc.symbolic import Size, proves
+
+
+def number(size: Size) -> int:
+    """A size that is a number. Raises NotStructured for an expression."""
+    if not isinstance(size, int):
+        raise NotStructured(f"expected a number, found {size}")
+    return size
 
 
 @dataclass(frozen=True)
@@ -14,24 +22,26 @@ class WindowAxis:
     """An axis that the window slides along: input position = output * stride + tap * dilation - low.
 
     Attributes:
-      output, tap: loops over it, None where there is one element only.
+      output, tap: loops over it, None where there is one element only. The taps are a number.
       size: extent of the input.
+      high: elements of padding behind it, which the last window may reach in part only.
     """
 
     output: Var | None
     tap: Var | None
     stride: int
     dilation: int
-    low: int
-    size: int
+    low: Size
+    size: Size
+    high: Size = 0
 
     @property
-    def outputs(self) -> int:
+    def outputs(self) -> Size:
         return self.output.extent if self.output is not None else 1
 
     @property
     def taps(self) -> int:
-        return self.tap.extent if self.tap is not None else 1
+        return number(self.tap.extent) if self.tap is not None else 1
 
     @property
     def reach(self) -> int:
@@ -40,22 +50,35 @@ class WindowAxis:
 
     @property
     def is_padded(self) -> bool:
-        return self.low > 0 or (self.outputs - 1) * self.stride + self.reach - self.low >= self.size
+        """Whether a window may reach beyond the input."""
+        last = (self.outputs - 1) * self.stride + self.reach - self.low
+        return not proves(lambda: self.low <= 0 and last < self.size)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all its sizes are numbers."""
+        return all(isinstance(size, int) for size in (self.outputs, self.low, self.size))
 
 
 NO_AXIS = WindowAxis(None, None, 1, 1, 0, 1)
 """Of windows that slide along one axis only."""
 
 
-def axis_of(index: Index, low: int, size: int, reduced: set[Var]) -> WindowAxis | None:
-    """The axis of an index of at most one output and one tap; None for another form."""
+def axis_of(index: Index, low: Size, size: Size, padded: Size, reduced: set[Var]) -> WindowAxis | None:
+    """The axis of an index of at most one output and one tap, whose number is known; None for another form.
+
+    Args:
+      low, padded: padding before the input, and its size with all padding.
+    """
     outputs = [v for v in index.terms if v not in reduced]
     taps = [v for v in index.terms if v in reduced]
-    if len(outputs) > 1 or len(taps) > 1 or any(c < 0 for c in index.terms.values()):
+    if len(outputs) > 1 or len(taps) > 1 or not all(isinstance(v.extent, int) for v in taps):
         return None
     output, tap = (next(iter(found), None) for found in (outputs, taps))
     stride, dilation = (index.terms[v] if v is not None else 1 for v in (output, tap))
-    return WindowAxis(output, tap, stride, dilation, low - index.const, size)
+    if not isinstance(stride, int) or not isinstance(dilation, int) or stride < 0 or dilation < 0:
+        return None
+    return WindowAxis(output, tap, stride, dilation, low - index.const, size, padded - size - low)
 
 
 @dataclass(frozen=True)
@@ -148,8 +171,8 @@ def windowed_reduction(kernel: Kernel) -> WindowedReduction | None:
     if len(structured.inits) != 1 or structured.inits[0].kind != "splat" or structured.captured or 0 in structured.extents:
         return None
     variables = [Var(0, e - 1, name=f"d{i}") for i, e in enumerate(structured.extents)]
-    point = [Index() if v.high == 0 else Index.of(v) for v in variables]
-    reduced = {v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction" and v.high > 0}
+    point = [Index() if v.extent == 1 else Index.of(v) for v in variables]
+    reduced = {v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction" and v.extent != 1}
     reads: list[list[Index] | None] = []
     for amap in structured.maps:
         try:

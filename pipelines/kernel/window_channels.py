@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.reduction import is_neutral
-from relayc.pipelines.kernel.window import NO_AXIS, Window, WindowedReduction, axis_of, windowed_reduction
+from relayc.pipelines.kernel.window import NO_AXIS, Window, WindowedReduction, axis_of, number, windowed_reduction
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,10 @@ class ChannelWindow(Window):
     """
 
     channel: Var
+
+    @property
+    def channels(self) -> int:
+        return number(self.channel.extent)
 
 
 def match(kernel: Kernel) -> ChannelWindow | None:
@@ -51,10 +55,12 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
         channel is None
         or channel in reduced
         or indices[-1].key != Index.of(channel).key
+        or not isinstance(channel.extent, int)
         or node.structured.inputs[position].shape[-1] != data.shape[-1]
     ):
         return None
-    axes = [axis_of(index, before, size, reduced) for index, before, size in zip(indices[:-1], low, data.shape, strict=False)]
+    whole = node.structured.inputs[position].shape
+    axes = [axis_of(*of, reduced) for of in zip(indices[:-1], low, data.shape, whole, strict=False)]
     columns, rows = axes[-1], axes[-2] if len(axes) > 1 else None
     if columns is None or columns.output is None:
         return None
@@ -71,7 +77,7 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
         return None
     if rows.output is columns.output or (rows.tap is not None and rows.tap is columns.tap):
         return None
-    planes = [v for v in variables if v.high > 0 and v not in own]
+    planes = [v for v in variables if v.extent != 1 and v not in own]
     if any(v not in {v for index in indices for v in index.terms} for v in planes):  # what several planes read is a contraction's
         return None
     row_dimension = end if has_rows else None

@@ -29,7 +29,8 @@ def _over(found: WindowedReduction, position: int, indices: list[Index], others:
     data, pad_value, low = node.structured.inputs[position], None, (0,) * len(indices)
     if data.kind == "pad":
         pad_value, low, data = data.pad_value, data.low, data.inputs[0]
-    axes = [axis_of(index, before, size, reduced) for index, before, size in zip(indices, low, data.shape, strict=True)]
+    whole = node.structured.inputs[position].shape
+    axes = [axis_of(*of, reduced) for of in zip(indices, low, data.shape, whole, strict=True)]
     columns = axes[-1] if axes else None
     if columns is None or columns.output is None or columns.tap is None or columns.output in others:
         return None
@@ -46,5 +47,5 @@ def _over(found: WindowedReduction, position: int, indices: list[Index], others:
         return None
     if rows.output is columns.output or rows.tap is columns.tap:
         return None
-    planes = [v for v in variables if v.high > 0 and v not in own]
+    planes = [v for v in variables if v.extent != 1 and v not in own]
     return Window(node, root, position, data, list(indices), pad_value, rows, columns, row_dimension, len(axes) - 1, planes, variables)

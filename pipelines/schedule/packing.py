@@ -9,7 +9,7 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.kernel.index import Index, Var, strides_of
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div
 
 SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
@@ -42,15 +42,19 @@ class Packing:
     @staticmethod
     def reading(
         kind: str,
-        source: Sequence[int],
+        source: Sequence[Size],
         indices: Sequence[Index],
-        loops: Sequence[tuple[Var, int]],
-        shape: Sequence[int],
+        loops: Sequence[tuple[Var, Size]],
+        shape: Sequence[Size],
         **numbers: int,
     ) -> "Packing":
-        """The packing of a parameter that is read at `indices`, functions of `loops` (each with its extent)."""
-        access = tuple((index.const, *(index.coefficient(v) for v, _ in loops)) for index in indices)
-        return Packing(kind, tuple(source), access, tuple(e for _, e in loops), tuple(shape), tuple(sorted(numbers.items())))
+        """The packing of a parameter that is read at `indices`, functions of `loops` (each with its extent).
+
+        Raises Undecided where a size is an expression: what a parameter is packed to is known before there is a call.
+        """
+        access = tuple(_numbers([index.const, *(index.coefficient(v) for v, _ in loops)]) for index in indices)
+        extents = _numbers([e for _, e in loops])
+        return Packing(kind, _numbers(source), access, extents, _numbers(shape), tuple(sorted(numbers.items())))
 
     @property
     def name(self) -> str:
@@ -111,6 +115,10 @@ class Packing:
             expected = f"{{kind = one of {kinds}, source = shape, map = affine_map of loops to dimensions, extents = of loops, numbers}}"
             raise RelayError(f"relay.packing: expected {expected}, found {attribute}") from None
         return Packing(kind, source, access, extents, tuple(shape), numbers)
+
+
+def _numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
+    return tuple(map(int, sizes))
 
 
 def _coefficients(e: ir.AffineExpr, loops: int) -> tuple[int, ...]:

@@ -6,10 +6,10 @@ from typing import TypeAlias
 from relayc.dialects.functions import is_public, signature_of, strings_attribute, symbol_name, value_attributes
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.conditions import collected
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import conditions_of
 from relayc.dialects.relay.sizes import CastShape, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
@@ -196,10 +196,8 @@ class _Program:
         """What must hold of the symbols of the function for all shapes in it to be ones."""
         if not self.sizes.symbols:
             return
-        with collected() as conditions:
-            for op in _operators(block, self.functions):
-                op.inferred_types()
-        for size, text in dict.fromkeys((c.size, c.text) for c in conditions):
+        conditions = [c for op in _operators(block, self.functions) for c in conditions_of(op)]
+        for size, text in {c.size: c.text for c in reversed(conditions)}.items():
             if symbols_of(size) <= self.sizes.symbols.keys():
                 _require(size_value(size), size_value(0), "ge", f"{text} ({size} is %lld)")
 

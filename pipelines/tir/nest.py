@@ -100,6 +100,16 @@ def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], ot
                 emit.yield_values([])
 
 
+def either(condition: ir.Value, evaluator: Evaluator, then: Callable[[], list[ir.Value]], otherwise: Sequence[ir.Value]) -> list[ir.Value]:
+    """The values that `then` emits where a condition holds, else those given."""
+    branch = scf.IfOp(condition, [v.type for v in otherwise], has_else=True)
+    with ir.InsertionPoint(branch.then_block), evaluator.scope():
+        emit.yield_values(then())
+    with ir.InsertionPoint(branch.else_block):
+        emit.yield_values(otherwise)
+    return list(branch.results)
+
+
 def at_least(sizes: Sequence[tuple[Size, int]], evaluator: Evaluator, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
     """One of two codes: whether each size is at least a number. Where that is known there is no branch."""
     open_: list[ir.Value] = []

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
+from relayc.symbolic import Size
 
 
 def pieces(count: int, lanes: int) -> list[tuple[int, int]]:
@@ -72,7 +73,7 @@ def interleave(a: ir.Value, b: ir.Value) -> ir.Value:
     return shuffle(a, b, [lane for i in range(width) for lane in (i, width + i)])
 
 
-def store_across(rows: Sequence[ir.Value], buffer: ir.Value, base: Index, stride: int, lanes: int) -> None:
+def store_across(rows: Sequence[ir.Value], buffer: ir.Value, base: Index, stride: Size, lanes: int) -> None:
     """Stores vectors so that the values of a lane, `stride` elements after those of the lane before, are neighbours in memory."""
     for first in range(0, len(rows), lanes):
         some = [emit.broadcast(v, lanes) for v in rows[first : first + lanes]]

@@ -14,11 +14,13 @@ from relayc.pipelines.kernel.access import split_exactly
 from relayc.pipelines.kernel.graph import Kernel, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.kernel.tile_transform import TileTransform, match
+from relayc.pipelines.kernel.window import number
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size, bounds, minimum, proves
 
 PARALLEL_GRAIN = 1 << 15
 """Elements written below which the kernel stays on one thread."""
@@ -41,18 +43,20 @@ class _Emission:
         self.t, self.evaluator, self.output = transform, evaluator, output
         self.structured = structured = transform.node.structured
         self.lane_dim = transform.dims[-1]
-        self.width = min(target.lanes(transform.node.element.width), structured.extents[self.lane_dim])
-        if self.lane_dim in (transform.a, transform.b) or structured.extents[self.lane_dim] % self.width:
+        self.lanes = number(structured.extents[self.lane_dim])
+        self.width = min(target.lanes(transform.node.element.width), self.lanes)
+        if self.lane_dim in (transform.a, transform.b) or self.lanes % self.width:
             raise NotStructured("lanes that do not divide the innermost dimension")
 
     def emit(self, grain: int) -> None:
         """Parallel loops over all but the last tile loop, which is inside, as are the lanes; none below `grain` elements."""
         extents = self.structured.extents
-        outer = [d for d in self.t.dims if d not in (self.t.a, self.t.b, self.lane_dim) and extents[d] > 1]
+        outer = [d for d in self.t.dims if d not in (self.t.a, self.t.b, self.lane_dim) and extents[d] != 1]
         inner = outer.pop() if outer else None
         variables = [Var(0, extents[d] - 1, name="p") for d in outer]
         point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
-        nest.tasks(variables, self.evaluator, prod(extents) >= grain, lambda: self._inner(point, inner))
+        work = prod(extents)
+        nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, lambda: self._inner(point, inner), work=work, grain=grain)
 
     def _inner(self, point: dict[int, Index], inner: int | None) -> None:
         """The last tile loop: its ends apart, where a padding or a crop is, so that the tiles between need no checks."""
@@ -60,6 +64,9 @@ class _Emission:
             self._tile(point)
             return
         extent = self.structured.extents[inner]
+        if not isinstance(extent, int):
+            self._any_number(point, inner, extent)
+            return
         for begin, end in ((0, 1), (1, extent - 1), (extent - 1, extent)):
             if begin >= end or (extent == 1 and begin):
                 continue
@@ -71,9 +78,18 @@ class _Emission:
                 with emit.for_loop(begin, end, 1, var), self.evaluator.scope():
                     self._tile({**point, inner: Index.of(var)})
 
+    def _any_number(self, point: dict[int, Index], inner: int, extent: Size) -> None:
+        """The same for a number of tiles that only a call knows: the ends in one code, whose indices may be any."""
+        end = Var(0, 1, name="end")
+        with emit.for_loop(0, minimum(extent, 2), 1, end), self.evaluator.scope():
+            place = emit.materialize(Index(0, {end: extent - 1}))
+            self._tile({**point, inner: Index.of(Var(0, extent - 1, place, name="t"))})
+        var = Var(1, extent - 2, name="t")
+        with emit.for_loop(1, extent - 1, 1, var), self.evaluator.scope():
+            self._tile({**point, inner: Index.of(var)})
+
     def _tile(self, point: dict[int, Index]) -> None:
-        lanes = self.structured.extents[self.lane_dim]
-        for start in range(0, lanes, self.width):
+        for start in range(0, self.lanes, self.width):
             with self.evaluator.along(self.width) as lane:
                 at = {**point, self.lane_dim: lane + start}
                 self._store(at, self._transform(self._load(at)))
@@ -118,43 +134,48 @@ class _Emission:
 
     def _store(self, point: dict[int, Index], values: list[list[ir.Value]]) -> None:
         rows, columns = self._kept(point, self.t.a), self._kept(point, self.t.b)
-        if columns is None:
-            raise NotStructured("a crop within the innermost loop over tiles")
         for p, line in enumerate(values):
             if rows is not None and p >= rows:
                 break
-            guard = self._guard(point, p) if rows is None else None
+            store = partial(self._store_row, point, p, line[:columns], columns is None)
+            guard = self._guard(point, self.t.a, p) if rows is None else None
             if guard is None:
-                self._store_row(point, p, line[:columns])
-                continue
-            nest.when(guard, self.evaluator, partial(self._store_row, point, p, line[:columns]))
+                store()
+            else:
+                nest.when(guard, self.evaluator, store)
 
-    def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value]) -> None:
+    def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value], checked: bool) -> None:
+        """A row of a tile; `checked` where the running program knows how many of it are kept."""
         for q, value in enumerate(line):
-            at = {**point, self.t.a: Index(p), self.t.b: Index(q)}
-            indices = self.structured.output_indices(
-                self.t.node.position, [at.get(d, Index()) for d in range(len(self.structured.extents))]
-            )
-            self.evaluator.remember(self.t.node, indices, value)
-            root = reshape(indices, self.t.node.shape, self.t.whole, split_exactly)
-            self.evaluator.store(self.evaluator.at(self.t.root, root), self.output, linearize(root, self.t.root.shape))
+            store = partial(self._store_element, point, p, q, value)
+            guard = self._guard(point, self.t.b, q) if checked else None
+            if guard is None:
+                store()
+            else:
+                nest.when(guard, self.evaluator, store)
+
+    def _store_element(self, point: dict[int, Index], p: int, q: int, value: ir.Value) -> None:
+        at = {**point, self.t.a: Index(p), self.t.b: Index(q)}
+        indices = self.structured.output_indices(self.t.node.position, [at.get(d, Index()) for d in range(len(self.structured.extents))])
+        self.evaluator.remember(self.t.node, indices, value)
+        root = reshape(indices, self.t.node.shape, self.t.whole, split_exactly)
+        self.evaluator.store(self.evaluator.at(self.t.root, root), self.output, linearize(root, self.t.root.shape))
 
     def _kept(self, point: dict[int, Index], loop: int) -> int | None:
         """Rows of the matrix whose results are kept at a tile; None where that depends on the tile."""
-        size = self.structured.extents[loop]
+        size = number(self.structured.extents[loop])
         if loop not in self.t.crop:
             return size
         tile, extent = self.t.crop[loop]
         low, high = point.get(tile, Index()).bounds()
-        if (high + 1) * size <= extent:
+        if proves(lambda: (high + 1) * size <= extent):
             return size
-        return extent - low * size if low == high else None
+        return extent - low * size if isinstance(extent, int) and isinstance(low, int) and low == high else None
 
-    def _guard(self, point: dict[int, Index], row: int) -> ir.Value | None:
-        """Whether a row is kept at this tile; None where every tile keeps it."""
-        tile, extent = self.t.crop[self.t.a]
-        size = self.structured.extents[self.t.a]
-        position = point[tile] * size + row
-        if position.bounds()[1] < extent:
+    def _guard(self, point: dict[int, Index], loop: int, row: int) -> ir.Value | None:
+        """Whether a row of the matrix is kept at this tile; None where every tile keeps it."""
+        tile, extent = self.t.crop[loop]
+        position = point.get(tile, Index()) * number(self.structured.extents[loop]) + row
+        if proves(lambda: position.bounds()[1] < extent):
             return None
         return emit.below(position, extent)

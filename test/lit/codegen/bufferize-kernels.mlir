@@ -37,3 +37,30 @@ func.func @concat(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) -> tensor<16xf32> {
   %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<4x4xf32> into tensor<16xf32>
   return %1 : tensor<16xf32>
 }
+
+// -----
+
+// Tensors of symbolic size are flat buffers; what is computed in place of a temporary is written to the destination.
+// CHECK-LABEL: func.func @running_sum
+// CHECK-SAME: (%[[X:\w+]]: memref<?xf32>, %[[Y:\w+]]: memref<?xf32>, %[[M:\w+]]: index {relay.symbol = "m"}, %[[N:\w+]]: index {relay.symbol = "n"})
+// CHECK-NOT: memref.alloc
+// CHECK: scf.for {{.*}} to %[[N]]
+// CHECK: scf.for {{.*}} to %[[M]]
+// CHECK: memref.load %[[X]]
+// CHECK: memref.store %{{.*}}, %[[Y]]
+func.func @running_sum(%x: tensor<?x?xf32, ["n", "m"]>, %m: index {relay.symbol = "m"}, %n: index {relay.symbol = "n"}) -> tensor<?x?xf32, ["n", "m"]> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32, ["n", "m"]>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %e) -> (tensor<?x?xf32, ["n", "m"]>) {
+    %0:2 = scf.for %j = %c0 to %m step %c1 iter_args(%u = %t, %sum = %zero) -> (tensor<?x?xf32, ["n", "m"]>, f32) {
+      %1 = tensor.extract %x[%i, %j] : tensor<?x?xf32, ["n", "m"]>
+      %2 = arith.addf %sum, %1 : f32
+      %3 = tensor.insert %2 into %u[%i, %j] : tensor<?x?xf32, ["n", "m"]>
+      scf.yield %3, %2 : tensor<?x?xf32, ["n", "m"]>, f32
+    }
+    scf.yield %0#0 : tensor<?x?xf32, ["n", "m"]>
+  }
+  return %r : tensor<?x?xf32, ["n", "m"]>
+}

@@ -81,3 +81,23 @@ def test_passes_on_a_symbolic_model_change_no_result_at_any_size(name, sizes):
     for found, expected in zip(results(passed, values), results(plain, values), strict=True):
         # Sums of float32 in another order, through a few layers: relative to the largest result, a hundred times its rounding.
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * max(1, np.abs(expected).max()))
+
+
+DYNAMIC = {
+    "bert": [{"batch": 1, "seq": 1}, {"batch": 3, "seq": 7}],
+    "decoder": [{"batch": 1, "seq": 1, "past": 6}, {"batch": 2, "seq": 5, "past": 0}, {"batch": 2, "seq": 3, "past": 4}],
+    "resnet18": [{"batch": 2}],
+    "segmenter": [{"height": 32, "width": 48}],
+}
+"""Sizes for the symbols of the models with symbolic dimensions."""
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_passes_on_a_dynamic_model_change_no_result_at_any_size(name):
+    model = str(MODELS / "dynamic" / f"{name}.onnx")
+    for sizes in DYNAMIC[name]:
+        plain = at_sizes(from_onnx(model), sizes)
+        passed = at_sizes(graph_pipeline()(from_onnx(model)), sizes)
+        values = arrays(plain)
+        for found, expected in zip(results(passed, values), results(plain, values), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * max(1, np.abs(expected).max()))

@@ -71,7 +71,12 @@ def check_dense(
 ) -> None:
     """x [leading..., depth] by a packed weight, then a bias, a residual and an activation."""
     out = "f64" if dtype == "f64" else "f32"
-    x, w, y, b = type_of([*leading, depth], dtype), type_of([columns, depth], dtype), type_of([*leading, columns], out), type_of([columns], out)
+    x, w, y, b = (
+        type_of([*leading, depth], dtype),
+        type_of([columns, depth], dtype),
+        type_of([*leading, columns], out),
+        type_of([columns], out),
+    )
     lines = [
         f"%w = {constant(w)}",
         f'%p = "relay.nn_dense"(%x, %w) {{out_dtype = "{NUMPY[out]}"}} : ({x}, {w}) -> {y}',
@@ -113,8 +118,10 @@ def test_every_level_of_the_instruction_set(mcpu):
     check_convolution("NCHW", ["n", 8, "h", "w"], 16, 3, 1, 1, target)
 
 
-CALLS = [(0, 3, 5, 7), (2, 0, 5, 7), (2, 3, 5, 0), (2, 3, 0, 7), (1, 1, 1, 1), (3, 1, 64, 97), (3, 17, 33, 1), (1, 7, 13, 31), (5, 33, 64, 16)]
-CALLS += [(2, 29, 131, 64), (1, 128, 300, 48), (2, 65, 17, 200)]
+CALLS = [
+    *[(0, 3, 5, 7), (2, 0, 5, 7), (2, 3, 5, 0), (2, 3, 0, 7), (1, 1, 1, 1), (3, 1, 64, 97), (3, 17, 33, 1), (1, 7, 13, 31)],
+    *[(5, 33, 64, 16), (2, 29, 131, 64), (1, 128, 300, 48), (2, 65, 17, 200)],
+]
 """Batches, rows, depths, columns."""
 
 
@@ -165,14 +172,14 @@ def check_convolution(
     strategy: str = "contraction",
 ) -> None:
     """x [n, c, h, w], given in another layout, by packed filters, then a rectifier."""
-    n, c, h, w = shape
+    c = shape[1]
     named = dict(zip("NCHW", shape, strict=True))
 
     def out(d: str | int) -> str | int:
         return f"({d} + {2 * pad - taps})//{stride} + 1" if isinstance(d, str) else (d + 2 * pad - taps) // stride + 1
 
     x = type_of([named[axis] for axis in layout], dtype)
-    y = type_of([{**named, "C": filters, "H": out(h), "W": out(w)}[axis] for axis in layout], "f32")
+    y = type_of([{**named, "C": filters, "H": out(shape[2]), "W": out(shape[3])}[axis] for axis in layout], "f32")
     f = type_of([filters, c, taps, taps], dtype)
     attributes = f"padding = array<i64: {pad}, {pad}, {pad}, {pad}>, strides = array<i64: {stride}, {stride}>"
     attributes += f', data_layout = "{layout}", out_layout = "{layout}", kernel_layout = "OIHW", out_dtype = "float32"'

@@ -19,7 +19,7 @@ from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
-from relayc.symbolic import Dim, ceil_div, maximum, minimum
+from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 
 BLOCK_BYTES = 8 << 10
 """Memory for the scores of a query."""

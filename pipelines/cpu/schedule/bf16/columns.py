@@ -18,7 +18,7 @@ Point = dict[Var, Index]
 class ColumnsCopy:
     """Emits the copy of B in pairs (see `packing.packed_shape`) into a flat buffer."""
 
-    def __init__(self, contraction: Contraction, layout: PairsLayout, blocks: int, evaluator: Evaluator, buffer: ir.Value) -> None:
+    def __init__(self, contraction: Contraction, layout: PairsLayout, blocks: Size, evaluator: Evaluator, buffer: ir.Value) -> None:
         self.c, self.layout, self.blocks, self.evaluator, self.buffer = contraction, layout, blocks, evaluator, buffer
         self.element = contraction.b.node.element
         self.in_columns = contraction.b.offset.coefficient(contraction.column)

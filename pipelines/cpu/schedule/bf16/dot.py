@@ -16,7 +16,7 @@ from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, vectors
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Size, ceil_div
 
 REGISTERS = 32
 MAX_VECTORS = 4
@@ -86,7 +86,7 @@ class Dots:
     def begin(self) -> Values:
         return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles)
 
-    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         right = [vectors.load(b, at, 2 * COLUMNS) for at in columns]
         left = [self._pair(a, at + row * stride) for at in rows for row in range(self.block.rows)]
         pairs = [(x, y) for x in left for y in right]

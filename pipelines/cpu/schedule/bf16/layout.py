@@ -94,22 +94,22 @@ class PairsLayout:
     @property
     def size(self) -> int:
         """Elements of `inner`."""
-        return prod(v.extent for v in self.inner)
+        return known(self.inner)
 
     @property
     def run(self) -> int:
         """Elements that are contiguous in A, zeros included."""
-        return self.pitch * prod(v.extent for v in self.merged)
+        return self.pitch * known(self.merged)
 
     @property
     def steps(self) -> int:
         """Instructions in depth."""
-        return self.run // self.step * prod(v.extent for v in self.outer)
+        return self.run // self.step * known(self.outer)
 
     @property
     def depth(self) -> int:
         """Reduction steps, zeros included."""
-        return self.run * prod(v.extent for v in self.outer)
+        return self.run * known(self.outer)
 
     @property
     def copied(self) -> Size:
@@ -138,6 +138,11 @@ def layouts(contraction: Contraction, max_step: int) -> list[PairsLayout]:
     return found
 
 
+def known(loops: Sequence[Var]) -> int:
+    """Iterations of loops together. Raises Undecided where only a call says how many they are."""
+    return int(prod(v.extent for v in loops))
+
+
 def _reduction(contraction: Contraction) -> list[Var]:
     """Reduction loops of several steps."""
     return [v for v in contraction.reduction if v.high != 0]
@@ -153,21 +158,21 @@ def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:
     found: list[Var] = []
     while (var := next((v for v in loops if v not in found and offset.coefficient(v) == length), None)) is not None:
         found.insert(0, var)
-        length *= var.extent
+        length *= known([var])
     return found
 
 
 def _layouts(
     contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[CopiedAxis, ...] | None, max_step: int
 ) -> list[PairsLayout]:
-    size = prod(v.extent for v in inner)
-    pitch = copy[-1].pitch if copy is not None and copy[-1].extent == size else size
+    size = known(inner)
+    pitch = int(copy[-1].pitch) if copy is not None and copy[-1].extent == size else size
     rest = [v for v in _reduction(contraction) if v not in inner]
     merged = _run(offset, rest, pitch)
     found = []
     for count in range(len(merged) + 1):
         some = merged[len(merged) - count :]
-        step = _even_part(pitch * prod(v.extent for v in some), max_step)
+        step = _even_part(pitch * known(some), max_step)
         if inner and step:
             outer = tuple(v for v in rest if v not in some)
             found.append(PairsLayout(tuple(inner), pitch, tuple(some), outer, step, offset, copy))
@@ -189,7 +194,7 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Pai
     if not inner:
         return []
     axis = axes[innermost]
-    size = prod(v.extent for v in inner)
+    size = known(inner)
     alone = set(index.terms) <= set(inner)
     # With other loops in the same dimension nothing can be put between their rounds.
     pitches = sorted({ceil_div(size, n) * n for n in (2, 4, 8, 16, 32)}) if alone else [size]
@@ -212,4 +217,4 @@ def _axis(a: Operand, dimension: int) -> CopiedAxis:
     low, high = index.bounds()
     stride = gcd(*index.terms.values()) if index.terms else 1
     extent = (high - low) // stride + 1
-    return CopiedAxis(dimension, low, stride, extent, a.node.shape[dimension], extent)
+    return CopiedAxis(dimension, int(low), stride, extent, a.node.shape[dimension], extent)

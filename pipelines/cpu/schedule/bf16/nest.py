@@ -26,7 +26,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Dim, Size, ceil_div, guess, minimum
+from relayc.symbolic import Dim, Size, ceil_div, guess, maximum, minimum
 
 Point = dict[Var, Index]
 Values = Sequence[ir.Value]
@@ -45,7 +45,7 @@ class BlockKernel(Protocol):
     def begin(self) -> Values:
         """The sums before the first step."""
 
-    def step(self, a: ir.Value, rows: Sequence[Index], stride: int, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         """The sums after one more instruction in depth; `rows` are where row tiles begin in `a` (rows apart by `stride`), `columns` where
         blocks of columns do in `b`."""
 
@@ -138,7 +138,10 @@ class PairsNest:
     def _reach(self) -> Size:
         """Elements of A from the first to the last that a row reads."""
         offset = self.layout.offset
-        return 1 + sum(abs(offset.coefficient(v)) * v.high for v in self.c.reduction)
+        reach: Size = 1
+        for v in self.c.reduction:
+            reach = reach + maximum(offset.coefficient(v), -offset.coefficient(v)) * v.high
+        return reach
 
     def _stage(self, buffer: ir.Value) -> None:
         """Copies all rows, which are few, to a buffer, from which they are read from now on."""
@@ -209,7 +212,9 @@ class PairsNest:
         def body(indices: list[Index]) -> None:
             self._block({**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}})
 
-        nest.box(extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate, self.work, self.grain)
+        nest.box(
+            extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate, self.work, self.grain
+        )
 
     def _allocate(self) -> None:
         self.scratch = local_buffer(self.block.size, ir.F32Type.get())
@@ -287,7 +292,7 @@ class PairsNest:
     def _columns(self, tile: Index, point: Point, old: Index) -> None:
         """The epilogue of a row tile: full blocks of columns and the last one are told apart here."""
         width = self.block.width
-        full, left = divmod(self.c.column_extent, width)
+        full, left = divmod(int(self.c.column_extent), width)
 
         def code(block: Index, count: int) -> None:
             with self.evaluator.scope():

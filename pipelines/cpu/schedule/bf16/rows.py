@@ -31,14 +31,22 @@ class RowsCopy:
         whole = self._whole_from()
         count = min(whole, len(self.axes) - 1 - (whole == len(self.axes) and self._transposes()))
         extents = [axis.extent for axis in self.axes[:count]]
-        nest.box(extents, self.evaluator, lambda point: self._at(point, 0), nest.leading(extents, TASKS) if parallel else 0, work=work, grain=grain)
+        nest.box(
+            extents,
+            self.evaluator,
+            lambda point: self._at(point, 0),
+            nest.leading(extents, TASKS) if parallel else 0,
+            work=work,
+            grain=grain,
+        )
 
     def _zeros(self, start: Index, count: Size) -> None:
         set_zeros(self.buffer, start, count, self.evaluator)
 
     def _whole_from(self) -> int:
         """The first axis from which on both memories are one run of equal elements; their number where the innermost is none."""
-        axis, expected = len(self.axes), 1
+        axis = len(self.axes)
+        expected: Size = 1
         while axis and self.steps[axis - 1] == expected and not self.axes[axis - 1].is_padded:
             inner = self.axes[axis - 1]
             axis, expected = axis - 1, expected * inner.extent
@@ -107,7 +115,7 @@ class RowsCopy:
             with nest.serial([single], self.evaluator):
                 move(Index.of(single) + whole * LANES, 1)
             return
-        for at, lanes in vectors.pieces(count - whole * LANES, LANES):
+        for at, lanes in vectors.pieces(count - int(whole) * LANES, LANES):
             move(Index(whole * LANES + at), lanes)
         self._zeros(target + count, prod(axis.pitch for axis in rest) - count)
 

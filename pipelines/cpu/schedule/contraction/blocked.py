@@ -136,7 +136,7 @@ class BlockedNest(ContractionNest):
     def _allocate(self) -> None:
         """The buffers of a thread."""
         if self.plan.b is Source.COPY:
-            self.panel_scratch = local_buffer(self.blocks.panels * self.chunk_size, self.c.b.node.element)
+            self.panel_scratch = local_buffer(int(self.blocks.panels * self.chunk_size), self.c.b.node.element)
         if self.chunks != 1:
             self.sums = local_buffer(self._most_slots() * self.sums_pitch, self.c.node.element)
 
@@ -265,14 +265,14 @@ class BlockedNest(ContractionNest):
             return Ahead(self.packed, self._panel_start(panel, point) + STREAM_BYTES // LINE * self.line, self.tile.width, 1)
         return self._share(self.packed, self._panel_start(panel + 1, point), tile, Index(), self.c.depth)
 
-    def _share(self, packed: ir.Value, start: Index, tile: Index, low: Index, steps: int) -> Ahead:
+    def _share(self, packed: ir.Value, start: Index, tile: Index, low: Index, steps: Size) -> Ahead:
         """The share of a tile of a task in `steps` steps of a panel from element `start` on, asked for from reduction step `low` on."""
         share = ceil_div(steps * self.tile.width, self.blocks.tiles)
-        pitch = ceil_div(share, steps)
+        pitch = int(ceil_div(share, steps))
         first = emit.at_most(start + tile * share, packed.type.shape[0] - steps * pitch)
         return Ahead(packed, first - low * pitch, pitch, 2)
 
-    def _share_of_call(self, task: _Task, start: Index, low: Index, steps: int, at: Point) -> Ahead | None:
+    def _share_of_call(self, task: _Task, start: Index, low: Index, steps: Size, at: Point) -> Ahead | None:
         """The same where a call says how many tiles there are. The share of a step is then a number of the call, of whose cache lines it
         asks for the first two: more there are only where tiles are few."""
         if TILE not in at:
@@ -285,7 +285,7 @@ class BlockedNest(ContractionNest):
         first = start + self.evaluator.opaque(emit.arith("muli", number, share))
         return Ahead(self.packed, first, min(self.tile.width, 2 * self.line), 2, share)
 
-    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: int) -> Index:
+    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: Size) -> Index:
         """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
         last panel of a task the next chunk of the first, and after the last chunk the next task."""
         first, width = task.panels * self.blocks.panels, self.tile.width
@@ -293,7 +293,7 @@ class BlockedNest(ContractionNest):
 
         def choose(condition: ir.Value, then: Index, otherwise: Index) -> Index:
             operands = [condition, emit.materialize(then), emit.materialize(otherwise)]
-            highest = max(then.bounds()[1], otherwise.bounds()[1])
+            highest = maximum(then.bounds()[1], otherwise.bounds()[1])
             return Index.of(Var(0, highest, emit.create("arith.select", [ir.IndexType.get()], operands), name="ahead"))
 
         more = emit.below(low + steps, self.c.depth)
@@ -389,9 +389,8 @@ class BlockedNest(ContractionNest):
         extent, size = var.extent, self.blocks.chunk
         inner_steps = self.c.depth // extent
         steps_of_call = self._chunk_of_call()
-        if steps_of_call is None:
-            chunk = Var(0, (self.chunks - 1) * size, step=size, name="chunk")
-        else:
+        chunk = Var(0, (self.chunks - 1) * size, step=size, name="chunk")
+        if steps_of_call is not None:
             chunk = Var(0, extent - 1, name="chunk")
         with emit.for_loop(0, extent, size if steps_of_call is None else steps_of_call, chunk), self.evaluator.scope():
             low = Index.of(chunk)

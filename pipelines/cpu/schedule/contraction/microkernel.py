@@ -50,7 +50,7 @@ class Panel:
 @dataclass(frozen=True)
 class Ahead:
     """What the steps of a tile ask the memory for: step k of the reduction for the cache lines of `pitch` elements of a buffer from
-    `first` + k * `pitch` on, to come to the cache of a level; with a `share` for those of `pitch` elements from `first` + k * `share` on."""
+    `first` + k * `pitch` on, to come to the cache of a level; with a `share`, from `first` + k * `share` on."""
 
     buffer: ir.Value
     first: Index
@@ -250,7 +250,7 @@ def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
 
 @contextmanager
 def along_columns(evaluator: Evaluator, point: Point, start: int, lanes: int) -> Iterator[Index]:
-    """A scope with the lanes of a vector of a panel, from its column `start` on, of which only those are read and written that are there."""
+    """A scope with the lanes of a vector of a panel, from its column `start` on; only those that are there are read and written."""
     left = point.get(LEFT)
     if left is None:
         with evaluator.along(lanes) as lane:
@@ -266,7 +266,7 @@ def _bounds(index: Index, extent: Size, var: Var, point: Point) -> tuple[ir.Valu
     c = index.coefficient(var)
     rest = (index - Index(0, {var: c})).at(point)
     first, end = (rest * -1, rest * -1 + extent) if c > 0 else (rest - (extent - 1), rest + 1)
-    return emit.steps_inside(first, end, abs(c), var.extent)
+    return emit.steps_inside(first, end, abs(int(c)), var.extent)
 
 
 def rows_from(var: Var | None, start: Index, size: int, point: Point) -> list[Point]:

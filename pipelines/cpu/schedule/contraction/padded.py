@@ -75,7 +75,7 @@ class PaddedNest(ContractionNest):
         if rows is not None and not isinstance(extent, int):
             self._row_of_call(micro, rows.var, sweep, ahead, point)
             return
-        for run in nest.tile_runs(extent, self.tile.rows, partial(self._inside, var)):
+        for run in nest.tile_runs(int(extent), self.tile.rows, partial(self._inside, var)):
             with nest.run_of_tiles(run, self.evaluator) as start:
                 visit = self._prefetching(sweep, ahead, start, run.size, point) if ahead is not None else None
                 own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
@@ -143,10 +143,11 @@ class PaddedNest(ContractionNest):
         """Of `count` tiles of `size` rows from `start` on, those in which no index that moves along the row loop leaves its dimension."""
         first, end = 0, count
         for index, extent in self.c.a.checks:
-            c = index.coefficient(var) if var is not None else 0
+            c = int(index.coefficient(var)) if var is not None else 0
             if var is not None and c:
                 low, high = (index + Index(start * c, {var: -c})).bounds()
                 reach = (size - 1) * c
-                found = nest.tiles_inside(low + min(reach, 0), high + max(reach, 0), size * c, extent, count)
+                ends = int(low) + min(reach, 0), int(high) + max(reach, 0)
+                found = nest.tiles_inside(*ends, size * c, int(extent), count)
                 first, end = max(first, found[0]), min(end, found[1])
         return (first, end) if first < end else (count, count)

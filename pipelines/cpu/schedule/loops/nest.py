@@ -7,7 +7,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, NestPlan, Point
 from relayc.pipelines.cpu.schedule.loops.reduction import Reduction
-from relayc.pipelines.cpu.schedule.loops.transpose import Turned, emit_turned
+from relayc.pipelines.cpu.schedule.loops.transpose import Turned, emit_turned, smaller_tiles
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.graph import Node, sources
 from relayc.pipelines.kernel.index import Index, Var
@@ -41,14 +41,29 @@ class Nest:
         loops = self.plan.rows if self.plan.reductions else self.plan.inner
         row = self._symbolic_row()
         if self.plan.turned is None and row is not None and self._lanes().masked:
-            nest.when(emit.below(Index(row - 1), self.plan.width), self.evaluator, lambda: self._short(loops), lambda: self._parallel(loops))
+            is_short = emit.below(Index(row - 1), self.plan.width)
+            nest.when(is_short, self.evaluator, lambda: self._short(loops), lambda: self._parallel(loops))
             return
         if self.plan.turned is None:
             self._parallel(loops)
             return
-        turned = self.plan.turned
-        least = [(loops[turned.position].extent, turned.lanes * turned.across), (loops[-1].extent, turned.lanes * turned.along)]
-        nest.at_least(least, self.evaluator, lambda: self._turned(turned), lambda: self._parallel(loops))
+        self._turned_where_large(self.plan.turned, smaller_tiles(self.plan.turned))
+
+    def _turned_where_large(self, turned: Turned, smaller: list[Turned]) -> None:
+        """Tiles where there are elements enough for one in both directions, else smaller ones, else rows that are stored across."""
+        loops = self.plan.inner
+        lane_loop, turned_loop = loops[-1], loops[turned.position]
+
+        def otherwise() -> None:
+            if smaller:
+                self._turned_where_large(smaller[0], smaller[1:])
+                return
+            self.unroll = 1
+            self._parallel([*(loop for loop in loops[:-1] if loop is not turned_loop), lane_loop, turned_loop])
+            self.unroll = self.parameters.unroll
+
+        least = [(turned_loop.extent, turned.lanes * turned.across), (lane_loop.extent, turned.lanes * turned.along)]
+        nest.at_least(least, self.evaluator, lambda: self._turned(turned), otherwise)
 
     @property
     def is_parallel(self) -> bool:
@@ -166,11 +181,15 @@ class Nest:
             tiles: ir.Value | Size = chunk
             if isinstance(lane_tiles, Dim):
                 tiles = emit.materialize(emit.at_most(Index(lane_tiles, {chunks: -chunk}), chunk))
-            with emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
+            with nest.serial(across_tiles, self.evaluator), emit.for_loop(0, tiles, 1, inner), self.evaluator.scope():
                 block()
 
         work, grain = self.plan.work, self.parameters.parallel_grain
-        nest.tasks([*variables, chunks, tile], self.evaluator, self.is_parallel, chunk_of_lanes, work=work, grain=grain)
+        together, across_tiles = [*variables, chunks, tile], []
+        if turned is not self.plan.turned and variables:
+            # There is too little in a small tile for the divisions that find its place in the box of all.
+            together, across_tiles = [*variables, chunks], [tile]
+        nest.tasks(together, self.evaluator, self.is_parallel, chunk_of_lanes, work=work, grain=grain)
 
     def _chunked(self, outer: list[MergedLoop], last: MergedLoop) -> None:
         """The lane loop itself cut in blocks that run in parallel; what is left over runs after them."""
@@ -260,7 +279,7 @@ class Nest:
             width //= 2
         if end <= begin:
             return
-        unroll = max(1, min(self.parameters.unroll, (end - begin) // width)) if width > 1 else 1
+        unroll = max(1, min(self.unroll, (end - begin) // width)) if width > 1 else 1
         step = width * unroll
         done = begin + (end - begin) // step * step
         if done - begin > step:

@@ -52,7 +52,8 @@ class Reduction:
         total = prod(extents)
         if isinstance(total, int) and total <= UNROLL_LIMIT and total * self._loads(points) <= UNROLLED_LOADS:
             for position in range(total):
-                index, rest = {}, position
+                index: dict[int, Index] = {}
+                rest: Size = position
                 for d, extent in reversed(list(zip(self.dims, extents, strict=True))):
                     index[d], rest = Index(rest % extent), rest // extent
                 accumulators = self._step(bases, index, accumulators)

@@ -2,7 +2,7 @@
 turned in registers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from relayc.pipelines.kernel.access import Accesses, MergedLoop
@@ -63,6 +63,12 @@ def find_turned(loops: Sequence[MergedLoop], accesses: Accesses, store: Index, w
             rows = max(1, CHUNK_BYTES // (extents[0] * element_bytes))
             best = Turned(position, reads, lanes, over, along, max(1, rows // (lanes * along)))
     return best
+
+
+def smaller_tiles(turned: Turned) -> list[Turned]:
+    """Tiles for fewer elements than one takes, larger ones first."""
+    rows = turned.chunk * turned.lanes * turned.along
+    return [replace(turned, lanes=n, across=1, along=1, chunk=rows // n) for n in (8, 4) if n < turned.lanes]
 
 
 def emit_turned(turned: Turned, evaluator: Evaluator, across: Index, along: Index, assign: Assign, store: Store) -> None:

@@ -5,18 +5,22 @@ columns of one row whose accumulators stay in registers over the taps; an input 
 it in a row of taps, and the epilogue is evaluated on the accumulators. Weights come packed with the channels of a vector side by side.
 
 Paddings cost nothing: rows of taps get bounds that depend on the output row, and at the ends of a row tiles leave out what lies outside.
+Where only a call knows how long rows are, the tiles at their ends ask it, those between do not; rows that are shorter than a few tiles have
+smaller ones (see `SymbolicColumns`).
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
+from relayc.pipelines.cpu.schedule.windows.symbolic_columns import EmitTile, Ends, SymbolicColumns
 from relayc.pipelines.cpu.schedule.windows.weights import find_weights
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.window import number
 from relayc.pipelines.kernel.window_channels import ChannelWindow, match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
@@ -24,10 +28,12 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import LINE
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, proves
 
-Bounds = tuple["ir.Value | int", "ir.Value | int"]
+Bounds = tuple["ir.Value | Size", "ir.Value | Size"]
 """First and one-past-last step of a loop."""
+Columns = Callable[[EmitTile], None]
+"""Covers an output row with tiles."""
 Channels = Sequence[tuple[Index, Index]]
 """Vectors of channels: the number of each, and the index of its channels."""
 
@@ -66,12 +72,12 @@ def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> 
     if bits is None:
         return None
     lanes = target.lanes(bits)
-    while lanes > window.channel.extent:
+    while lanes > window.channels:
         lanes //= 2
     if lanes < 2 or window.output_offset().coefficient(window.channel) != 1 or window.columns.taps > MAX_ROW_OF_TAPS:
         return None
     accumulators = target.num_vector_registers // 2
-    vectors = max(1, LINE // target.vector_bytes) if window.channel.extent > lanes else 1
+    vectors = max(1, LINE // target.vector_bytes) if window.channels > lanes else 1
     parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
     names = ("columns", "vectors", "unrolled", "grain", "tasks")
     return _Emission(kernel, window, tuning.replace(parameters, names)).emit()
@@ -93,11 +99,12 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Tile:
-    """Columns [column, column + size) of an output row."""
+    """Columns [column, column + size) of an output row, and where a padding may touch them that only the running program sees."""
 
     row: _Row
     column: Index
     size: int
+    ends: Ends
 
 
 class _Emission:
@@ -108,8 +115,9 @@ class _Emission:
 
     def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters) -> None:
         self.kernel, self.w, self.parameters = kernel, window, parameters
-        self.lanes, self.channels = parameters.lanes, window.channel.extent
+        self.lanes, self.channels = parameters.lanes, window.channels
         self.vectors = ceil_div(self.channels, self.lanes)
+        self.symbolic = None if window.columns.is_static else SymbolicColumns(window.columns, parameters.columns)
         found = {i: find_weights(kernel, window, i, self.lanes) for i in range(len(window.structured.inputs))}
         self.weights = {i: weights for i, weights in found.items() if weights is not None}
 
@@ -126,40 +134,54 @@ class _Emission:
     def _nest(self) -> None:
         """A parallel loop over planes, runs of rows and, where these are few, runs of vectors; then rows, columns and vectors."""
         w, p = self.w, self.parameters
-        tasks = prod(v.extent for v in w.planes)
-        height = _run(w.rows.outputs, p.tasks // tasks)
+        # The fewest tasks that there may be: more runs than that takes cost little.
+        tasks = prod(max(1, bounds(v.extent)[0]) for v in w.planes)
+        height = _run(max(1, guess(w.rows.outputs)), p.tasks // tasks)
         run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
         # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
-        count = _run(self.vectors // p.vectors, p.tasks // (tasks * run.extent)) * p.vectors if self.vectors > p.vectors else self.vectors
+        count = (
+            _run(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
+            if self.vectors > p.vectors
+            else self.vectors
+        )
         share = Var(0, ceil_div(self.vectors, count) - 1, name="share")
-        live = [v for v in (*w.planes, share, run) if v.high > 0]
+        live = [v for v in (*w.planes, share, run) if v.extent != 1]
         variables = [Var(0, v.high, name=v.name) for v in live]
         point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
 
         def task() -> None:
             vectors = _bounds(point.get(share, Index()), count, self.vectors)
-            row = Var(0, w.rows.outputs - 1, name="y")
-            with emit.for_loop(*_bounds(point.get(run, Index()), height, w.rows.outputs), 1, row), self.evaluator.scope():
-                self._row(point, Index.of(row), vectors)
+            rows = _bounds(point.get(run, Index()), height, w.rows.outputs)
+            if self.symbolic is None:
+                self._rows(point, rows, vectors, self._columns)
+            else:
+                self.symbolic.choose(self.evaluator, lambda columns: self._rows(point, rows, vectors, columns))
 
-        nest.tasks(variables, self.evaluator, prod(w.structured.extents) >= p.grain, task)
+        work = prod(w.structured.extents)
+        nest.tasks(variables, self.evaluator, bounds(work)[1] >= p.grain, task, work=work, grain=p.grain)
 
-    def _row(self, point: Point, row: Index, vectors: Bounds) -> None:
+    def _rows(self, point: Point, rows: Bounds, vectors: Bounds, columns: Columns) -> None:
+        """The output rows of a task."""
+        row = Var(0, self.w.rows.outputs - 1, name="y")
+        with emit.for_loop(*rows, 1, row), self.evaluator.scope():
+            self._row(point, Index.of(row), vectors, columns)
+
+    def _row(self, point: Point, row: Index, vectors: Bounds, columns: Columns) -> None:
         """An output row: where a padding may touch it, whether all rows of taps lie inside is found once."""
         axis = self.w.rows
         top = row * axis.stride - axis.low
-        low, high = top.bounds()
         taps, whole = None, None
-        if low < 0 or high + axis.reach >= axis.size:
+        if not top.is_within(0, axis.size - 1 - axis.reach):
             taps = emit.steps_inside(top * -1, top * -1 + axis.size, axis.dilation, axis.taps)
             whole = emit.compare("eq", emit.arith("subi", taps[1], taps[0]), emit.index_constant(axis.taps))
-        self._columns(_Row(point, row, top, taps, whole), vectors)
+        found = _Row(point, row, top, taps, whole)
+        columns(lambda column, size, ends: self._vectors(_Tile(found, column, size, ends), vectors))
 
-    def _columns(self, row: _Row, vectors: Bounds) -> None:
+    def _columns(self, tile: EmitTile) -> None:
         """The tiles of an output row: equal ones in loops, those that a padding touches one by one."""
-        for run in nest.tile_runs(self.w.columns.outputs, self.parameters.columns, self._inside):
+        for run in nest.tile_runs(number(self.w.columns.outputs), self.parameters.columns, self._inside):
             with nest.run_of_tiles(run, self.evaluator) as column:
-                self._vectors(_Tile(row, column, run.size), vectors)
+                tile(column, run.size, Ends())
 
     def _vectors(self, tile: _Tile, bounds: Bounds) -> None:
         """A tile for each few vectors, then for each that is left."""
@@ -192,8 +214,8 @@ class _Emission:
     def _inside(self, start: int, size: int, count: int) -> tuple[int, int]:
         """Of `count` tiles of `size` columns from `start` on, those of which no tap lies outside the input."""
         axis = self.w.columns
-        first = start * axis.stride - axis.low
-        return nest.tiles_inside(first, first + (size - 1) * axis.stride + axis.reach, size * axis.stride, axis.size, count)
+        first = start * axis.stride - number(axis.low)
+        return nest.tiles_inside(first, first + (size - 1) * axis.stride + axis.reach, size * axis.stride, number(axis.size), count)
 
     def _tile(self, tile: _Tile, numbers: list[Index]) -> None:
         """Accumulators, taps, epilogue and store of a tile."""
@@ -207,11 +229,14 @@ class _Emission:
                 store_result(self.w, self.evaluator, self.output, at, tile.row.index, tile.column + column, value)
 
     def _taps(self, tile: _Tile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
-        """Adds all taps that lie inside: unrolled where these are all of them and few, else in a loop over rows of taps."""
+        """Adds all taps that lie inside: unrolled where these are all of them and few, else in a loop over rows of taps.
+
+        Where the length of rows is not known there are several kinds of tiles: a loop keeps the code of each small.
+        """
         axis, row = self.w.rows, tile.row
         if axis.tap is None:
             return self._row_of_taps(tile, row.top, Index(), channels, sums)
-        if axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
+        if self.symbolic is not None or axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
             return self._loop_of_taps(tile, row.taps or (0, axis.taps), channels, sums)
         if row.whole is None or row.taps is None:
             return self._unrolled_taps(tile, channels, sums)
@@ -239,14 +264,34 @@ class _Emission:
         columns, sums = self.w.columns, list(sums)
         for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
             at = tile.column * columns.stride + (reach - columns.low)
-            if at.is_constant and not 0 <= at.const < columns.size:
+            inside = self._is_inside(tile, at, reach)
+            if inside is False:
                 continue
-            for i, (vector, channel) in itertools.product(range(tile.size), enumerate(channels)):
-                column_tap, rest = divmod(reach - i * columns.stride, columns.dilation)
-                if not rest and 0 <= column_tap < columns.taps:
-                    n = i * len(channels) + vector
-                    sums[n] = self._add(tile.row.point, (source, at), (tap, Index(column_tap)), channel, sums[n])
+            users = [
+                (i * len(channels) + vector, Index(column_tap), channel)
+                for i, (vector, channel) in itertools.product(range(tile.size), enumerate(channels))
+                for column_tap, rest in [divmod(reach - i * columns.stride, columns.dilation)]
+                if not rest and 0 <= column_tap < columns.taps
+            ]
+            if not users:
+                continue
+
+            def added() -> list[ir.Value]:
+                return [
+                    self._add(tile.row.point, (source, at), (tap, column_tap), channel, sums[n])  # noqa: B023 (called at once)
+                    for n, column_tap, channel in users  # noqa: B023
+                ]
+
+            found = added() if inside is True else nest.either(inside, self.evaluator, added, [sums[n] for n, _, _ in users])
+            for (n, _, _), value in zip(users, found, strict=True):
+                sums[n] = value
         return sums
+
+    def _is_inside(self, tile: _Tile, at: Index, reach: int) -> ir.Value | bool:
+        """Whether input column `at`, which a tile reads `reach` after its first one, is inside the input."""
+        if self.symbolic is not None:
+            return self.symbolic.inside(at, reach, tile.size, tile.ends)
+        return not at.is_constant or proves(lambda: 0 <= at.const < self.w.columns.size)
 
     def _add(
         self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple[Index, Index], total: ir.Value
@@ -272,9 +317,9 @@ def _run(extent: int, pieces: int) -> int:
     return ceil_div(extent, max(1, min(extent, pieces)))
 
 
-def _bounds(run: Index, length: int, extent: int) -> Bounds:
+def _bounds(run: Index, length: int, extent: Size) -> Bounds:
     """The steps of a run, the last of which may be shorter."""
-    if length >= extent:
+    if proves(lambda: length >= extent):
         return 0, extent
     low, high = emit.materialize(run * length), emit.materialize(run * length + length)
-    return low, emit.smaller(high, extent) if extent % length else high
+    return low, emit.smaller(high, extent) if isinstance(extent, Dim) or extent % length else high

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from relayc.pipelines.kernel.window import Window
+from relayc.pipelines.kernel.window import Window, number
 from relayc.symbolic import ceil_div
 
 
@@ -36,6 +36,16 @@ class ColumnPlan:
     parameters: ColumnParameters
 
     @property
+    def outputs(self) -> int:
+        """Columns of the output."""
+        return number(self.window.columns.outputs)
+
+    @property
+    def output_rows(self) -> int:
+        """Rows of the output."""
+        return number(self.window.rows.outputs)
+
+    @property
     def phases(self) -> int:
         """Phases that the taps reach."""
         return min(self.window.columns.stride, self.window.columns.reach + 1)
@@ -43,7 +53,7 @@ class ColumnPlan:
     @property
     def pitch(self) -> int:
         """Columns of a phase that the taps reach."""
-        return self.window.columns.outputs + self.window.columns.reach // self.window.columns.stride
+        return self.outputs + self.window.columns.reach // self.window.columns.stride
 
     @property
     def row_pitch(self) -> int:
@@ -53,23 +63,23 @@ class ColumnPlan:
     @property
     def is_narrow(self) -> bool:
         """Whether a row of the output is shorter than a vector: then whole rows are vectors, which overlap in a buffer of sums."""
-        return self.window.columns.outputs < self.parameters.lanes
+        return self.outputs < self.parameters.lanes
 
     @property
     def lanes(self) -> int:
         """Lanes of a vector of columns."""
-        return power_of_two_from(self.window.columns.outputs) if self.is_narrow else self.parameters.lanes
+        return power_of_two_from(self.outputs) if self.is_narrow else self.parameters.lanes
 
     @property
     def tile_vectors(self) -> int:
         """Vectors of a row of a tile: whole rows where they are short."""
-        count = ceil_div(self.window.columns.outputs, self.lanes)
+        count = ceil_div(self.outputs, self.lanes)
         return min(range(1, min(count, self.parameters.accumulators) + 1), key=lambda v: (ceil_div(count, v) * v, -v))
 
     @property
     def tile_rows(self) -> int:
         """Rows of a tile."""
-        return min(self.parameters.accumulators // self.tile_vectors, self.window.rows.outputs)
+        return min(self.parameters.accumulators // self.tile_vectors, self.output_rows)
 
     @property
     def block_rows(self) -> int:
@@ -77,15 +87,15 @@ class ColumnPlan:
         rows = self.window.rows
         width = self.row_pitch * self.window.data.element.width // 8
         most = max(1, (self.parameters.buffer_bytes // width - rows.reach - 1) // rows.stride + 1)
-        if most >= rows.outputs:
-            return rows.outputs
-        size = ceil_div(rows.outputs, ceil_div(rows.outputs, most))
-        return min(rows.outputs, ceil_div(size, self.tile_rows) * self.tile_rows)
+        if most >= self.output_rows:
+            return self.output_rows
+        size = ceil_div(self.output_rows, ceil_div(self.output_rows, most))
+        return min(self.output_rows, ceil_div(size, self.tile_rows) * self.tile_rows)
 
     @property
     def blocks(self) -> int:
         """Tasks of a plane."""
-        return ceil_div(self.window.rows.outputs, self.block_rows)
+        return ceil_div(self.output_rows, self.block_rows)
 
     @property
     def input_rows(self) -> int:
@@ -104,7 +114,7 @@ class ColumnPlan:
     @property
     def sums_size(self) -> int:
         """Elements of the buffer of sums, likewise."""
-        return self.block_rows * self.window.columns.outputs + self.parameters.lanes
+        return self.block_rows * self.outputs + self.parameters.lanes
 
 
 def power_of_two_from(n: int) -> int:

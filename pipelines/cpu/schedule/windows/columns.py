@@ -15,6 +15,7 @@ from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
 from relayc.pipelines.kernel.access import Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.window import number
 from relayc.pipelines.kernel.window_columns import match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
@@ -22,7 +23,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div
+from relayc.symbolic import bounds, ceil_div
 
 Places = Sequence[tuple[int, int]]
 """Vectors of sums: the output row of the tile, and the column of each."""
@@ -46,7 +47,7 @@ def schedule_window_columns(kernel: Kernel, target: Target, tuning: Tuning) -> S
     lanes, offset = target.lanes(bits), window.output_offset()
     columns, rows = window.columns, window.rows
     contiguous = columns.output is not None and offset.coefficient(columns.output) == 1
-    if not contiguous or columns.outputs < 4 or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
+    if not contiguous or number(columns.outputs) < 4 or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
         return None
     parameters = ColumnParameters(lanes, accumulators=target.num_vector_registers // 2)
     names = ("accumulators", "buffer_bytes", "unrolled", "grain")
@@ -78,8 +79,9 @@ class _Emission:
             loops = [*self.w.planes, block] if self.plan.blocks > 1 else self.w.planes
             variables = [Var(0, v.high, name=v.name) for v in loops]
             point = {v: Index.of(copy) for v, copy in zip(loops, variables, strict=True)}
-            is_parallel = prod(self.w.structured.extents) >= self.parameters.grain
-            nest.tasks(variables, self.evaluator, is_parallel, lambda: self._task(point, point.get(block, Index())), self._allocate)
+            work, grain = prod(self.w.structured.extents), self.parameters.grain
+            task = lambda: self._task(point, point.get(block, Index()))  # noqa: E731
+            nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, task, self._allocate, work, grain)
         return Scheduled(body.function)
 
     def _allocate(self) -> None:
@@ -89,7 +91,7 @@ class _Emission:
     def _task(self, point: Point, block: Index) -> None:
         """Some output rows of one plane."""
         # The last block starts early rather than ending early: rows computed twice are the same both times.
-        first = emit.at_most(block * self.plan.block_rows, self.w.rows.outputs - self.plan.block_rows)
+        first = emit.at_most(block * self.plan.block_rows, self.plan.output_rows - self.plan.block_rows)
         self._copy(point, first)
         self._compute(point, first)
         if self.plan.is_narrow:
@@ -101,7 +103,7 @@ class _Emission:
         """Copies the rows that output rows from `first` on reach; what lies outside is the padding."""
         rows = self.w.rows
         top = first * rows.stride - rows.low  # row of the input that is the first of the buffer
-        low, high = _clamped(top * -1, self.plan.input_rows), _clamped(top * -1 + rows.size, self.plan.input_rows)
+        low, high = _clamped(top * -1, self.plan.input_rows), _clamped(top * -1 + number(rows.size), self.plan.input_rows)
         self._rows(0, low, lambda row: self._fill(row, 0, self.plan.row_pitch))
         self._rows(low, high, lambda row: self._copy_row(point, row, top + row))
         self._rows(high, self.plan.input_rows, lambda row: self._fill(row, 0, self.plan.row_pitch))
@@ -119,18 +121,18 @@ class _Emission:
             body(Index.of(var))
 
     def _copy_row(self, point: Point, row: Index, source: Index) -> None:
-        columns = self.w.columns
+        columns, before, size = self.w.columns, number(self.w.columns.low), number(self.w.columns.size)
         for phase in range(self.plan.phases):
             start = phase * self.plan.pitch
             # Positions of this phase that are inside the input.
-            low = min(max(0, -((phase - columns.low) // columns.stride)), self.plan.pitch)
-            high = min(max(low, -((phase - columns.low - columns.size) // columns.stride)), self.plan.pitch)
+            low = min(max(0, -((phase - before) // columns.stride)), self.plan.pitch)
+            high = min(max(low, -((phase - before - size) // columns.stride)), self.plan.pitch)
             self._fill(row, start, start + low)
 
             def put(at: Index, lanes: int, first: int = start + low, begin: int = low, phase: int = phase) -> None:
                 with self.evaluator.along(lanes) as lane:
                     at += lane
-                    column = (at + begin) * columns.stride + (phase - columns.low)
+                    column = (at + begin) * columns.stride + (phase - before)
                     value = self.evaluator.at(self.w.data, self.w.data_at(point, source, column))
                     self.evaluator.store(value, self.evaluator.buffers[self.plane], row * self.plan.row_pitch + first + at)
 
@@ -184,7 +186,7 @@ class _Emission:
             self._tile_code(point, first, row, rows, Index(), [0])
             return
         width, lanes = self.plan.tile_vectors * self.lanes, self.lanes
-        full, left = divmod(self.w.columns.outputs, width)
+        full, left = divmod(self.plan.outputs, width)
         if full > 1:
             var = Var(0, (full - 1) * width, step=width, name="x")
             with emit.for_loop(0, full * width, width, var), self.evaluator.scope():
@@ -192,7 +194,7 @@ class _Emission:
         elif full:
             self._tile_code(point, first, row, rows, Index(), list(range(0, width, lanes)))
         if left:
-            starts = [*range(full * width, self.w.columns.outputs - lanes, lanes), self.w.columns.outputs - lanes]
+            starts = [*range(full * width, self.plan.outputs - lanes, lanes), self.plan.outputs - lanes]
             self._tile_code(point, first, row, rows, Index(), starts)
 
     def _tile_code(self, point: Point, first: Index, row: Index, rows: int, column: Index, starts: list[int]) -> None:
@@ -202,7 +204,7 @@ class _Emission:
             sums = self._taps(point, row, column, lane, places, [init] * len(places))
             for (i, start), value in zip(places, sums, strict=True):
                 if self.plan.is_narrow:
-                    at = (row + i) * self.w.columns.outputs + Index.of(lane)
+                    at = (row + i) * self.plan.outputs + Index.of(lane)
                     self.evaluator.store(value, self.evaluator.buffers[self.sums], at)
                 else:
                     self._store(point, first + row + i, column + start + Index.of(lane), value)
@@ -272,7 +274,7 @@ class _Emission:
 
     def _epilogue(self, point: Point, first: Index) -> None:
         """The epilogue over the buffer of sums: along all rows at once where every access allows it, else row by row."""
-        width = self.w.columns.outputs
+        width = self.plan.outputs
 
         def piece(row: Index, column: Index, at: Index, lanes: int) -> None:
             with self.evaluator.along(lanes) as lane:
@@ -301,5 +303,5 @@ class _Emission:
 def _clamped(index: Index, limit: int) -> "int | ir.Value":
     """An index expression kept between 0 and `limit`."""
     if index.is_constant:
-        return min(max(index.const, 0), limit)
+        return min(max(number(index.const), 0), limit)
     return emit.smaller(emit.larger(emit.materialize(index), 0), limit)

@@ -7,6 +7,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import split_exactly
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.kernel.window import number
 from relayc.pipelines.kernel.window_channels import ChannelWindow
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import is_param
@@ -35,12 +36,12 @@ class Weights:
     @property
     def vectors(self) -> int:
         """Vectors of channels, the last of which may overlap the one before."""
-        return ceil_div(self.channel.extent, self.lanes)
+        return ceil_div(number(self.channel.extent), self.lanes)
 
     def packing(self) -> Packing:
-        loops = [(v, v.extent) for v in (*self.planes, self.channel, *self.taps)]
-        shape = (*(v.extent for v in self.planes), self.vectors, *(v.extent for v in self.taps), self.lanes)
-        return Packing.reading("channels", self.node.shape, self.indices, loops, shape, batch=len(self.planes))
+        loops = [(v, number(v.extent)) for v in (*self.planes, self.channel, *self.taps)]
+        shape = (*(number(v.extent) for v in self.planes), self.vectors, *(number(v.extent) for v in self.taps), self.lanes)
+        return Packing.reading("channels", self.node.static_shape, self.indices, loops, shape, batch=len(self.planes))
 
     def load(self, evaluator: Evaluator, at: Mapping[Var, Index], vector: Index) -> ir.Value:
         """The weights of a vector of channels at one tap, in the evaluator's lanes."""
@@ -56,13 +57,15 @@ def find_weights(kernel: Kernel, window: ChannelWindow, position: int, lanes: in
     if position == w.position or source.kind not in ("arg", "view"):
         return None
     try:
-        indices = [affine_index(e, [Index() if v.high == 0 else Index.of(v) for v in w.variables], split_exactly) for e in amap.results]
+        indices = [affine_index(e, [Index() if v.extent == 1 else Index.of(v) for v in w.variables], split_exactly) for e in amap.results]
         while source.kind == "view":
             indices, source = reshape(indices, source.shape, source.inputs[0].shape, split_exactly), source.inputs[0]
     except NotStructured:
         return None
     variables = {v for index in indices for v in index.terms}
     if not is_param(kernel, source) or w.channel not in variables:
+        return None
+    if not all(isinstance(v.extent, int) for v in variables):
         return None
     planes = [v for v in w.planes if v in variables]
     taps = [v for v in (w.rows.tap, w.columns.tap) if v is not None and v in variables]

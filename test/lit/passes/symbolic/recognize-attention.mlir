@@ -55,3 +55,38 @@ func.func @unknown(%q: tensor<2x?x4xf32>, %k: tensor<2x?x4xf32>, %v: tensor<2x?x
   %3 = "relay.nn_batch_matmul"(%2, %v) {transpose_b = false} : (tensor<2x?x?xf32>, tensor<2x?x4xf32>) -> tensor<2x?x4xf32>
   return %3 : tensor<2x?x4xf32>
 }
+
+// -----
+
+// A mask computed from positions, of which the queries begin behind the cached keys, is causal; what else it asks for stays a mask.
+// CHECK-LABEL: func.func @causal
+// CHECK: "relay.nn_attention"(%arg0, %arg1, %arg2) {causal_offset = "past"{{.*}}is_causal = true
+// CHECK: "relay.nn_attention"(%arg0, %arg1, %arg2, %arg3) {causal_offset = "past"{{.*}}is_causal = true{{.*}}mask_value = 0xFFF0000000000000
+// A finite mask says more than -inf where all keys of a query may be hidden: by something else, or by an offset below 0.
+// CHECK: "relay.nn_attention"(%arg0, %arg1, %arg2, %{{[0-9]+}}) {scale
+// CHECK: "relay.nn_attention"(%arg0, %arg1, %arg2, %{{[0-9]+}}) {scale
+func.func @causal(%q: tensor<?x2x?x4xf32, ["b", "n"]>, %k: tensor<?x2x?x4xf32, ["b", "n + past"]>, %v: tensor<?x2x?x4xf32, ["b", "n + past"]>, %p: tensor<?x1x1x?xi1, ["b", "n + past"]>, %c: tensor<?xf32, ["past"]>)
+    -> (tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n"]>) {
+  %zero = "relay.constant"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %low = "relay.constant"() {value = dense<-3.0e+38> : tensor<f32>} : () -> tensor<f32>
+  %i = "relay.arange"() {stop = "n", dtype = "int64"} : () -> tensor<?xi64, ["n"]>
+  %s = "relay.sizes"() {values = ["past"], dtype = "int64"} : () -> tensor<1xi64>
+  %is = "relay.add"(%i, %s) : (tensor<?xi64, ["n"]>, tensor<1xi64>) -> tensor<?xi64, ["n"]>
+  %row = "relay.reshape"(%is) {newshape = [1, 1, "n", 1]} : (tensor<?xi64, ["n"]>) -> tensor<1x1x?x1xi64, ["n"]>
+  %j = "relay.arange"() {stop = "n + past", dtype = "int64"} : () -> tensor<?xi64, ["n + past"]>
+  %column = "relay.reshape"(%j) {newshape = [1, 1, 1, "n + past"]} : (tensor<?xi64, ["n + past"]>) -> tensor<1x1x1x?xi64, ["n + past"]>
+  %seen = "relay.less_equal"(%column, %row) : (tensor<1x1x1x?xi64, ["n + past"]>, tensor<1x1x?x1xi64, ["n"]>) -> tensor<1x1x?x?xi1, ["n", "n + past"]>
+  %wide = "relay.broadcast_to"(%seen) {shape = ["b", 1, "n", "n + past"]} : (tensor<1x1x?x?xi1, ["n", "n + past"]>) -> tensor<?x1x?x?xi1, ["b", "n", "n + past"]>
+  %0 = "relay.where"(%wide, %zero, %low) : (tensor<?x1x?x?xi1, ["b", "n", "n + past"]>, tensor<f32>, tensor<f32>) -> tensor<?x1x?x?xf32, ["b", "n", "n + past"]>
+  %1 = "relay.nn_attention"(%q, %k, %v, %0) {scale = 1.0} : (tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x1x?x?xf32, ["b", "n", "n + past"]>) -> tensor<?x2x?x4xf32, ["b", "n"]>
+  %2 = "relay.logical_and"(%wide, %p) : (tensor<?x1x?x?xi1, ["b", "n", "n + past"]>, tensor<?x1x1x?xi1, ["b", "n + past"]>) -> tensor<?x1x?x?xi1, ["b", "n", "n + past"]>
+  %3 = "relay.nn_attention"(%q, %k, %v, %2) {scale = 1.0} : (tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x1x?x?xi1, ["b", "n", "n + past"]>) -> tensor<?x2x?x4xf32, ["b", "n"]>
+  %4 = "relay.where"(%2, %zero, %low) : (tensor<?x1x?x?xi1, ["b", "n", "n + past"]>, tensor<f32>, tensor<f32>) -> tensor<?x1x?x?xf32, ["b", "n", "n + past"]>
+  %5 = "relay.nn_attention"(%q, %k, %v, %4) {scale = 1.0} : (tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x1x?x?xf32, ["b", "n", "n + past"]>) -> tensor<?x2x?x4xf32, ["b", "n"]>
+  %back = "relay.subtract"(%i, %s) : (tensor<?xi64, ["n"]>, tensor<1xi64>) -> tensor<?xi64, ["n"]>
+  %behind = "relay.reshape"(%back) {newshape = ["n", 1]} : (tensor<?xi64, ["n"]>) -> tensor<?x1xi64, ["n"]>
+  %few = "relay.greater"(%behind, %j) : (tensor<?x1xi64, ["n"]>, tensor<?xi64, ["n + past"]>) -> tensor<?x?xi1, ["n", "n + past"]>
+  %6 = "relay.where"(%few, %zero, %low) : (tensor<?x?xi1, ["n", "n + past"]>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32, ["n", "n + past"]>
+  %7 = "relay.nn_attention"(%q, %k, %v, %6) {scale = 1.0} : (tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x2x?x4xf32, ["b", "n + past"]>, tensor<?x?xf32, ["n", "n + past"]>) -> tensor<?x2x?x4xf32, ["b", "n"]>
+  return %1, %3, %5, %7 : tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n"]>, tensor<?x2x?x4xf32, ["b", "n"]>
+}

@@ -135,6 +135,10 @@ class EqualSizes:
 
     pairs: tuple[tuple[Size, Size], ...]
 
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it does where symbols have the given values."""
+        return all(evaluate(a, sizes) == evaluate(b, sizes) for a, b in self.pairs)
+
 
 @dataclass(frozen=True, slots=True)
 class Branch:

@@ -48,10 +48,13 @@ def _inner(path: _Path, nodes: Sequence[Node]) -> Iterator[tuple[Node, tuple[_Pa
         yield node, tuple((*path, f"{first}{number}", *rest) for first, *rest in parts)
 
 
-def call_sites(function: str, programs: Mapping[str, ProgramInfo], kernels: Mapping[str, KernelInfo]) -> dict[tuple[_Path, int], CallSite]:
+def call_sites(
+    function: str, programs: Mapping[str, ProgramInfo], kernels: Mapping[str, KernelInfo], sizes: Mapping[str, int] | None = None
+) -> dict[tuple[_Path, int], CallSite]:
     """The places that call kernels and packed functions, in a program and all that it calls, by path and position in the sequence there.
 
-    They are in the order of the text; those of a called program are where the program is called first.
+    They are in the order of the text; those of a called program are where the program is called first. Where the values of the program's
+    symbols are given, what the program does not do at these is left out.
     """
     sites: dict[tuple[_Path, int], CallSite] = {}
     seen = set()
@@ -69,7 +72,10 @@ def call_sites(function: str, programs: Mapping[str, ProgramInfo], kernels: Mapp
             elif isinstance(node, ProgramCall):
                 visit_program(node.function)
             else:
-                for place, part in zip(inner, _parts(node), strict=True):
+                parts = list(zip(inner, _parts(node), strict=True))
+                if sizes is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
+                    parts = parts[:1] if node.condition.holds(sizes) else parts[1:]
+                for place, part in parts:
                     visit(place, part)
 
     visit_program(function)
@@ -117,7 +123,7 @@ class Stepwise:
         self.packed = packed
         self.kernels = kernels
         self._programs = programs
-        sites = call_sites(function, programs, kernels)
+        sites = call_sites(function, programs, kernels, sizes)
         self.sites = list(sites.values())
         self.seconds = [0.0] * len(sites)
         self.calls = [0] * len(sites)
@@ -221,7 +227,7 @@ class _Frame:
         if isinstance(node, (Branch, Loop)):
             first, second = (self.sequence(path, part) for path, part in zip(inner, _parts(node), strict=True))
             if isinstance(node.condition, EqualSizes):
-                return first if all(self.number(a) == self.number(b) for a, b in node.condition.pairs) else second
+                return first if node.condition.holds(self.sizes) else second
             make = _branch if isinstance(node, Branch) else _loop
             return make(self.array(node.condition).reshape(()), first, second)
         tensors = [to_tensor(self.array(ref)) for ref in (*node.inputs, *node.outputs)]

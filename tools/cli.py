@@ -31,6 +31,7 @@ from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text, saved_text
+from relayc.symbolic import Range
 from relayc.tools import cache, opt
 from relayc.tools.inputs import (
     load_inputs,
@@ -96,7 +97,7 @@ def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> 
     if arguments.inputs is not None:
         return load_inputs(arguments.inputs, module.inputs)
     given = dict(arguments.size)
-    sizes = symbol_sizes(module.inputs, given, getattr(module, "ranges", {}))
+    sizes = symbol_sizes(module.inputs, given, {name: Range(low, high) for name, (low, high) in module.ranges.items()})
     if sizes:
         typical = [name for name in sizes if name not in given]
         chosen = f" (typical sizes for {', '.join(typical)}: --size says others)" if typical else ""

@@ -382,7 +382,10 @@ def _bound(x: Size, upper: bool) -> int:
 
 def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
     # One bound at a time: what bounds it asks for one bound of an expression of one division less, not for two of two.
-    found = _polynomial_bounds(dim, ranges)[upper]
+    low, high = _polynomial_bounds(dim, ranges)
+    found = high if upper else low
+    if low >= 0 or high <= 0:
+        return found  # what is asked for is the sign, as a rule
     for least, most, scale in _relaxed(dim):
         found = min(found, _bound(most, True) // scale) if upper else max(found, -(-_bound(least, False) // scale))
     return found
@@ -392,15 +395,23 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
     spans: dict[Atom, int] = {}
     shifted: Size = 0
+    ends = {atom: _atom_bounds(atom, ranges) for m in dim.terms for atom in m}
+    if not any(low for low, _ in ends.values()):
+        return _sum_of_monomials(dim.terms, {atom: high for atom, (_, high) in ends.items()})
     for m, c in dim.terms.items():
         product: Size = c
         for atom in m:
-            low, high = _atom_bounds(atom, ranges)
+            low, high = ends[atom]
             spans[atom] = high - low
             product = product * Dim.make({(atom,): 1, (): low})
         shifted = shifted + product
+    return _sum_of_monomials(_terms(shifted), spans)
+
+
+def _sum_of_monomials(terms: Terms, spans: Mapping[Atom, int]) -> tuple[int, int]:
+    """Bounds of a polynomial of atoms that are 0 or more, and at most what `spans` says."""
     low = high = 0
-    for m, c in _terms(shifted).items():
+    for m, c in terms.items():
         most = 1
         for atom in m:
             most *= spans[atom]

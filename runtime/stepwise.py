@@ -58,6 +58,8 @@ def call_sites(
     """
     sites: dict[tuple[_Path, int], CallSite] = {}
     seen = set()
+    # A recursive program may call itself with other sizes.
+    known = None if programs[function].max_depth else sizes
 
     def visit_program(name: str) -> None:
         if name not in seen:
@@ -73,8 +75,8 @@ def call_sites(
                 visit_program(node.function)
             else:
                 parts = list(zip(inner, _parts(node), strict=True))
-                if sizes is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
-                    parts = parts[:1] if node.condition.holds(sizes) else parts[1:]
+                if known is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
+                    parts = parts[:1] if node.condition.holds(known) else parts[1:]
                 for place, part in parts:
                     visit(place, part)
 

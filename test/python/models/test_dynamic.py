@@ -1,0 +1,103 @@
+"""The models under test/models/dynamic, compiled once without any size, at several sizes against ONNX Runtime."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc.pipelines import PassContext
+from relayc.runtime import Module
+from relayc.runtime.artifact import numpy_dtype
+from relayc.tools.reference import compare, run_onnxruntime
+
+FOLDER = Path(__file__).parents[2] / "models" / "dynamic"
+
+SIZES = {
+    "bert": [{"batch": 1, "seq": 1}, {"batch": 2, "seq": 7}, {"batch": 3, "seq": 31}, {"batch": 1, "seq": 101}, {"batch": 4, "seq": 64}],
+    "decoder": [
+        {"batch": 1, "seq": 1, "past": 0},
+        {"batch": 1, "seq": 16, "past": 0},
+        {"batch": 2, "seq": 3, "past": 5},
+        {"batch": 3, "seq": 1, "past": 127},
+    ],
+    "recurrent": [{"batch": 1, "seq": 1}, {"batch": 3, "seq": 13}, {"batch": 5, "seq": 2}],
+    "resnet18": [{"batch": 1}, {"batch": 2}, {"batch": 5}, {"batch": 13}],
+    "segmenter": [{"height": 16, "width": 16}, {"height": 61, "width": 37}, {"height": 33, "width": 128}],
+}
+"""Sizes that a model is called with: one, primes, and larger ones."""
+ARENA = {"bert": [1, 3], "decoder": [1, 3], "recurrent": [1], "resnet18": [0, 2], "segmenter": [1]}
+"""Those of them, by position, at which memory is compared with that of a static program."""
+
+
+@cache
+def compiled(name: str) -> Module:
+    return relayc.compile(FOLDER / f"{name}.onnx")
+
+
+def arguments(module: Module, sizes: Mapping[str, int], seed: int = 0) -> dict[str, np.ndarray]:
+    """Normal numbers; tokens and lengths below 10, masks that leave out the last tokens of all but the first sequence."""
+    rng, found = np.random.default_rng(seed), {}
+    for spec in module.inputs:
+        shape = spec.at(sizes)
+        if spec.dtype.startswith("float"):
+            found[spec.name] = rng.standard_normal(shape).astype(numpy_dtype(spec.dtype))
+        elif spec.name == "attention_mask":
+            found[spec.name] = (np.arange(shape[1]) < np.maximum(shape[1] - np.arange(shape[0])[:, None], 1)).astype(np.int64)
+        else:
+            found[spec.name] = rng.integers(0, 10, shape)
+    return found
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_one_module_agrees_with_onnxruntime_at_every_size(name):
+    for sizes in SIZES[name]:
+        inputs = arguments(compiled(name), sizes)
+        found = compare(compiled(name).run(inputs), run_onnxruntime(FOLDER / f"{name}.onnx", inputs))
+        assert found.agrees, (sizes, found)
+
+
+@pytest.mark.parametrize("name", ["decoder", "recurrent"])
+def test_a_module_computes_the_same_without_fusion(name):
+    plain = relayc.compile(FOLDER / f"{name}.onnx", opt_level=0)
+    for sizes in SIZES[name]:
+        inputs = arguments(plain, sizes)
+        found = compare(plain.run(inputs), run_onnxruntime(FOLDER / f"{name}.onnx", inputs))
+        assert found.agrees, (sizes, found)
+
+
+def test_a_module_in_bf16_agrees_with_onnxruntime_at_every_size():
+    with PassContext(config={"relay.ToMixedPrecision.force": True}):
+        module = relayc.compile(FOLDER / "bert.onnx", precision="bf16")
+    assert module.precision == "bf16"
+    for sizes in SIZES["bert"]:
+        inputs = arguments(module, sizes)
+        found = compare(module.run(inputs), run_onnxruntime(FOLDER / "bert.onnx", inputs), "bf16")
+        assert found.agrees, (sizes, found)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_memory_is_planned_as_in_a_static_program(name):
+    for sizes in (SIZES[name][i] for i in ARENA[name]):
+        inputs = arguments(compiled(name), sizes)
+        static = relayc.compile(FOLDER / f"{name}.onnx", dims=sizes)
+        assert compiled(name).arena_bytes(inputs) <= 1.2 * static.arena_bytes(inputs), sizes
+
+
+def test_tokens_one_by_one_with_a_cache_give_what_all_at_once_do():
+    module, steps = compiled("decoder"), 200
+    tokens = np.random.default_rng(1).integers(0, 100, (1, steps))
+    cache_names = module.input_names[1:]
+    empty = {spec.name: np.zeros(spec.at({"batch": 1, "past": 0}), np.float32) for spec in module.inputs[1:]}
+    expected = module.run({"input_ids": tokens, **empty})
+    past, logits = empty, []
+    for step in range(steps):
+        found = list(module.run({"input_ids": tokens[:, step : step + 1], **past}).values())
+        logits.append(found[0])
+        past = dict(zip(cache_names, found[1:], strict=True))
+    results = dict(zip(module.output_names, [np.concatenate(logits, axis=1), *past.values()], strict=True))
+    found = compare(results, expected)
+    assert found.agrees, found
+    assert past[cache_names[0]].shape[2] == steps

@@ -382,9 +382,8 @@ def _bound(x: Size, upper: bool) -> int:
 
 def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
     # One bound at a time: what bounds it asks for one bound of an expression of one division less, not for two of two.
-    low, high = _polynomial_bounds(dim, ranges)
-    found = high if upper else low
-    if low >= 0 or high <= 0:
+    found = _polynomial_bounds(dim, ranges)[upper]
+    if (found <= 0) if upper else (found >= 0):
         return found  # what is asked for is the sign, as a rule
     for least, most, scale in _relaxed(dim):
         found = min(found, _bound(most, True) // scale) if upper else max(found, -(-_bound(least, False) // scale))

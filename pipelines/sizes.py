@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, value_attributes
 from relayc.dialects.mlir import ir
+from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Dim, Extreme, Floor, Size, bounds, ceil_div, maximum, minimum, symbols_of
 
 Value: TypeAlias = ir.Value
@@ -239,3 +240,13 @@ def read_size(op: ir.Operation, known: Mapping[Value, Size]) -> Size | None:
     operands = [known[v] for v in op.operands if v in known]
     rule = _OPERATIONS.get(op.name)
     return rule(*operands) if rule is not None and len(operands) == 2 else None
+
+
+def read_condition(op: ir.Operation, sizes: Mapping[Value, Size], known: Mapping[Value, EqualSizes]) -> EqualSizes | None:
+    """The condition on sizes that an operation gives: arith.cmpi eq of two, or arith.andi of such conditions; else None."""
+    if op.name == "arith.cmpi" and all(v in sizes for v in op.operands) and ir.IntegerAttr(op.attributes["predicate"]).value == 0:
+        a, b = (sizes[v] for v in op.operands)
+        return EqualSizes(((a, b),))
+    if op.name == "arith.andi" and all(v in known for v in op.operands):
+        return EqualSizes(tuple(pair for v in op.operands for pair in known[v].pairs))
+    return None

@@ -20,6 +20,7 @@ Arguments of programs keep their names (`relay.name`); `relay.tensors` is the ty
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import TypeAlias
 
@@ -36,7 +37,9 @@ from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import function_sizes, require_at_most, size_value, symbol_names, symbol_positions, tensor_count
+from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.tir import emit
+from relayc.runtime.artifact import EqualSizes
 from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, substitute, symbols_of
 
@@ -259,6 +262,9 @@ class _Bufferizing:
         function.attributes["relay.tensors"] = tensors_attribute(source)
         if not public:
             function.attributes["relay.program"] = ir.UnitAttr.get()
+        for key in (KNOWN_AS, SIZES):
+            if key in source.attributes:
+                function.attributes[key] = source.attributes[key]
         _name_arguments(function, source, [v not in late for v in program.body.given])
         if defined:
             given = value_attributes(source, "res_attrs")
@@ -405,8 +411,11 @@ class _Bufferizing:
                     scf.YieldOp(self.body(body, given, [v for v in body.results if isinstance(v.type, ir.IndexType)], carried))
         self.take(item, [item.made[p] for p in positions], list(made.results))
 
-    def truth(self, condition: Value) -> Value:
-        """A condition in memory as an i1."""
+    def truth(self, condition: Value | EqualSizes) -> Value:
+        """A condition in memory, or one on sizes, as an i1."""
+        if isinstance(condition, EqualSizes):
+            equal = [emit.compare("eq", size_value(a), size_value(b)) for a, b in condition.pairs]
+            return reduce(lambda a, b: emit.arith("andi", a, b), equal)
         buffer = self.view(self.places.of[condition], ir.MemRefType.get([], ir.IntegerType.get_signless(8)), 1)
         return arith.TruncIOp(ir.IntegerType.get_signless(1), memref.LoadOp(buffer, []).result).result
 

@@ -14,6 +14,7 @@ from relayc.dialects.functions import Names, extend_signature, signature_of, str
 from relayc.dialects.mlir import arith, cf, func, ir, scf
 from relayc.dialects.relay.later import Require
 from relayc.pipelines.program.components import HEAP, Component, functions_of, is_packed, program_components, programs_of
+from relayc.pipelines.specializations import known_as
 from relayc.pipelines.tir import emit
 
 Value: TypeAlias = ir.Value
@@ -73,7 +74,7 @@ class _Calls:
         return self._errors[name]
 
     def _declare_error(self, name: str, function: ir.OpView) -> str:
-        message = f"{name}: expected at most {max_depth(function)} nested calls, found more"
+        message = f"{known_as(function)}: expected at most {max_depth(function)} nested calls, found more"
         return self.declare_error(f"{name}_too_deep", "RecursionError", message, 0)
 
     def declare_error(self, name: str, kind: str, message: str, count: int) -> str:
@@ -256,7 +257,7 @@ class _Program:
         with ir.InsertionPoint(self.block), op.operation.location:
             address = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [result])
             there = emit.compare("ne", address, emit.index_constant(0))
-        message = f"{self.name}: expected memory for a tensor of %lld bytes, found none"
+        message = f"{known_as(self.function)}: expected memory for a tensor of %lld bytes, found none"
         self.demand(there, "MemoryError", message, [op.operation.operands[0]])
 
     def requirement(self, op: ir.OpView) -> None:
@@ -266,7 +267,7 @@ class _Program:
         with ir.InsertionPoint(self.block), op.operation.location:
             holds = emit.compare({"eq": "eq", "ge": "sge"}[predicate], found, expected)
         op.operation.erase()
-        self.demand(holds, "ValueError", f"{self.name}: {message}", [found, expected][: message.count("%lld")])
+        self.demand(holds, "ValueError", f"{known_as(self.function)}: {message}", [found, expected][: message.count("%lld")])
 
     def demand(self, condition: Value, kind: str, message: str, sizes: Sequence[Value]) -> None:
         """Goes on in a new block where a condition holds; else raises an error."""

@@ -21,10 +21,12 @@ from relayc.pipelines.program.components import HEAP, functions_of, is_packed, p
 from relayc.pipelines.program.functions import packings_of, strings_of, workspace_of
 from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import SYMBOL, read_size, symbol_names, symbol_positions
+from relayc.pipelines.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
+from relayc.pipelines.specializations import sizes_of
 from relayc.runtime.artifact import (
     Branch,
     BufferRef,
+    EqualSizes,
     KernelInfo,
     Loop,
     Node,
@@ -146,6 +148,7 @@ class _ProgramReader:
         if len(self.block.arguments) != len(ins) + self.outputs + len(positions) + 2:
             raise RelayError(f"@{self.name}: expected inputs, outputs, symbols, the arena and the parameters (run plan-memory)")
         self.symbols = tuple(positions)
+        self.conditions: dict[ir.Value, EqualSizes] = {}
         self.sizes: dict[ir.Value, Size] = {self.block.arguments[i]: symbol(name) for name, i in positions.items()}
 
     def info(self) -> ProgramInfo:
@@ -154,7 +157,8 @@ class _ProgramReader:
         results = value_attributes(self.function, "res_attrs")
         defined = tuple(ir.StringAttr(a[SYMBOL]).value for a in results if SYMBOL in a)
         arena, public = self._arena_bytes(), is_public(self.function)
-        return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, self.late, defined, self.is_stepwise)
+        facts = self.late, defined, self.is_stepwise, tuple(sizes_of(self.function).items())
+        return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, *facts)
 
     @cached_property
     def is_stepwise(self) -> bool:
@@ -180,6 +184,8 @@ class _ProgramReader:
         for op in block.operations:
             if (size := read_size(op.operation, self.sizes)) is not None:
                 self.sizes[op.operation.results[0]] = size
+            elif (condition := read_condition(op.operation, self.sizes, self.conditions)) is not None:
+                self.conditions[op.operation.results[0]] = condition
             elif type(op) in readers:
                 found.append(readers[type(op)](op))
         return tuple(found)
@@ -209,7 +215,9 @@ class _ProgramReader:
 
     def _branch(self, op: scf.IfOp) -> Node:
         then, otherwise = (self._nodes(region.blocks[0]) if len(region.blocks) else () for region in op.operation.regions)
-        return Branch(self._condition(op.operation.operands[0], op), then, otherwise, sources_of(op.operation.location))
+        condition = op.operation.operands[0]
+        found = self.conditions.get(condition) or self._condition(condition, op)
+        return Branch(found, then, otherwise, sources_of(op.operation.location))
 
     def _loop(self, op: scf.WhileOp) -> Node:
         before, after = (region.blocks[0] for region in op.operation.regions)

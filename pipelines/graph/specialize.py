@@ -75,7 +75,10 @@ def _checked(sizes: dict[str, int] | None, mod: IRModule) -> dict[str, int]:
 
 
 def _copy(main: ir.Operation, last: ir.Operation, sizes: dict[str, int]) -> ir.Operation:
-    """A private copy of main behind the last one, with numbers in the place of symbols. Raises RelayError where an input would have a size below 0."""
+    """A private copy of main behind the last one, with numbers in the place of symbols.
+
+    Raises RelayError where an input would have a size below 0.
+    """
     _check_inputs(main, sizes)
     with ir.InsertionPoint.after(last):
         copy = main.operation.clone().operation

@@ -1,4 +1,4 @@
-"""Modules with hot sizes: what they compute is what programs of these sizes alone do, with the same kernels; and what they say of mistakes."""
+"""Modules with hot sizes: what they compute is what programs of these sizes alone do, with the same kernels; and their errors."""
 
 import os
 import threading
@@ -134,8 +134,7 @@ def test_a_recursive_program_and_one_that_stays_a_function_have_hot_sizes():
         for _ in range(3):
             wanted = np.exp(wanted * 0.5) + np.tanh(np.exp(wanted * 0.5) + np.tanh(wanted))
         np.testing.assert_allclose(module["main"](x, np.int32(3)), wanted, rtol=1e-5)
-        module.profile([x, np.int32(3)], repeat=1)
-    with pytest.raises(RecursionError, match="^main: expected at most 20 nested calls, found more$"):
+    with pytest.raises(RecursionError, match=r"^main: expected at most 20 nested calls, found more$"):
         module["main"](np.zeros((3, 8), np.float32), np.int32(100))
 
 
@@ -199,9 +198,9 @@ def test_calls_go_on_while_a_module_is_specialized(path):
 def test_a_model_that_is_no_file_is_given_again(path):
     model = layer(W)
     module = relayc.compile(model, dims=DIMS)
-    with pytest.raises(ValueError, match="^specialize: expected the model again"):
+    with pytest.raises(ValueError, match=r"^specialize: expected the model again"):
         module.specialize({"n": 2})
-    with pytest.raises(ValueError, match="^specialize: model: expected what gives"):
+    with pytest.raises(ValueError, match=r"^specialize: model: expected what gives"):
         module.specialize({"n": 2}, model=model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": ["n", "m", 64]}))
     module.specialize({"n": 2}, model=model)
     assert module.specialized == ({"n": 2},)
@@ -210,10 +209,10 @@ def test_a_model_that_is_no_file_is_given_again(path):
 def test_a_file_that_is_another_one_is_refused(path):
     module = relayc.compile(path, dims=DIMS)
     os.utime(path, (1, 1))
-    with pytest.raises(ValueError, match="as the module was compiled from it, found another one"):
+    with pytest.raises(ValueError, match=r"as the module was compiled from it, found another one"):
         module.specialize({"n": 2})
     path.unlink()
-    with pytest.raises(ValueError, match="as the module was compiled from it, found none there"):
+    with pytest.raises(ValueError, match=r"as the module was compiled from it, found none there"):
         module.specialize({"n": 2})
 
 
@@ -256,7 +255,7 @@ def test_sizes_that_cannot_be_are_one_clear_error(specialize, message):
 
 @pytest.mark.parametrize("specialize", [{"n": 1}, "n=1", [1], [{"n": "1"}], [{"n": True}], [{"n": 1.0}], [{1: 1}]])
 def test_what_is_no_list_of_sizes_is_a_type_error(specialize):
-    with pytest.raises(TypeError, match="^specialize: "):
+    with pytest.raises(TypeError, match=r"^specialize: "):
         relayc.compile(layer(W), specialize=specialize)
 
 
@@ -268,11 +267,11 @@ def test_a_size_that_is_fixed_is_no_symbol_any_more():
 def test_sizes_that_contradict_shapes_name_the_entry():
     nodes = [helper.make_node("Reshape", ["x", "s"], ["y"])]
     model = model_of(nodes, {"x": ["n", 3]}, initializers={"s": np.array([-1, 6], np.int64)})
-    with pytest.raises(ValueError, match="^specialize: n = 5: relay.match_shape at"):
+    with pytest.raises(ValueError, match=r"^specialize: n = 5: relay.match_shape at"):
         relayc.compile(model, specialize=[{"n": 5}])
     module = relayc.compile(model, specialize=[{"n": 4}])
     np.testing.assert_array_equal(module["main"](np.ones((4, 3), np.float32)), np.ones((2, 6)))
-    with pytest.raises(ValueError, match="^main: "):
+    with pytest.raises(ValueError, match=r"^main: "):
         module["main"](np.ones((5, 3), np.float32))
     with pytest.raises(ValueError, match=r"^specialize: n = 2: expected sizes of 0 or more, found .* for the input x of"):
         relayc.compile(

@@ -76,6 +76,30 @@ class SizeValues:
                 self._found[size] = self._sum(size)
         return self._found[size]
 
+    def estimate(self, size: Size) -> Value:
+        """About the value of a size as an f64, at the ambient insertion point, where 64 bits may not hold it."""
+        if isinstance(size, int):
+            return _float(float(size))
+        total: Value | None = None
+        for m, c in size.terms.items():
+            product = _float(float(c))
+            for atom in m:
+                product = _arith("mulf", product, self._atom_estimate(atom))
+            total = product if total is None else _arith("addf", total, product)
+        assert total is not None  # a Dim has terms
+        return total
+
+    def _atom_estimate(self, atom: str | Floor | Extreme) -> Value:
+        if isinstance(atom, str):
+            integer = _cast("index_cast", self.symbols[atom], ir.IntegerType.get_signless(64))
+            return _cast("sitofp", integer, ir.F64Type.get())
+        if isinstance(atom, Extreme):
+            first, *rest = map(self.estimate, atom.args)
+            for value in rest:
+                first = _arith(f"{atom.kind}imumf", first, value)
+            return first
+        return _arith("divf", self.estimate(atom.num), _arith("maximumf", self.estimate(atom.den), _float(1.0)))
+
     def among(self, symbols: Mapping[str, Value]) -> "SizeValues":
         """Values of sizes over other symbols, at the ambient insertion point."""
         found = SizeValues(self._block, {})
@@ -132,6 +156,15 @@ def _constant(value: int) -> Value:
     return ir.Operation.create("arith.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, value)}).results[0]
 
 
+def _float(value: float) -> Value:
+    type_ = ir.F64Type.get()
+    return ir.Operation.create("arith.constant", results=[type_], attributes={"value": ir.FloatAttr.get(type_, value)}).results[0]
+
+
+def _cast(name: str, value: Value, type_: ir.Type) -> Value:
+    return ir.Operation.create(f"arith.{name}", results=[type_], operands=[value]).results[0]
+
+
 def _arith(name: str, a: Value, b: Value) -> Value:
     flags = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")} if name in ("muli", "addi") else {}
     return ir.Operation.create(f"arith.{name}", results=[a.type], operands=[a, b], attributes=flags).results[0]
@@ -167,6 +200,23 @@ def size_value(size: Size) -> Value:
     if values is None:
         raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
     return values.value(size)
+
+
+def require_at_most(size: Size, limit: int, message: str, values: SizeValues | None = None) -> None:
+    """In a program: a size, which 64 bits may not hold, must be at most a limit, where that is not known.
+
+    Args:
+      message: what was expected, with `%lld` for the limit.
+      values: of the symbols; by default those of the function that is being built.
+    """
+    values = values or _CURRENT.get()
+    if bounds(size)[1] <= limit:
+        return
+    assert values is not None  # it is symbolic
+    most = _arith("minimumf", values.estimate(size), _float(float(1 << 62)))
+    found = _cast("index_cast", _cast("fptosi", most, ir.IntegerType.get_signless(64)), ir.IndexType.get())
+    attributes = {"predicate": ir.StringAttr.get("ge"), "message": ir.StringAttr.get(message)}
+    ir.Operation.create("relay.require", operands=[_constant(limit), found], attributes=attributes)
 
 
 _OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {

@@ -36,10 +36,11 @@ from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import function_sizes, size_value, symbol_names, symbol_positions, tensor_count
+from relayc.pipelines.sizes import function_sizes, require_at_most, size_value, symbol_names, symbol_positions, tensor_count
 from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.tir import emit
 from relayc.runtime.artifact import EqualSizes
+from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, substitute, symbols_of
 
 Value: TypeAlias = ir.Value
@@ -438,6 +439,8 @@ def _allocate(size: Size, heap: bool = False) -> Value:
     """Bytes, whose size may be known only when the program runs."""
     if isinstance(size, int) and not heap:
         return memref.AllocOp(ir.MemRefType.get([size], ir.IntegerType.get_signless(8)), [], []).result
+    if heap:
+        require_at_most(size, MAX_BYTES, "expected a tensor of at most %lld bytes, found more")
     made = memref.AllocOp(_heap_type(), [size_value(size)], [])
     if heap:
         made.operation.attributes[HEAP] = ir.UnitAttr.get()

@@ -140,19 +140,11 @@ class _Program:
             self._failed = self.new_block()
         return self._failed
 
-    def body(self, block: ir.Block, given: list[Value] | None = None) -> None:
-        """Emits the operations of a block from the current one on, without the block's terminator.
-
-        Args:
-          given: what the block gives on; what takes the place of a value that goes stands there too.
-        """
-        if given is not None:
-            self._given.append(given)
-            self.body(block)
-            self._given.pop()
-            return
+    def body(self, block: ir.Block) -> list[Value]:
+        """Emits the operations of a block from the current one on, without the block's terminator; gives what that gives on."""
         *operations, terminator = list(block.operations)
-        if terminator.operation.name != "scf.condition":  # whose operand is still needed
+        inner = self.block != block
+        if not inner:  # what the function returns is in `results`
             terminator.operation.erase()
         for op in operations:
             if self.block != block:
@@ -167,19 +159,20 @@ class _Program:
                 self.allocation(op)
             elif op.operation.name == Require.OPERATION_NAME:
                 self.requirement(op)
-
-    def given(self, block: ir.Block) -> list[Value]:
-        """What the terminator of a block gives on."""
-        return list(block.operations[len(block.operations) - 1].operation.operands)
+        if not inner:
+            return []
+        # Calls have been made anew by now: the terminator knows of which values.
+        given = list(terminator.operation.operands)
+        terminator.operation.erase()
+        return given
 
     def branch(self, op: scf.IfOp) -> None:
         then, otherwise, after = self.new_block(), self.new_block(), self.new_block([r.type for r in op.operation.results])
         with op.operation.location:
             self.append(self.block, lambda: cf.CondBranchOp(op.operation.operands[0], [], [], then, otherwise))
             for block, region in zip((then, otherwise), op.operation.regions, strict=True):
-                self.block, given = block, self.given(region.blocks[0]) if len(region.blocks) else []
-                if len(region.blocks):
-                    self.body(region.blocks[0], given)
+                self.block = block
+                given = self.body(region.blocks[0]) if len(region.blocks) else []
                 self.append(self.block, partial(cf.BranchOp, given, after))
         self.replace(op.operation, after)
         self.block = after
@@ -206,11 +199,10 @@ class _Program:
         with op.operation.location:
             self.append(self.block, lambda: cf.BranchOp(list(op.operation.operands), before))
             self.block = before
-            condition = first.operations[len(first.operations) - 1].operation
-            self.body(first)
-            self.append(self.block, lambda: cf.CondBranchOp(condition.operands[0], [], [], body, after))
-            self.block, given = body, self.given(second)
-            self.body(second, given)
+            condition = self.body(first)[0]
+            self.append(self.block, lambda: cf.CondBranchOp(condition, [], [], body, after))
+            self.block = body
+            given = self.body(second)
             self.append(self.block, lambda: cf.BranchOp(given, before))
         op.operation.erase()
         self.block = after

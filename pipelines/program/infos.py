@@ -1,6 +1,7 @@
 """What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +36,7 @@ from relayc.runtime.artifact import (
     Step,
     TensorSpec,
 )
-from relayc.symbolic import Size, symbol, symbols_of
+from relayc.symbolic import Size, substitute, symbol, symbols_of
 
 _CONDITION = TensorSpec("condition", (), "bool")
 
@@ -197,12 +198,16 @@ class _ProgramReader:
                 return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, (), (), sources)
             return ProgramCall(name, (), (), 0, sources) if name in self.specs else Step(name, (), (), sources)
         ins, outs = self.called[name] if name in self.called else _tensors(callee)
-        refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, (*ins, *outs), strict=False))
-        inputs, outputs = refs[: len(ins)], refs[len(ins) :]
-        after = [v for v in list(op.operation.operands)[len(refs) :] if v in self.sizes]
+        tensors = len(ins) + len(outs)
+        after = [v for v in list(op.operation.operands)[tensors:] if v in self.sizes]
         sizes = tuple(self.sizes[v] for v in after)
+        # What the callee's types say is in its own symbols.
+        values = dict(zip(symbol_names(callee), sizes, strict=False))
+        specs = [replace(s, shape=tuple(substitute(d, values) for d in s.shape)) for s in (*ins, *outs)]
+        refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, specs, strict=False))
+        inputs, outputs = refs[: len(ins)], refs[len(ins) :]
         if name in self.specs:
-            arena = self._reference(op.operation.operands[len(refs) + len(after)], _CONDITION).offset
+            arena = self._reference(op.operation.operands[tensors + len(after)], _CONDITION).offset
             return ProgramCall(name, inputs, outputs, arena, sources, sizes)
         if is_packed(callee):
             return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)

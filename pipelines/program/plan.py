@@ -29,9 +29,10 @@ from relayc.pipelines.program.body import element_bytes, memref_bytes
 from relayc.pipelines.program.components import HEAP, Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import buffer_type
-from relayc.pipelines.sizes import function_sizes, read_condition, read_size, size_value, symbol_names, symbol_positions
+from relayc.pipelines.sizes import function_sizes, read_condition, read_size, require_at_most, size_value, symbol_names, symbol_positions
 from relayc.pipelines.tir import emit
 from relayc.runtime.artifact import EqualSizes
+from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, maximum, substitute, symbol
 
 MAX_RECURSION_BYTES = 4 << 30
@@ -337,6 +338,7 @@ class _Rewriting:
         type_, i8 = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8)), ir.IntegerType.get_signless(8)
         with ir.InsertionPoint(call), call.location:
             sizes = self.sizes.among(dict(zip(callee.symbols, callee.sizes_of(call), strict=True)))
+            require_at_most(callee.arena_bytes, MAX_BYTES, f"{callee.name}: expected to need at most %lld bytes, found more", sizes)
             memory = memref.AllocOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], i8), [sizes.value(callee.arena_bytes)], [])
             memory.operation.attributes[HEAP] = ir.UnitAttr.get()
             part = memory.result

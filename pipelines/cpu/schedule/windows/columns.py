@@ -86,7 +86,7 @@ class _Emission:
 
     def _allocate(self) -> None:
         for node in (self.plane, self.sums) if self.plan.is_narrow else (self.plane,):
-            self.evaluator.bind(node, local_buffer(node.size, node.element))
+            self.evaluator.bind(node, local_buffer(number(node.size), node.element))
 
     def _task(self, point: Point, block: Index) -> None:
         """Some output rows of one plane."""

@@ -137,7 +137,8 @@ class Stepwise:
 
         Raises:
           RecursionError: more calls of a program are under way in one another than the program allows.
-          ValueError: there is no packed function of a name, or a program that is called does not say all of what it does. And whatever packed functions raise.
+          ValueError: there is no packed function of a name, or a program that is called does not say all of what it does. And whatever
+            packed functions raise.
         """
         self.seconds[:] = [0.0] * len(self.sites)
         self.calls[:] = [0] * len(self.sites)

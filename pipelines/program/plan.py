@@ -48,6 +48,8 @@ VIEWS = frozenset(
 
 Value: TypeAlias = ir.Value
 
+_ALWAYS = EqualSizes(())
+
 
 def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
     """Plans the memory of the programs of a module, in place.
@@ -132,7 +134,7 @@ class _Program:
         for buffer in self.buffers:
             buffer.live()
 
-    def _read(self, block: ir.Block, loops: list[_Loop], holding: EqualSizes = EqualSizes(())) -> None:
+    def _read(self, block: ir.Block, loops: list[_Loop], holding: EqualSizes = _ALWAYS) -> None:
         for op in block.operations:
             operation = op.operation
             if (size := read_size(operation, self.sizes)) is not None:

@@ -1,4 +1,4 @@
-"""Modules with hot sizes: what they compute is what programs of these sizes alone do, with the same kernels; and what they say of mistakes."""
+"""Modules with hot sizes: what they compute is what programs of these sizes alone do, with the same kernels; and their errors."""
 
 import os
 import threading
@@ -31,7 +31,7 @@ HOT = {
 def layer(weight):
     """softmax(x w) over [n, m, 64], as a model with symbols n and m, both at least 1."""
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Softmax", ["h"], ["y"])]
-    return model_of(nodes, {"x": ["n", "m", 64]}, initializers={"w": weight})
+    return model_of(nodes, {"x": ["n", "m", 64]}, initializers={"w": weight}, ir_version=10)
 
 
 W = np.random.default_rng(0).standard_normal((64, 48), np.float32)
@@ -85,23 +85,24 @@ def test_weights_that_several_sizes_read_alike_are_there_once():
     general = relayc.compile(layer(W), dims=DIMS)
     # One layout of the general program and one of the static ones, at most.
     assert module._artifact.params.nbytes <= general._artifact.params.nbytes + static._artifact.params.nbytes
-    # 4 * 32 = 2 * 64 = 8 * 16 rows: after the reshapes in front of the product the kernels are equal.
-    products = {site.kernel.name for site in module.call_sites() if "nn.dense" in site.kernel.ops and "general" not in site.where}
-    assert len(products) == 1
+
+
+def test_kernels_that_are_equal_at_several_sizes_are_there_once():
+    nodes = [helper.make_node("MatMul", ["z", "w"], ["v"]), helper.make_node("Softmax", ["x"], ["y"])]
+    model = model_of(nodes, {"x": ["n", 5], "z": [8, 64]}, ["y", "v"], {"w": W})
+    module = relayc.compile(model, specialize=[{"n": 4}, {"n": 2}])
+    products = [site.kernel.name for site in module.call_sites() if "nn.dense" in site.kernel.ops]
+    assert len(products) == 3 and len(set(products)) == 1
 
 
 def test_memory_of_a_size_is_taken_at_that_size_only():
-    nodes = [
-        helper.make_node("Softmax", ["x"], ["a"]),
-        helper.make_node("MatMul", ["a", "w"], ["b"]),
-        helper.make_node("Softmax", ["b"], ["y"]),
-    ]
-    model = model_of(nodes, {"x": ["n", 64]}, initializers={"w": np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)})
-    module = relayc.compile(model, dims={"n": (1, 5000)}, specialize=[{"n": 4096}])
-    small, large = np.zeros((2, 64), np.float32), np.zeros((4096, 64), np.float32)
-    assert module.arena_bytes([small]) <= 2 * 64 * 4 * 2
-    assert 4096 * 64 * 4 <= module.arena_bytes([large]) <= 4096 * 64 * 4 * 1.2
-    np.testing.assert_allclose(module["main"](large), 1 / 64, rtol=1e-6)
+    dims, small, large = {"n": (1, 64), "m": (0, 8192)}, given(1, 2), given(1, 4096)
+    module = relayc.compile(layer(W), dims=dims, specialize=[{"n": 1, "m": 4096}])
+    for x in (small, large):
+        static = relayc.compile(layer(W), dims={"n": 1, "m": x.shape[1]})
+        general = relayc.compile(layer(W), dims=dims)
+        assert module.arena_bytes([x]) == max(static.arena_bytes([x]) if x is large else 0, general.arena_bytes([x]))
+    assert module.arena_bytes([small]) < module.arena_bytes([large])
 
 
 def test_sizes_that_only_the_data_knows_come_from_a_hot_program_too():
@@ -121,9 +122,9 @@ def test_a_recursive_program_and_one_that_stays_a_function_have_hot_sizes():
     def mixed(x, y):
         return op.exp(x * 0.5) + op.tanh(y)
 
-    @program.function(x=rows, depth=count)
+    @program.function(x=rows, depth=count, returns=rows)
     def main(x, depth):
-        again = lambda: program.call("main", program.call("mixed", x, program.call("mixed", x, x)), depth - 1, result=rows)  # noqa: E731
+        again = lambda: program.call("main", program.call("mixed", x, program.call("mixed", x, x)), depth - 1)  # noqa: E731
         return program.if_else(depth > 0, again, lambda: x)
 
     with relayc.PassContext(disabled_pass=["Inline"], config={"relay.max_recursion_depth": 20}):
@@ -133,8 +134,7 @@ def test_a_recursive_program_and_one_that_stays_a_function_have_hot_sizes():
         for _ in range(3):
             wanted = np.exp(wanted * 0.5) + np.tanh(np.exp(wanted * 0.5) + np.tanh(wanted))
         np.testing.assert_allclose(module["main"](x, np.int32(3)), wanted, rtol=1e-5)
-        module.profile([x, np.int32(3)], repeat=1)
-    with pytest.raises(RecursionError, match="^main: expected at most 20 nested calls, found more$"):
+    with pytest.raises(RecursionError, match=r"^main: expected at most 20 nested calls, found more$"):
         module["main"](np.zeros((3, 8), np.float32), np.int32(100))
 
 
@@ -198,9 +198,9 @@ def test_calls_go_on_while_a_module_is_specialized(path):
 def test_a_model_that_is_no_file_is_given_again(path):
     model = layer(W)
     module = relayc.compile(model, dims=DIMS)
-    with pytest.raises(ValueError, match="^specialize: expected the model again"):
+    with pytest.raises(ValueError, match=r"^specialize: expected the model again"):
         module.specialize({"n": 2})
-    with pytest.raises(ValueError, match="^specialize: model: expected what gives"):
+    with pytest.raises(ValueError, match=r"^specialize: model: expected what gives"):
         module.specialize({"n": 2}, model=model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": ["n", "m", 64]}))
     module.specialize({"n": 2}, model=model)
     assert module.specialized == ({"n": 2},)
@@ -209,10 +209,10 @@ def test_a_model_that_is_no_file_is_given_again(path):
 def test_a_file_that_is_another_one_is_refused(path):
     module = relayc.compile(path, dims=DIMS)
     os.utime(path, (1, 1))
-    with pytest.raises(ValueError, match="as the module was compiled from it, found another one"):
+    with pytest.raises(ValueError, match=r"as the module was compiled from it, found another one"):
         module.specialize({"n": 2})
     path.unlink()
-    with pytest.raises(ValueError, match="as the module was compiled from it, found none there"):
+    with pytest.raises(ValueError, match=r"as the module was compiled from it, found none there"):
         module.specialize({"n": 2})
 
 
@@ -255,7 +255,7 @@ def test_sizes_that_cannot_be_are_one_clear_error(specialize, message):
 
 @pytest.mark.parametrize("specialize", [{"n": 1}, "n=1", [1], [{"n": "1"}], [{"n": True}], [{"n": 1.0}], [{1: 1}]])
 def test_what_is_no_list_of_sizes_is_a_type_error(specialize):
-    with pytest.raises(TypeError, match="^specialize: "):
+    with pytest.raises(TypeError, match=r"^specialize: "):
         relayc.compile(layer(W), specialize=specialize)
 
 
@@ -267,11 +267,11 @@ def test_a_size_that_is_fixed_is_no_symbol_any_more():
 def test_sizes_that_contradict_shapes_name_the_entry():
     nodes = [helper.make_node("Reshape", ["x", "s"], ["y"])]
     model = model_of(nodes, {"x": ["n", 3]}, initializers={"s": np.array([-1, 6], np.int64)})
-    with pytest.raises(ValueError, match="^specialize: n = 5: relay.reshape at"):
+    with pytest.raises(ValueError, match=r"^specialize: n = 5: relay.match_shape at"):
         relayc.compile(model, specialize=[{"n": 5}])
     module = relayc.compile(model, specialize=[{"n": 4}])
     np.testing.assert_array_equal(module["main"](np.ones((4, 3), np.float32)), np.ones((2, 6)))
-    with pytest.raises(ValueError, match="^main: "):
+    with pytest.raises(ValueError, match=r"^main: "):
         module["main"](np.ones((5, 3), np.float32))
     with pytest.raises(ValueError, match=r"^specialize: n = 2: expected sizes of 0 or more, found .* for the input x of"):
         relayc.compile(

@@ -518,7 +518,9 @@ class _EntryBody:
         if not isinstance(wanted, Dim):
             return
         limit = self.value(f"llvm.mlir.constant({float(MAX_BYTES):e} : f64) : f64")
-        self.demand(f'llvm.fcmp "ole" {self.estimate(wanted)}, {limit} : f64', f"expected to need at most {MAX_BYTES} bytes, found more", [])
+        self.demand(
+            f'llvm.fcmp "ole" {self.estimate(wanted)}, {limit} : f64', f"expected to need at most {MAX_BYTES} bytes, found more", []
+        )
         condition = f'llvm.icmp "sge" {self.dimension(arena, 0)}, {self.size(wanted)} : i64'
         self.require(condition, arena, " that is too small for this call")
 

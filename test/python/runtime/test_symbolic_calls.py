@@ -49,7 +49,12 @@ def cached():
     def body(p, op, input_ids, attention_mask, past, whole):
         return op.concatenate(past, op.cumsum(input_ids, axis=1) * attention_mask, axis=1) + whole
 
-    shapes = {"input_ids": ("batch", "seq"), "attention_mask": ("batch", "seq"), "past": ("batch", "past"), "whole": ("batch", "past + seq")}
+    shapes = {
+        "input_ids": ("batch", "seq"),
+        "attention_mask": ("batch", "seq"),
+        "past": ("batch", "past"),
+        "whole": ("batch", "past + seq"),
+    }
     return relayc.compile(program(body, {"seq": (1, 512)}, **{name: f32(*shape) for name, shape in shapes.items()}))
 
 
@@ -164,7 +169,9 @@ def test_calls_of_many_sizes_from_several_threads():
 
     module = relayc.compile(program(body, x=f32("n", 16), w=f32(16, "m")))
     rng = np.random.default_rng(0)
-    cases = [(rng.standard_normal((n, 16), np.float32), rng.standard_normal((16, m), np.float32)) for n in (0, 1, 7, 64) for m in (1, 5, 33)]
+    cases = [
+        (rng.standard_normal((n, 16), np.float32), rng.standard_normal((16, m), np.float32)) for n in (0, 1, 7, 64) for m in (1, 5, 33)
+    ]
     expected = [module["main"](*case) for case in cases]
     wrong = []
 

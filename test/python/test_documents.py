@@ -12,7 +12,16 @@ from relayc.tools import fusion_rules, levels, operators, strategies
 from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/patterns.md", "docs/fusion.md", "docs/programs.md", "docs/targets.md", "docs/kernels.md")
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/patterns.md",
+    "docs/fusion.md",
+    "docs/programs.md",
+    "docs/shapes.md",
+    "docs/targets.md",
+    "docs/kernels.md",
+)
 BEGIN, END = marks("operators")
 
 PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]

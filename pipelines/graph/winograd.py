@@ -94,7 +94,8 @@ def winograd(mod: IRModule, ctx: PassContext) -> IRModule:
 
         @rules.on("nn_conv2d")
         def convolution(op: Conv2d, rw: Rewriter) -> Found:
-            return _transformed(op, rw) if op.operation in chosen else None
+            # Asked again, as a new operation may stand where a chosen one was.
+            return _transformed(op, rw) if op.operation in chosen and _tiles(op) else None
 
         rules.apply(mod)
     return mod

@@ -8,9 +8,10 @@
 // CHECK: %[[R:.*]] = "relay.nn_relu"(%[[C]])
 // CHECK: %[[P:.*]] = "relay.nn_max_pool2d"(%[[R]]) {{.*}}layout = "NCHW4c"{{.*}} -> tensor<?x16x?x?x4xf32, ["n", "h//2", "w//2"]>
 // CHECK: "relay.layout_transform"(%[[P]]) {dst_layout = "NCHW", src_layout = "NCHW4c"}
-// By Winograd's method are convolutions of symbolic batch, not of symbolic height and width.
+// By Winograd's method are convolutions of symbolic batch, and of symbolic height and width where typical sizes have tiles enough.
 // WINOGRAD-LABEL: func.func @images
-// WINOGRAD-NOT: winograd
+// WINOGRAD: "relay.nn_winograd_input_transform"({{.*}} -> tensor<?x576x?x?x4xf32, ["n", "(h + 3)//4", "(w + 3)//4"]>
+// WINOGRAD: "relay.nn_winograd_output_transform"({{.*}} -> tensor<?x16x?x?x4xf32, ["n", "h", "w"]>
 // WINOGRAD-LABEL: func.func @batches
 // WINOGRAD: "relay.nn_winograd_input_transform"({{.*}} -> tensor<?x576x8x8x4xf32, ["n"]>
 // WINOGRAD: "relay.nn_conv2d"({{.*}} -> tensor<?x576x8x8x4xf32, ["n"]>

@@ -55,6 +55,7 @@ class SizeValues:
         self._early = frozenset(symbols)
         self._block = block
         self._found: dict[Dim, Value] = {}
+        self._products: dict[tuple[Value, Dim], Value] = {}
         self._anchor: ir.Operation | None = None
         """What is computed stands before it: an operation that is gone in the end."""
 
@@ -74,6 +75,20 @@ class SizeValues:
             with ir.InsertionPoint(self._anchor), ir.Location.unknown():
                 self._found[size] = self._sum(size)
         return self._found[size]
+
+    def product(self, value: Value, size: Dim) -> Value:
+        """An index times a size, computed once, where the index is defined: every place that may use one may use the other."""
+        factor, owner = self.value(size), value.owner
+        block = owner if isinstance(owner, ir.Block) else owner.operation.block
+        if block == self._block or not symbols_of(size) <= self._early:
+            # The size may be defined after the index.
+            return _arith("muli", value, factor)
+        key = value, size
+        if key not in self._products:
+            point = ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
+            with point, ir.Location.unknown():
+                self._products[key] = _arith("muli", value, factor)
+        return self._products[key]
 
     def among(self, symbols: Mapping[str, Value]) -> "SizeValues":
         """Values of sizes over other symbols, at the ambient insertion point."""
@@ -166,6 +181,14 @@ def size_value(size: Size) -> Value:
     if values is None:
         raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
     return values.value(size)
+
+
+def size_product(value: Value, size: Dim) -> Value:
+    """An index times a symbolic size in the function that is being built."""
+    values = _CURRENT.get()
+    if values is None:
+        raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
+    return values.product(value, size)
 
 
 _OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {

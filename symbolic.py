@@ -169,9 +169,11 @@ class Dim:
         raise Undecided(f"whether {self} is 0")
 
     def _order(self, other: "Size", strict: bool, less: bool) -> bool:
-        low, high = bounds(other - self if less else self - other)
+        rest = other - self if less else self - other
+        low = _bound(rest, upper=False)
         if low > 0 or (low == 0 and not strict):
             return True
+        high = _bound(rest, upper=True)
         if high < 0 or (high == 0 and strict):
             return False
         raise Undecided(f"whether {self} {'<' if less else '>'}{'' if strict else '='} {other}")
@@ -312,7 +314,7 @@ class Ranges(Mapping[str, Range]):
 
     def __init__(self, ranges: Mapping[str, Range] | None = None) -> None:
         self._ranges = dict(ranges or {})
-        self._bounds: dict[Dim, tuple[int, int]] = {}
+        self._bounds: dict[tuple[Dim, bool], int] = {}
         self.memo: dict[object, object] = {}
         """For what is found out under these ranges."""
 
@@ -331,10 +333,15 @@ class Ranges(Mapping[str, Range]):
 
     def bounds(self, dim: Dim) -> tuple[int, int]:
         """Inclusive bounds of an expression."""
-        if dim not in self._bounds:
+        return self.bound(dim, False), self.bound(dim, True)
+
+    def bound(self, dim: Dim, upper: bool) -> int:
+        """One of the inclusive bounds of an expression."""
+        found = self._bounds.get((dim, upper))
+        if found is None:
             self.trim()
-            self._bounds[dim] = _bounds(dim, self)
-        return self._bounds[dim]
+            found = self._bounds[dim, upper] = _bound_of(dim, self, upper)
+        return found
 
     def trim(self) -> None:
         """Forgets what was found out, where that has become much."""
@@ -373,11 +380,18 @@ def proves(question: Callable[[], object]) -> bool:
         return False
 
 
-def _bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
-    found = _polynomial_bounds(dim, ranges)
+def _bound(x: Size, upper: bool) -> int:
+    """The upper or the lower bound of a size."""
+    return x if isinstance(x, int) else Ranges.current().bound(x, upper)
+
+
+def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
+    # One bound at a time: what bounds it asks for one bound of an expression of one division less, not for two of two.
+    found = _polynomial_bounds(dim, ranges)[upper]
+    if (found <= 0) if upper else (found >= 0):
+        return found  # what is asked for is the sign, as a rule
     for least, most, scale in _relaxed(dim):
-        low, high = -(-bounds(least)[0] // scale), bounds(most)[1] // scale
-        found = max(found[0], low), min(found[1], high)
+        found = min(found, _bound(most, True) // scale) if upper else max(found, -(-_bound(least, False) // scale))
     return found
 
 
@@ -393,15 +407,23 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
     spans: dict[Atom, int] = {}
     shifted: Size = 0
+    ends = {atom: _atom_bounds(atom, ranges) for m in dim.terms for atom in m}
+    if not any(low for low, _ in ends.values()):
+        return _sum_of_monomials(dim.terms, {atom: high for atom, (_, high) in ends.items()})
     for m, c in dim.terms.items():
         product: Size = c
         for atom in m:
-            low, high = _atom_bounds(atom, ranges)
+            low, high = ends[atom]
             spans[atom] = high - low
             product = product * Dim.make({(atom,): 1, (): low})
         shifted = shifted + product
+    return _sum_of_monomials(_terms(shifted), spans)
+
+
+def _sum_of_monomials(terms: Terms, spans: Mapping[Atom, int]) -> tuple[int, int]:
+    """Bounds of a polynomial of atoms that are 0 or more, and at most what `spans` says."""
     low = high = 0
-    for m, c in _terms(shifted).items():
+    for m, c in terms.items():
         most = 1
         for atom in m:
             most *= spans[atom]
@@ -450,11 +472,14 @@ FAR_SIZE = 1 << 200
 
 
 def guess(x: Size) -> int:
-    """A representative number for a size: its value where every symbol has its hint."""
+    """A representative number for a size: its value where every symbol has its hint, 1 at least.
+
+    What is typical for one symbol may be too little for another: then a size of both would have no elements, or fewer.
+    """
     if isinstance(x, int):
         return x
     ranges = Ranges.current()
-    return evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
+    return max(evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)}), 1)
 
 
 # ---- division, minima and maxima ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.program.entries import packed_entries
 from relayc.pipelines.program.tir import TirModule
+from relayc.pipelines.specializations import ask_for
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.threads import usable_cpus
@@ -50,6 +51,7 @@ def build(
     precision: str,
     first: str = "relay",
     dims: Mapping[str, int | tuple[int, int]] | None = None,
+    specialize: Sequence[Mapping[str, int]] = (),
 ) -> Artifact | IRModule:
     """Compiles a model; the arguments are those of `relayc.compile`.
 
@@ -58,6 +60,9 @@ def build(
     """
     times = StageTimes()
     mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
+    if specialize:
+        with mod.context:
+            ask_for(mod.main, specialize)
     times.mark("import")
     outer = PassContext.current()
     if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):

@@ -1,8 +1,9 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
-A key covers the model, the shapes and sizes of its inputs, the target with its attributes, the precision, the settings of the PassContext,
-the sources of relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules,
-frontends, converters, schedules, rewrite and fusion rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
+A key covers the model, the shapes and sizes of its inputs and those that it is specialized for, the target with its attributes, the
+precision, the settings of the PassContext, the sources of relayc and the versions of the packages that matter. While anything is
+registered from outside (operators, compute rules, frontends, converters, schedules, rewrite and fusion rules, backends, devices), which a
+key cannot tell, nothing is looked up or kept.
 """
 
 import json
@@ -84,6 +85,7 @@ def find_slot(
     wanted: bool | None,
     precision: str,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
+    specialize: Sequence[Mapping[str, int]] = (),
 ) -> Slot | None:
     """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, or someone observes.
 
@@ -107,6 +109,7 @@ def find_slot(
         "model": content,
         "shapes": extents,
         "dims": sizes,
+        "specialize": [sorted(entry.items()) for entry in specialize],
         "target": [str(target), target.fingerprint],
         "settings": settings,
         "precision": precision,

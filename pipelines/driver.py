@@ -5,8 +5,11 @@ What compiles is imported only when something is compiled: a program from the ca
 
 import dataclasses
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from operator import index
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from relayc.pipelines import compile_cache
@@ -14,7 +17,7 @@ from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.module import Module
-from relayc.symbolic import Size
+from relayc.symbolic import FAR, Size
 
 if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
@@ -37,6 +40,7 @@ def compile(
     precision: str = ...,
     num_threads: int | None = ...,
     dims: Mapping[str, int | tuple[int, int]] | None = ...,
+    specialize: Sequence[Mapping[str, int]] | None = ...,
 ) -> Module: ...
 @overload
 def compile(
@@ -53,6 +57,7 @@ def compile(
     precision: str = ...,
     num_threads: int | None = ...,
     dims: Mapping[str, int | tuple[int, int]] | None = ...,
+    specialize: Sequence[Mapping[str, int]] | None = ...,
 ) -> "IRModule": ...
 
 
@@ -69,6 +74,7 @@ def compile(
     precision: str = "f32",
     num_threads: int | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
+    specialize: Sequence[Mapping[str, int]] | None = None,
 ) -> "Module | IRModule":
     """Compiles a model.
 
@@ -94,6 +100,9 @@ def compile(
       num_threads: how many threads the schedules plan for and a call uses (`Module.num_threads`). By default that of the target, and what
         holds for the process (runtime.num_threads).
       dims: by name of a symbolic dimension, its size (4), or its least and largest size ((1, 512)).
+      specialize: hot sizes, each as sizes by symbol: [{"batch": 1}, {"batch": 8, "seq": 128}]. `main` is compiled for each of them beside
+        the program for all sizes, and branches to it; where several hold, to one of most symbols. Each costs as much time and code as
+        the program compiled for that size, and parameters where its kernels want them in a layout of their own.
 
     Returns:
       A runtime Module: `module["main"](*inputs)`.
@@ -109,30 +118,85 @@ def compile(
         raise TypeError(f"shapes: expected a mapping of names of inputs, found {shapes!r}")
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"dims: expected a mapping of names of dimensions, found {dims!r}")
+    entries = _entries(specialize)
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
+    options = {"target": target, "shapes": shapes, "opt_level": opt_level, "keep_ir": keep_ir, "cache": cache, "precision": precision}
+    source = _Source(model, {**options, "num_threads": num_threads, "dims": dims})
     observed = dump_ir is not None or keep_ir or stop_after is not None
-    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims)
+    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims, entries)
     if slot is not None:
         start = time.perf_counter()
         artifact = slot.load()
         if artifact is not None:
-            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), target, num_threads)
+            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), target, num_threads, source)
     from relayc.dialects.mlir import live_contexts
     from relayc.pipelines.build import build
     from relayc.pipelines.release_memory import release_memory
 
     contexts = live_contexts()
-    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision, dims=dims)
+    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision, dims=dims, specialize=entries)
     if not isinstance(built, Artifact):
         return built
     if slot is not None:
         built = slot.keep(built)
     release_memory(contexts)
-    return _module(built, target, num_threads)
+    return _module(built, target, num_threads, source)
 
 
-def _module(artifact: Artifact, target: Target, num_threads: int | None) -> Module:
+def _module(artifact: Artifact, target: Target, num_threads: int | None, source: "_Source") -> Module:
     module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
+    module.recompile = source.compile_again
     return module
+
+
+def _entries(specialize: Sequence[Mapping[str, int]] | None) -> list[dict[str, int]]:
+    """The sizes to specialize for, as plain numbers. Raises TypeError or ValueError for what is none; symbols are not known yet."""
+    if specialize is None:
+        return []
+    if not isinstance(specialize, Sequence) or isinstance(specialize, (str, bytes)) or not all(isinstance(e, Mapping) for e in specialize):
+        raise TypeError(f"specialize: expected a list of sizes by name of a dimension, found {specialize!r}")
+    for entry in specialize:
+        for name, size in entry.items():
+            if not isinstance(name, str) or isinstance(size, bool) or not hasattr(size, "__index__"):
+                raise TypeError(f"specialize: {name}: expected a size, found {size!r}")
+            if not 0 <= index(size) <= FAR:
+                raise ValueError(f"specialize: {name}: expected a size of 0 to {FAR}, found {size}")
+    return [{name: index(size) for name, size in entry.items()} for entry in specialize]
+
+
+class _Source:
+    """What a module was compiled from, and how. A model that is no file is not kept: it may take much memory."""
+
+    def __init__(self, model: Any, options: Mapping[str, Any]) -> None:
+        self._path = Path(model).absolute() if isinstance(model, (str, os.PathLike)) else None
+        self._status = self._status_now()
+        self._options = options
+        passes = sys.modules.get("relayc.pipelines.passes")
+        context = passes.PassContext.current() if passes is not None else None
+        self._settings = (
+            {} if context is None else {name: getattr(context, name) for name in ("opt_level", "required_pass", "disabled_pass", "config")}
+        )
+
+    def compile_again(self, specialize: Sequence[Mapping[str, int]], model: Any = None) -> Module:
+        """The same with other sizes to specialize for. Raises ValueError where `model` is not given and its file is not what it was."""
+        if model is None:
+            if self._path is None:
+                raise ValueError("specialize: expected the model again (model=...): the module was not compiled from a file, found none")
+            status = self._status_now()
+            if status is None or status != self._status:
+                found = "none there" if status is None else "another one"
+                raise ValueError(f"specialize: expected {self._path} as the module was compiled from it, found {found} (or give model=...)")
+            model = self._path
+        from relayc.pipelines.passes import PassContext
+
+        with PassContext(**self._settings):
+            return compile(model, specialize=specialize, **self._options)
+
+    def _status_now(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat() if self._path is not None else None
+        except OSError:
+            return None
+        return None if found is None else (found.st_mtime_ns, found.st_size)

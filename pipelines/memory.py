@@ -3,11 +3,11 @@
 Sizes, offsets and the size of the arena may be expressions over symbols: one plan holds for all sizes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from relayc.symbolic import Dim, Size, ceil_div, guess, maximum, proves
+from relayc.symbolic import Dim, Ranges, Size, ceil_div, evaluate, maximum, proves, symbols_of
 
 ALIGNMENT = 64
 """Alignment of every tensor in the arena and in the parameter blob: a cache line, and the widest vector."""
@@ -70,19 +70,57 @@ def _plan_static(tensors: Sequence[Tensor]) -> Size:
 
 
 def _plan_symbolic(tensors: Sequence[Tensor]) -> Size:
-    """The same by typical sizes: each tensor at the lowest end of one that is alive with it where it is proved to be free; where it is
+    """One plan for all sizes: of those that several cases lead to, the one that is never far from the plan for a case alone."""
+    cases = _cases(tensors)
+    alone = [_plan_static([Tensor(evaluate(t.size, case), t.first, t.last) for t in tensors]) for case in cases]
+    found: list[tuple[float, int, Size, list[Size]]] = []
+    for number, case in enumerate(cases):
+        total = _place_for(tensors, case)
+        worst = max(evaluate(total, c) / max(int(best), ALIGNMENT) for c, best in zip(cases, alone, strict=True))
+        found.append((worst, number, total, [t.offset for t in tensors]))
+        if worst <= _CLOSE:
+            break
+    _, _, total, offsets = min(found, key=lambda plan: plan[:2])
+    for tensor, offset in zip(tensors, offsets, strict=True):
+        tensor.offset = offset
+    return total
+
+
+_CLOSE = 1.02
+"""A plan that needs at most that many times the memory of plans for single cases is not improved further."""
+_MOST_CASES = 9
+
+
+def _cases(tensors: Sequence[Tensor]) -> list[dict[str, int]]:
+    """Values of the symbols: typical ones, all small, all large, and one small or large among others."""
+    names, ranges = sorted({s for t in tensors for s in symbols_of(t.size)}), Ranges.current()
+    typical = {name: ranges.of(name).typical for name in names}
+    small = {name: min(max(ranges.of(name).low, 1), ranges.of(name).high) for name in names}
+    large = {name: min(8 * max(typical[name], 1), ranges.of(name).high) for name in names}
+    found = [typical, small, large]
+    for name in names:
+        found += [{**typical, name: small[name]}, {**small, name: large[name]}]
+    return list({tuple(case.items()): case for case in found}.values())[:_MOST_CASES]
+
+
+def _place_for(tensors: Sequence[Tensor], case: Mapping[str, int]) -> Size:
+    """Greedy by the sizes of a case: each tensor at the lowest end of one that is alive with it where it is proved to be free; where it is
     proved nowhere, behind all of these."""
+
+    def at(size: Size) -> int:
+        return evaluate(size, case)
+
     placed: list[Tensor] = []
-    for tensor in sorted(tensors, key=lambda t: (-guess(t.size), t.first)):
+    for tensor in sorted(tensors, key=lambda t: (-at(t.size), t.first)):
         others = [other for other in placed if tensor.meets(other)]
-        tensor.offset = _free_place(align(tensor.size), others)
+        tensor.offset = _free_place(align(tensor.size), others, at)
         placed.append(tensor)
     return _largest(t.end for t in placed)
 
 
-def _free_place(size: Size, others: Sequence[Tensor]) -> Size:
+def _free_place(size: Size, others: Sequence[Tensor], at: Callable[[Size], int]) -> Size:
     ends = [other.end for other in others]
-    for place in sorted(dict.fromkeys([0, *ends]), key=guess):
+    for place in sorted(dict.fromkeys([0, *ends]), key=at):
         if all(_at_most(place + size, o.offset) or _at_most(o.end, place) for o in others):
             return place
     return _largest(ends)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, value_attributes
 from relayc.dialects.mlir import ir
+from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Dim, Extreme, Floor, Size, bounds, ceil_div, maximum, minimum, symbols_of
 
 Value: TypeAlias = ir.Value
@@ -90,6 +91,30 @@ class SizeValues:
                 self._products[key] = _arith("muli", value, factor)
         return self._products[key]
 
+    def estimate(self, size: Size) -> Value:
+        """About the value of a size as an f64, at the ambient insertion point, where 64 bits may not hold it."""
+        if isinstance(size, int):
+            return _float(float(size))
+        total: Value | None = None
+        for m, c in size.terms.items():
+            product = _float(float(c))
+            for atom in m:
+                product = _arith("mulf", product, self._atom_estimate(atom))
+            total = product if total is None else _arith("addf", total, product)
+        assert total is not None  # a Dim has terms
+        return total
+
+    def _atom_estimate(self, atom: str | Floor | Extreme) -> Value:
+        if isinstance(atom, str):
+            integer = _cast("index_cast", self.symbols[atom], ir.IntegerType.get_signless(64))
+            return _cast("sitofp", integer, ir.F64Type.get())
+        if isinstance(atom, Extreme):
+            first, *rest = map(self.estimate, atom.args)
+            for value in rest:
+                first = _arith(f"{atom.kind}imumf", first, value)
+            return first
+        return _arith("divf", self.estimate(atom.num), _arith("maximumf", self.estimate(atom.den), _float(1.0)))
+
     def among(self, symbols: Mapping[str, Value]) -> "SizeValues":
         """Values of sizes over other symbols, at the ambient insertion point."""
         found = SizeValues(self._block, {})
@@ -146,6 +171,15 @@ def _constant(value: int) -> Value:
     return ir.Operation.create("arith.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, value)}).results[0]
 
 
+def _float(value: float) -> Value:
+    type_ = ir.F64Type.get()
+    return ir.Operation.create("arith.constant", results=[type_], attributes={"value": ir.FloatAttr.get(type_, value)}).results[0]
+
+
+def _cast(name: str, value: Value, type_: ir.Type) -> Value:
+    return ir.Operation.create(f"arith.{name}", results=[type_], operands=[value]).results[0]
+
+
 def _arith(name: str, a: Value, b: Value) -> Value:
     flags = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")} if name in ("muli", "addi") else {}
     return ir.Operation.create(f"arith.{name}", results=[a.type], operands=[a, b], attributes=flags).results[0]
@@ -191,6 +225,23 @@ def size_product(value: Value, size: Dim) -> Value:
     return values.product(value, size)
 
 
+def require_at_most(size: Size, limit: int, message: str, values: SizeValues | None = None) -> None:
+    """In a program: a size, which 64 bits may not hold, must be at most a limit, where that is not known.
+
+    Args:
+      message: what was expected, with `%lld` for the limit.
+      values: of the symbols; by default those of the function that is being built.
+    """
+    values = values or _CURRENT.get()
+    if bounds(size)[1] <= limit:
+        return
+    assert values is not None  # it is symbolic
+    most = _arith("minimumf", values.estimate(size), _float(float(1 << 62)))
+    found = _cast("index_cast", _cast("fptosi", most, ir.IntegerType.get_signless(64)), ir.IndexType.get())
+    attributes = {"predicate": ir.StringAttr.get("ge"), "message": ir.StringAttr.get(message)}
+    ir.Operation.create("relay.require", operands=[_constant(limit), found], attributes=attributes)
+
+
 _OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {
     "arith.addi": lambda a, b: a + b,
     "arith.subi": lambda a, b: a - b,
@@ -212,3 +263,13 @@ def read_size(op: ir.Operation, known: Mapping[Value, Size]) -> Size | None:
     operands = [known[v] for v in op.operands if v in known]
     rule = _OPERATIONS.get(op.name)
     return rule(*operands) if rule is not None and len(operands) == 2 else None
+
+
+def read_condition(op: ir.Operation, sizes: Mapping[Value, Size], known: Mapping[Value, EqualSizes]) -> EqualSizes | None:
+    """The condition on sizes that an operation gives: arith.cmpi eq of two, or arith.andi of such conditions; else None."""
+    if op.name == "arith.cmpi" and all(v in sizes for v in op.operands) and ir.IntegerAttr(op.attributes["predicate"]).value == 0:
+        a, b = (sizes[v] for v in op.operands)
+        return EqualSizes(((a, b),))
+    if op.name == "arith.andi" and all(v in known for v in op.operands):
+        return EqualSizes(tuple(pair for v in op.operands for pair in known[v].pairs))
+    return None

@@ -130,10 +130,21 @@ class ProgramCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """Runs `then` where the condition, a tensor of one bool element, holds, else `otherwise`."""
+class EqualSizes:
+    """A condition on sizes: those of each pair are equal."""
 
-    condition: BufferRef
+    pairs: tuple[tuple[Size, Size], ...]
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it does where symbols have the given values."""
+        return all(evaluate(a, sizes) == evaluate(b, sizes) for a, b in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Runs `then` where the condition, a tensor of one bool element or one on sizes, holds, else `otherwise`."""
+
+    condition: BufferRef | EqualSizes
     then: "tuple[Node, ...]"
     otherwise: "tuple[Node, ...]"
     sources: tuple[str, ...] = ()
@@ -169,6 +180,7 @@ class ProgramInfo:
         where it is told.
       defined: names of the sizes that it finds out, which it gives with that.
       is_stepwise: whether its steps say all of what it does, so that they can be run one by one.
+      sizes: of a program that is another one at some sizes, those, by symbol.
     """
 
     name: str
@@ -182,6 +194,7 @@ class ProgramInfo:
     late: tuple[int, ...] = ()
     defined: tuple[str, ...] = ()
     is_stepwise: bool = True
+    sizes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

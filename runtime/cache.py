@@ -29,14 +29,14 @@ from typing import Any, get_args
 
 import numpy as np
 
-from relayc.runtime.artifact import Artifact, BufferRef, KernelInfo, Node, ObjectCode, ProgramInfo, TensorSpec
+from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ObjectCode, ProgramInfo, TensorSpec
 from relayc.runtime.device import DeviceError, device_kind
 from relayc.symbolic import Dim, Size, parse
 
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 5"
+_MAGIC = b"relayc program 6"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -376,7 +376,8 @@ def _program(row: dict[str, Any]) -> ProgramInfo:
     arena = _size_of(row["arena_bytes"])
     late, defined = tuple(row["late"]), tuple(row["defined"])
     facts = row["public"], row["max_depth"], tuple(row["symbols"]), arena, late, defined, row["is_stepwise"]
-    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), *facts)
+    sizes = tuple((name, size) for name, size in row["sizes"])
+    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), *facts, sizes)
 
 
 def _reference(row: dict[str, Any]) -> BufferRef:
@@ -385,6 +386,12 @@ def _reference(row: dict[str, Any]) -> BufferRef:
 
 def _references(rows: Sequence[dict[str, Any]]) -> tuple[BufferRef, ...]:
     return tuple(_reference(row) for row in rows)
+
+
+def _condition(row: dict[str, Any]) -> BufferRef | EqualSizes:
+    if "pairs" in row:
+        return EqualSizes(tuple((_size_of(a), _size_of(b)) for a, b in row["pairs"]))
+    return _reference(row)
 
 
 _NODES = {node.__name__: node for node in get_args(Node)}
@@ -410,7 +417,7 @@ def _node(kind: str, **fields: Any) -> Node:
 _PARTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("inputs", "outputs"), _references),
     **dict.fromkeys(("then", "otherwise", "condition_steps", "body"), _nodes),
-    "condition": _reference,
+    "condition": _condition,
     "sources": tuple,
     "arena": _size_of,
     "sizes": _sizes,

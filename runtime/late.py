@@ -38,5 +38,5 @@ class Late:
             num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
             memory = (ctypes.c_uint8 * num_bytes).from_address(address)
             weakref.finalize(memory, _FREE, address)
-            results.insert(position, np.frombuffer(memory, dtype).reshape(shape) if num_bytes else np.empty(shape, dtype))
+            results.insert(position, np.ndarray(shape, dtype, memoryview(memory)) if num_bytes else np.empty(shape, dtype))
         return results

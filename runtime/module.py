@@ -264,6 +264,8 @@ class Module:
       device: where its functions run.
       precision: what products and convolutions of f32 are computed in: "f32" or "bf16" (rounded operands, sums in f32).
       ranges: least and largest value of the symbols in these shapes, of which that is known.
+      recompile: what `specialize` calls: gives the module compiled for some sizes, from a model or where that is None from what it was
+        compiled from. None where there is no compiler.
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
         the program can be looked at, and kept in the cache for machines that have them.
     """
@@ -277,6 +279,7 @@ class Module:
           DeviceError: the program is for a kind of device that nobody registered.
           RuntimeError: the system refuses the process what the program needs.
         """
+        self.recompile: Callable[[Sequence[Mapping[str, int]], Any], Module] | None = None
         self._artifact = artifact
         self._measure_peak = measure_peak
         self._arenas = ArenaPool(artifact.params)
@@ -347,6 +350,33 @@ class Module:
     def num_threads(self, count: int | None) -> None:
         for function in self._functions.values():
             function.team.count = count if count is None else checked_threads(count)
+
+    @property
+    def specialized(self) -> tuple[dict[str, int], ...]:
+        """The sizes that `main` is compiled for by itself, in the order in which it compares its symbols with them."""
+        return tuple(dict(program.sizes) for program in self._programs.values() if program.sizes)
+
+    def specialize(self, sizes: Mapping[str, int], model: Any = None) -> None:
+        """Compiles `main` for hot sizes by themselves, beside those that it is compiled for already.
+
+        The whole module is compiled again, as it was but for one size more: that takes as long as the first time and what the size adds,
+        unless the program is in the cache on disk. Calls go on meanwhile. Then the module has the new code; functions that were taken
+        from it before stay as they are, and keep the old code and its parameters in memory for as long as they live.
+
+        Args:
+          sizes: by symbol, {"batch": 4}: symbols that are not named stay open.
+          model: what the module was compiled from, where that was no file, or the file is not as it was.
+
+        Raises:
+          ValueError, TypeError: the model is not at hand, or is another one; what `relayc.compile` raises for the sizes.
+        """
+        if self.recompile is None:
+            raise ValueError("specialize: expected a module that relayc.compile gave, found one without a compiler")
+        made = self.recompile([*self.specialized, sizes], model)
+        if (made.inputs, made.outputs) != (self.inputs, self.outputs):
+            raise ValueError(f"specialize: model: expected what gives {self!r}, found what gives {made!r}")
+        made.num_threads = self.num_threads
+        self.__dict__.update(made.__dict__)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -437,8 +467,6 @@ class Module:
         if not isinstance(repeat, int) or repeat < 1:
             raise ValueError(f"repeat: expected at least 1, found {repeat}")
         info = self._program(function)
-        if not info.is_stepwise:
-            raise ValueError(f"profile: {info.name}: expected a program whose sizes follow from its inputs, found one that finds out sizes")
         program = self._functions[info.name]
         arrays = program.check(_in_order(inputs, program.inputs))
         program(*arrays)  # raises what a call raises

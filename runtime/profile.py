@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from relayc.runtime.artifact import KernelInfo
+from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -110,15 +111,19 @@ class ProfileRow(Work):
 
     @property
     def flops(self) -> int:  # type: ignore[override] # computed, where others have a field
-        return int(self.kernel.operator_flops) * self.calls
+        return self._of_all_calls(self.kernel.operator_flops)
 
     @property
     def done_flops(self) -> int:  # type: ignore[override] # computed, where others have a field
-        return int(self.kernel.flops) * self.calls
+        return self._of_all_calls(self.kernel.flops)
 
     @property
     def bytes(self) -> int:  # type: ignore[override] # as flops
-        return int(self.kernel.bytes) * self.calls
+        return self._of_all_calls(self.kernel.bytes)
+
+    def _of_all_calls(self, number: Size) -> int:
+        # The kernel of a site that was not reached may be for sizes that are not those of the call.
+        return int(number) * self.calls if self.calls else 0
 
 
 @dataclass(frozen=True)

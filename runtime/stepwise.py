@@ -11,7 +11,19 @@ from dataclasses import replace
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import Branch, BufferRef, KernelInfo, Loop, Node, PackedCall, ProgramCall, ProgramInfo, Step, numpy_dtype
+from relayc.runtime.artifact import (
+    Branch,
+    BufferRef,
+    EqualSizes,
+    KernelInfo,
+    Loop,
+    Node,
+    PackedCall,
+    ProgramCall,
+    ProgramInfo,
+    Step,
+    numpy_dtype,
+)
 from relayc.runtime.profile import CallSite
 from relayc.runtime.registry import get_global_func
 from relayc.runtime.tensor import to_tensor
@@ -36,13 +48,18 @@ def _inner(path: _Path, nodes: Sequence[Node]) -> Iterator[tuple[Node, tuple[_Pa
         yield node, tuple((*path, f"{first}{number}", *rest) for first, *rest in parts)
 
 
-def call_sites(function: str, programs: Mapping[str, ProgramInfo], kernels: Mapping[str, KernelInfo]) -> dict[tuple[_Path, int], CallSite]:
+def call_sites(
+    function: str, programs: Mapping[str, ProgramInfo], kernels: Mapping[str, KernelInfo], sizes: Mapping[str, int] | None = None
+) -> dict[tuple[_Path, int], CallSite]:
     """The places that call kernels and packed functions, in a program and all that it calls, by path and position in the sequence there.
 
-    They are in the order of the text; those of a called program are where the program is called first.
+    They are in the order of the text; those of a called program are where the program is called first. Where the values of the program's
+    symbols are given, what the program does not do at these is left out.
     """
     sites: dict[tuple[_Path, int], CallSite] = {}
     seen = set()
+    # A recursive program may call itself with other sizes.
+    known = None if programs[function].max_depth else sizes
 
     def visit_program(name: str) -> None:
         if name not in seen:
@@ -57,7 +74,10 @@ def call_sites(function: str, programs: Mapping[str, ProgramInfo], kernels: Mapp
             elif isinstance(node, ProgramCall):
                 visit_program(node.function)
             else:
-                for place, part in zip(inner, _parts(node), strict=True):
+                parts = list(zip(inner, _parts(node), strict=True))
+                if known is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
+                    parts = parts[:1] if node.condition.holds(known) else parts[1:]
+                for place, part in parts:
                     visit(place, part)
 
     visit_program(function)
@@ -105,7 +125,7 @@ class Stepwise:
         self.packed = packed
         self.kernels = kernels
         self._programs = programs
-        sites = call_sites(function, programs, kernels)
+        sites = call_sites(function, programs, kernels, sizes)
         self.sites = list(sites.values())
         self.seconds = [0.0] * len(sites)
         self.calls = [0] * len(sites)
@@ -117,7 +137,8 @@ class Stepwise:
 
         Raises:
           RecursionError: more calls of a program are under way in one another than the program allows.
-          ValueError: there is no packed function of a name. And whatever packed functions raise.
+          ValueError: there is no packed function of a name, or a program that is called does not say all of what it does. And whatever
+            packed functions raise.
         """
         self.seconds[:] = [0.0] * len(self.sites)
         self.calls[:] = [0] * len(self.sites)
@@ -135,6 +156,8 @@ class Stepwise:
     ) -> Callable[[], Iterator]:
         """A call of a program, on buffers of its own. `depths` says how many calls of each program are under way."""
         program = self._programs[function]
+        if not program.is_stepwise:
+            raise ValueError(f"profile: {function}: expected a program whose sizes follow from its inputs, found one that finds out sizes")
         depths = {**depths, function: depths.get(function, 0) + 1}
         if program.max_depth and depths[function] > program.max_depth:
             raise RecursionError(f"{function}: expected at most {program.max_depth} calls in one another, found more")
@@ -206,6 +229,8 @@ class _Frame:
             return self.program(node)
         if isinstance(node, (Branch, Loop)):
             first, second = (self.sequence(path, part) for path, part in zip(inner, _parts(node), strict=True))
+            if isinstance(node.condition, EqualSizes):
+                return first if node.condition.holds(self.sizes) else second
             make = _branch if isinstance(node, Branch) else _loop
             return make(self.array(node.condition).reshape(()), first, second)
         tensors = [to_tensor(self.array(ref)) for ref in (*node.inputs, *node.outputs)]

@@ -31,6 +31,7 @@ from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text, saved_text
+from relayc.symbolic import Range
 from relayc.tools import cache, opt
 from relayc.tools.inputs import (
     load_inputs,
@@ -38,6 +39,7 @@ from relayc.tools.inputs import (
     parse_seed,
     parse_shape,
     parse_size,
+    parse_specialize,
     random_inputs,
     save_outputs,
     sizes_text,
@@ -87,7 +89,7 @@ def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
         set_num_threads(arguments.threads)
     shapes, dims = dict(arguments.shape), dict(arguments.dim)
     options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
-    options |= {"precision": arguments.precision}
+    options |= {"precision": arguments.precision, "specialize": arguments.specialize}
     return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, dims=dims, **{**options, **changes})
 
 
@@ -95,7 +97,7 @@ def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> 
     if arguments.inputs is not None:
         return load_inputs(arguments.inputs, module.inputs)
     given = dict(arguments.size)
-    sizes = symbol_sizes(module.inputs, given, getattr(module, "ranges", {}))
+    sizes = symbol_sizes(module.inputs, given, {name: Range(low, high) for name, (low, high) in module.ranges.items()})
     if sizes:
         typical = [name for name in sizes if name not in given]
         chosen = f" (typical sizes for {', '.join(typical)}: --size says others)" if typical else ""
@@ -217,6 +219,8 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
     dim_help = "size of a symbolic dimension, or its least and largest size (seq=1:512); may be repeated"
     parser.add_argument("--dim", type=parse_dim, action="append", default=[], metavar="NAME=SIZE", help=dim_help)
+    special_help = "sizes to compile for by themselves, beside the program for all sizes (batch=8,seq=128); may be repeated"
+    parser.add_argument("--specialize", type=parse_specialize, action="append", default=[], metavar="NAME=SIZE,...", help=special_help)
     size_help = "size of a symbolic dimension in random inputs (default: a typical one); may be repeated"
     parser.add_argument("--size", type=parse_size, action="append", default=[], metavar="NAME=SIZE", help=size_help)
     target = "what to compile for: a kind and its attributes, such as 'cpu -num-threads=4' (default cpu: this machine)"

@@ -61,6 +61,15 @@ def parse_size(text: str) -> tuple[str, int]:
     return name, int(size)
 
 
+def parse_specialize(text: str) -> dict[str, int]:
+    """NAME=SIZE,NAME=SIZE,... as sizes by name. For argparse: raises ArgumentTypeError."""
+    sizes = [parse_size(part.strip()) for part in text.split(",")]
+    names = [name for name, _ in sizes]
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE,... with each name once, found {text!r}")
+    return dict(sizes)
+
+
 def parse_seed(text: str) -> int:
     """A seed. For argparse: raises ArgumentTypeError."""
     if not text.isdecimal():

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from relayc.runtime import CallSite, Profile
 from relayc.runtime.profile import Work, make_profile, marked, share_texts
+from relayc.symbolic import Dim
 
 NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 """Options of a column of numbers."""
@@ -26,8 +27,10 @@ def make_table(title: str, **columns: dict[str, Any]) -> Table:
     return table
 
 
-def scaled(value: float) -> str:
-    """A count with a decimal prefix: 1.2 k, 3.4 M, 5.6 G."""
+def scaled(value: float | Dim) -> str:
+    """A count with a decimal prefix: 1.2 k, 3.4 M, 5.6 G; an expression of sizes as it is."""
+    if isinstance(value, Dim):
+        return str(value)
     for prefix, unit in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= unit:
             return f"{value / unit:.1f} {prefix}"

@@ -310,11 +310,15 @@ class Program:
         """
         return self._expr(If.create(self._given(condition), lambda: self._given(then()), lambda: self._given(otherwise())))
 
-    def while_loop(self, condition: Callable[..., Expr], body: Callable[..., Structure], init: Structure) -> Structure:
+    def while_loop(
+        self, condition: Callable[..., Expr], body: Callable[..., Structure], init: Structure, carried: Structure = None
+    ) -> Structure:
         """A loop: while `condition(*carried)` holds, `body(*carried)` is carried on; gives what is carried last.
 
         Args:
           init: what is carried at first: a tensor, or a tuple, whose parts are given to both functions one by one.
+          carried: where sizes change, the type of what is carried, or a tuple of types as `init` is one: symbols that have no value before
+            the loop, such as "m" in TensorType(("m", 3), "float32"), are what these sizes are in a round, and after the loop in the end.
 
         Raises:
           RelayError: the condition is no scalar bool, or the body changes the types.
@@ -327,7 +331,8 @@ class Program:
 
             return build_region
 
-        return self._expr(While.create(self._given(init), region(condition), region(body)))
+        type_ = None if carried is None else _carried_type(carried)
+        return self._expr(While.create(self._given(init), region(condition), region(body), type_))
 
     def _given(self, found: Any) -> ir.Value:
         """One value of the IR for what a Python function gave."""
@@ -373,6 +378,10 @@ def _sized(type_: RelayType) -> Any:
     if isinstance(type_, TensorType):
         return type_.with_shape(parse(d) if isinstance(d, str) else d for d in type_.shape)
     return TupleType(tuple(map(_sized, type_.fields)))
+
+
+def _carried_type(types: Structure) -> RelayType:
+    return TupleType(tuple(map(_carried_type, types))) if isinstance(types, (tuple, list)) else _sized(types)
 
 
 def _all_sized(types: Any) -> Any:

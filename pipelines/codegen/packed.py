@@ -29,7 +29,8 @@ from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
 from relayc.pipelines.packed_entry import PackedEntry
 from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
 from relayc.runtime.device import DeviceKind, device_kind
-from relayc.symbolic import FAR, Atom, Dim, Extreme, Size
+from relayc.runtime.shapes import MAX_BYTES, SymbolSource
+from relayc.symbolic import FAR, Atom, Dim, Extreme, Size, symbols_of
 
 _FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
 """Formats of the first DLDataTypeCodes given the bits, for the description of a tensor that was not expected."""
@@ -431,6 +432,29 @@ class _EntryBody:
         below = self.value(f'llvm.icmp "slt" {rest}, {zero} : i64')
         return self.binary("sub", quotient, self.value(f"llvm.zext {below} : i1 to i64"))
 
+    def estimate(self, size: Size) -> str:
+        """About the value of a size as f64, where i64 may not hold it."""
+        if isinstance(size, int):
+            return self.value(f"llvm.mlir.constant({float(size):e} : f64) : f64")
+        total = ""
+        for monomial, factor in size.terms.items():
+            product = self.estimate(factor)
+            for atom in monomial:
+                product = self.value(f"llvm.fmul {product}, {self.atom_estimate(atom)} : f64")
+            total = self.value(f"llvm.fadd {total}, {product} : f64") if total else product
+        return total
+
+    def atom_estimate(self, atom: Atom) -> str:
+        if isinstance(atom, str):
+            return self.value(f"llvm.sitofp {self.values[atom]} : i64 to f64")
+        if isinstance(atom, Extreme):
+            first, *rest = map(self.estimate, atom.args)
+            for other in rest:
+                first = self.value(f"llvm.intr.{atom.kind}num({first}, {other}) : (f64, f64) -> f64")
+            return first
+        den = self.value(f"llvm.intr.maxnum({self.estimate(atom.den)}, {self.estimate(1)}) : (f64, f64) -> f64")
+        return self.value(f"llvm.fdiv {self.estimate(atom.num)}, {den} : f64")
+
     # ---- symbols
 
     def dimension(self, tensor: int, axis: int) -> str:
@@ -456,39 +480,90 @@ class _EntryBody:
 
     def checks(self) -> None:
         """What must hold of the dimensions and of the symbols."""
+        places = {source.name: source for source in self.entry.sources}
         defined = {(source.input, source.axis) for source in self.entry.sources if source.factor == 1 and source.rest == 0}
         for i, spec in enumerate(self.entry.tensors):
             for axis, d in enumerate(spec.shape):
-                if isinstance(d, Dim) and (i, axis) not in defined:
-                    predicate = "sge" if i == self.entry.arena else "eq"
-                    found, wanted = self.dimension(i, axis), self.size(d)
-                    note = " that is too small for this call" if i == self.entry.arena else " that does not go with the other arguments"
-                    self.require(f'llvm.icmp "{predicate}" {found}, {wanted} : i64', i, note)
+                if isinstance(d, Dim) and (i, axis) not in defined and i != self.entry.arena:
+                    self.equal(i, axis, d, places)
         for name in self.entry.symbols:
-            low, high = self.entry.ranges.get(name, (0, FAR))
-            place = next((source.input for source in self.entry.sources if source.name == name), 0)
-            for predicate, bound in (("sge", low), ("sle", high)):
-                limit = self.constant(bound)
-                note = f", where {name} is to be {low} to {high}"
-                self.require(f'llvm.icmp "{predicate}" {self.values[name]}, {limit} : i64', place, note)
+            for predicate, bound, word in zip(("sge", "sle"), self.entry.ranges.get(name, (0, FAR)), ("least", "most"), strict=True):
+                condition = f'llvm.icmp "{predicate}" {self.values[name]}, {self.constant(bound)} : i64'
+                if name in places:
+                    where = f"{name} is %lld in {_literal(self.entry.tensors[places[name].input].name)}"
+                    self.demand(condition, f"{where}, expected at {word} {bound}", [self.values[name]])
+                else:
+                    self.demand(condition, f"{name} is %lld, expected at {word} {bound}", [self.values[name]])
+        if self.entry.arena >= 0:
+            self.memory(self.entry.arena)
+
+    def equal(self, tensor: int, axis: int, d: Dim, places: Mapping[str, SymbolSource]) -> None:
+        """A dimension must be what its expression says. The words are those of runtime.shapes."""
+        found, wanted = self.dimension(tensor, axis), self.size(d)
+        here = _literal(self.entry.tensors[tensor].name)
+        condition = f'llvm.icmp "eq" {found}, {wanted} : i64'
+        if str(d) in places:
+            there = _literal(self.entry.tensors[places[str(d)].input].name)
+            self.demand(condition, f"{d} is %lld in {there} and %lld in {here}", [wanted, found])
+            return
+        names = sorted(symbols_of(d))
+        inputs = [f" (in {_literal(self.entry.tensors[places[n].input].name)})" if n in places else "" for n in names]
+        values = ", ".join(f"{n} = %lld{where}" for n, where in zip(names, inputs, strict=True))
+        text = f"dimension {axis} of {here}: expected {_literal(str(d))}, %lld for {values}, found %lld"
+        self.demand(condition, text, [wanted, *(self.values[n] for n in names), found])
+
+    def memory(self, arena: int) -> None:
+        """The arena must have the bytes that the symbols ask for, which 64 bits may not hold."""
+        (wanted,) = self.entry.tensors[arena].shape
+        if not isinstance(wanted, Dim):
+            return
+        limit = self.value(f"llvm.mlir.constant({float(MAX_BYTES):e} : f64) : f64")
+        self.demand(
+            f'llvm.fcmp "ole" {self.estimate(wanted)}, {limit} : f64', f"expected to need at most {MAX_BYTES} bytes, found more", []
+        )
+        condition = f'llvm.icmp "sge" {self.dimension(arena, 0)}, {self.size(wanted)} : i64'
+        self.require(condition, arena, " that is too small for this call")
+
+    def demand(self, condition: str, text: str, values: Sequence[str]) -> None:
+        """Goes on where a condition holds; raises a ValueError whose text has `%lld` for each value where it does not."""
+        good = self.branch(condition)
+        room = self.value("llvm.mlir.constant(1024 : i64) : i64")
+        message = self.value(f"llvm.alloca {room} x i8 : (i64) -> !llvm.ptr")
+        kind, form = self.text_at("ValueError"), self.text_at(f"{_literal(self.function.name)}: {text}")
+        types = ", ".join(["!llvm.ptr", "i64", "!llvm.ptr", *["i64"] * len(values)])
+        operands = ", ".join([message, room, form, *values])
+        self.value(f"llvm.call @snprintf({operands}) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>) : ({types}) -> i32")
+        self.lines.append(f"  llvm.call @TVMFFIErrorSetRaisedFromCStr({kind}, {message}) : (!llvm.ptr, !llvm.ptr) -> ()")
+        self.lines += [f"  llvm.br ^end({self.value('llvm.mlir.constant(-1 : i32) : i32')} : i32)", f"{good}:"]
 
     def require(self, condition: str, tensor: int, note: str) -> None:
         """Goes on where a condition holds; raises an error about a tensor where it does not."""
+        good = self.branch(condition)
+        described = self.load(f"%data[{len(self.entry.tensors) + tensor}]", "!llvm.ptr")
+        row = self.value(f"llvm.getelementptr %table[{self.row + self.starts[tensor]}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        number = self.value(f"llvm.mlir.constant({tensor} : i32) : i32")
+        kind, said = self.text_at("ValueError"), self.text_at(note)
+        types = "!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr"
+        raised = f"llvm.call @__relayc_raise_tensor({kind}, %entry, {number}, {row}, {described}, {said}) : ({types}) -> i32"
+        self.lines += [f"  llvm.br ^end({self.value(raised)} : i32)", f"{good}:"]
+
+    def branch(self, condition: str) -> str:
+        """Begins the block for where a condition does not hold; gives the name of the one for where it does."""
         holds = self.value(condition)
         self._count += 1
         good, bad = f"^good{self._count}", f"^bad{self._count}"
         self.lines += [f"  llvm.cond_br {holds}, {good}, {bad}", f"{bad}:"]
-        described = self.load(f"%data[{len(self.entry.tensors) + tensor}]", "!llvm.ptr")
-        row = self.value(f"llvm.getelementptr %table[{self.row + self.starts[tensor]}] : (!llvm.ptr) -> !llvm.ptr, i64")
-        number = self.value(f"llvm.mlir.constant({tensor} : i32) : i32")
+        return good
+
+    def text_at(self, text: str) -> str:
+        """The address of a text."""
         texts = self.value("llvm.mlir.addressof @__relayc_strings : !llvm.ptr")
-        kind, said = (
-            self.value(f"llvm.getelementptr {texts}[{self.strings.offset(text)}] : (!llvm.ptr) -> !llvm.ptr, i8")
-            for text in ("ValueError", note)
-        )
-        types = "!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr"
-        raised = f"llvm.call @__relayc_raise_tensor({kind}, %entry, {number}, {row}, {described}, {said}) : ({types}) -> i32"
-        self.lines += [f"  llvm.br ^end({self.value(raised)} : i32)", f"{good}:"]
+        return self.value(f"llvm.getelementptr {texts}[{self.strings.offset(text)}] : (!llvm.ptr) -> !llvm.ptr, i8")
+
+
+def _literal(text: str) -> str:
+    """A text in a format of printf."""
+    return text.replace("%", "%%")
 
 
 def _entry(function: "_Function", strings: Strings, row: int, starts: Sequence[int]) -> str:

@@ -15,9 +15,11 @@ from relayc.pipelines.graph.inline import inline
 from relayc.pipelines.graph.loop_invariant_code_motion import loop_invariant_code_motion
 from relayc.pipelines.graph.recognize_attention import recognize_attention
 from relayc.pipelines.graph.recognize_patterns import recognize_patterns
+from relayc.pipelines.graph.share_parameters import share_parameters
 from relayc.pipelines.graph.simplify_expr import simplify_expr
 from relayc.pipelines.graph.simplify_inference import simplify_inference
 from relayc.pipelines.graph.sink_reshapes import sink_reshapes
+from relayc.pipelines.graph.specialize import specialize
 from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
 from relayc.pipelines.graph.winograd import winograd
 from relayc.pipelines.passes import Sequential, register_pass
@@ -39,9 +41,11 @@ __all__ = [
     "loop_invariant_code_motion",
     "recognize_attention",
     "recognize_patterns",
+    "share_parameters",
     "simplify_expr",
     "simplify_inference",
     "sink_reshapes",
+    "specialize",
     "to_mixed_precision",
     "winograd",
 ]
@@ -52,6 +56,7 @@ def graph_pipeline() -> Sequential:
     passes = [
         infer_type,
         inline,
+        specialize,
         simplify_inference,
         canonicalize_ops,
         fold_constant,
@@ -76,6 +81,7 @@ def graph_pipeline() -> Sequential:
         dead_code_elimination,
         fuse_ops,
         to_mixed_precision,
+        share_parameters,
     ]
     return Sequential(passes, name="GraphPipeline")
 

@@ -82,7 +82,7 @@ def split(op: Op, rw: Rewriter) -> Found:
     axis = normalize_axis(op.axis, data.rank)
     bounds = split_bounds(data.sizes[axis], op.indices_or_sections)
     parts = [build("strided_slice", op.data, begin=(begin,), end=(end,), strides=(1,), axes=(axis,)) for begin, end in bounds]
-    return make_tuple(parts)
+    return restated(make_tuple(parts), type_of(op.operation.results[0]))
 
 
 @RULES.on("strided_slice")

@@ -3,7 +3,7 @@
 Values of type index are sizes: those of the program's symbols, what arith computes of them, `tensor.dim` of a tensor, an element of a
 tensor (`tensor.extract` and `arith.index_cast`), and what calls, branches and loops give behind their tensors. One with the attribute
 `relay.symbol` has that name in types from there on. A size that does not follow from the program's own symbols, and a tensor of such a
-size, are *late*: known only once the program is on its way.
+size, are *late*: known only once the program is on its way. A branch may depend on sizes: `arith.cmpi eq` of two, `arith.andi` of such.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,8 @@ from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import shape_of
-from relayc.pipelines.sizes import SYMBOL, SYMBOLS, read_size, symbol_names, symbol_positions
+from relayc.pipelines.sizes import SYMBOL, SYMBOLS, read_condition, read_size, symbol_names, symbol_positions
+from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Size, substitute, symbol, symbols_of
 
 Value: TypeAlias = ir.Value
@@ -54,7 +55,7 @@ class Item:
 
     @property
     def reads(self) -> list[Value]:
-        """The tensors that it takes, and the condition of a branch."""
+        """The tensors that it takes, and the condition of a branch that is one."""
         return [v for v in self.op.operation.operands if not isinstance(v.type, ir.IndexType)]
 
     @property
@@ -85,9 +86,13 @@ class Call(Item):
 
 @dataclass(eq=False)
 class If(Item):
-    condition: Value
+    condition: Value | EqualSizes
     then: "Body"
     otherwise: "Body"
+
+    @property
+    def reads(self) -> list[Value]:
+        return [] if isinstance(self.condition, EqualSizes) else [self.condition]
 
 
 @dataclass(eq=False)
@@ -253,6 +258,7 @@ class _Reader:
         self.sources: dict[Value, Value] = {}
         self.constants: dict[Value, Constant] = {}
         self.sizes: dict[Value, Size] = {}
+        self.conditions: dict[Value, EqualSizes] = {}
         self.words: dict[Value, dict[str, Size]] = {}
         self.named: dict[str, Size] = {}
         self.symbols = frozenset(symbol_positions(function))
@@ -286,6 +292,8 @@ class _Reader:
                 self.sizes[op.operation.results[0]] = size
                 if SYMBOL in op.attributes:
                     self.named[ir.StringAttr(op.attributes[SYMBOL]).value] = size
+            elif (condition := read_condition(op.operation, self.sizes, self.conditions)) is not None:
+                self.conditions[op.operation.results[0]] = condition
             elif name == "tensor.dim" and op.operation.operands[1] in self.sizes:
                 self.sizes[op.operation.results[0]] = self.dimension(*op.operation.operands)
             elif name == "tensor.extract" and _is_element(op):
@@ -331,7 +339,8 @@ class _Reader:
     def branch(self, op: scf.IfOp) -> If:
         then, otherwise = (self.body(r.blocks[0]) if len(r.blocks) else Body() for r in op.operation.regions)
         names = self.defined(op, op.operation.results)
-        return If(op, self.condition(op, op.operation.operands[0]), then, otherwise, names=names)
+        condition = op.operation.operands[0]
+        return If(op, self.conditions.get(condition) or self.condition(op, condition), then, otherwise, names=names)
 
     def defined(self, op: ir.OpView, *places: Sequence[Value]) -> list[str]:
         """Names of the sizes that a branch or loop gives, which are the last ones of each of some places."""

@@ -20,6 +20,7 @@ Arguments of programs keep their names (`relay.name`); `relay.tensors` is the ty
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import TypeAlias
 
@@ -35,8 +36,11 @@ from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import function_sizes, size_value, symbol_names, symbol_positions, tensor_count
+from relayc.pipelines.sizes import function_sizes, require_at_most, size_value, symbol_names, symbol_positions, tensor_count
+from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.tir import emit
+from relayc.runtime.artifact import EqualSizes
+from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, substitute, symbols_of
 
 Value: TypeAlias = ir.Value
@@ -258,6 +262,9 @@ class _Bufferizing:
         function.attributes["relay.tensors"] = tensors_attribute(source)
         if not public:
             function.attributes["relay.program"] = ir.UnitAttr.get()
+        for key in (KNOWN_AS, SIZES):
+            if key in source.attributes:
+                function.attributes[key] = source.attributes[key]
         _name_arguments(function, source, [v not in late for v in program.body.given])
         if defined:
             given = value_attributes(source, "res_attrs")
@@ -319,9 +326,9 @@ class _Bufferizing:
     def call(self, call: Call) -> None:
         callee = self.callees.get(call.callee)
         given = [r for r in call.made if self.is_given(call, r)]
-        values = [*call.reads, *(r for r in call.made if r not in given)]
+        values = [v for v in (*call.reads, *call.made) if v not in given]
         sizes = [self.program.sizes[v] for v in call.given]
-        operands = [self.operand(call, value, i, callee) for i, value in enumerate(values)]
+        operands = [self.operand(call, v, i, callee) for i, v in enumerate((*call.reads, *call.made)) if v not in given]
         if callee.workspace != 0:
             bytes_ = substitute(callee.workspace, dict(zip(callee.symbols, sizes, strict=True)))
             memory = _Bytes(bytes_, heap=not symbols_of(bytes_) <= self.program.symbols)
@@ -404,8 +411,11 @@ class _Bufferizing:
                     scf.YieldOp(self.body(body, given, [v for v in body.results if isinstance(v.type, ir.IndexType)], carried))
         self.take(item, [item.made[p] for p in positions], list(made.results))
 
-    def truth(self, condition: Value) -> Value:
-        """A condition in memory as an i1."""
+    def truth(self, condition: Value | EqualSizes) -> Value:
+        """A condition in memory, or one on sizes, as an i1."""
+        if isinstance(condition, EqualSizes):
+            equal = [emit.compare("eq", size_value(a), size_value(b)) for a, b in condition.pairs]
+            return reduce(lambda a, b: emit.arith("andi", a, b), equal)
         buffer = self.view(self.places.of[condition], ir.MemRefType.get([], ir.IntegerType.get_signless(8)), 1)
         return arith.TruncIOp(ir.IntegerType.get_signless(1), memref.LoadOp(buffer, []).result).result
 
@@ -429,6 +439,8 @@ def _allocate(size: Size, heap: bool = False) -> Value:
     """Bytes, whose size may be known only when the program runs."""
     if isinstance(size, int) and not heap:
         return memref.AllocOp(ir.MemRefType.get([size], ir.IntegerType.get_signless(8)), [], []).result
+    if heap:
+        require_at_most(size, MAX_BYTES, "expected a tensor of at most %lld bytes, found more")
     made = memref.AllocOp(_heap_type(), [size_value(size)], [])
     if heap:
         made.operation.attributes[HEAP] = ir.UnitAttr.get()

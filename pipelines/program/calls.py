@@ -14,6 +14,7 @@ from relayc.dialects.functions import Names, extend_signature, signature_of, str
 from relayc.dialects.mlir import arith, cf, func, ir, scf
 from relayc.dialects.relay.later import Require
 from relayc.pipelines.program.components import HEAP, Component, functions_of, is_packed, program_components, programs_of
+from relayc.pipelines.specializations import known_as
 from relayc.pipelines.tir import emit
 
 Value: TypeAlias = ir.Value
@@ -73,7 +74,7 @@ class _Calls:
         return self._errors[name]
 
     def _declare_error(self, name: str, function: ir.OpView) -> str:
-        message = f"{name}: expected at most {max_depth(function)} nested calls, found more"
+        message = f"{known_as(function)}: expected at most {max_depth(function)} nested calls, found more"
         return self.declare_error(f"{name}_too_deep", "RecursionError", message, 0)
 
     def declare_error(self, name: str, kind: str, message: str, count: int) -> str:
@@ -103,6 +104,8 @@ class _Program:
         self.block = function.regions[0].blocks[0]
         self.arguments = list(self.block.arguments)
         self.results = list(self.block.operations[len(self.block.operations) - 1].operation.operands)
+        self._given: list[list[Value]] = [self.results]
+        """What the program gives, and the blocks around the current one, whose terminators are gone."""
         self._failed: ir.Block | None = None
         self._too_deep: dict[str, ir.Block] = {}
 
@@ -137,10 +140,11 @@ class _Program:
             self._failed = self.new_block()
         return self._failed
 
-    def body(self, block: ir.Block) -> None:
-        """Emits the operations of a block from the current one on, without the block's terminator."""
+    def body(self, block: ir.Block) -> list[Value]:
+        """Emits the operations of a block from the current one on, without the block's terminator; gives what that gives on."""
         *operations, terminator = list(block.operations)
-        if terminator.operation.name != "scf.condition":  # whose operand is still needed
+        inner = self.block != block
+        if not inner:  # what the function returns is in `results`
             terminator.operation.erase()
         for op in operations:
             if self.block != block:
@@ -155,19 +159,20 @@ class _Program:
                 self.allocation(op)
             elif op.operation.name == Require.OPERATION_NAME:
                 self.requirement(op)
-
-    def given(self, block: ir.Block) -> list[Value]:
-        """What the terminator of a block gives on."""
-        return list(block.operations[len(block.operations) - 1].operation.operands)
+        if not inner:
+            return []
+        # Calls have been made anew by now: the terminator knows of which values.
+        given = list(terminator.operation.operands)
+        terminator.operation.erase()
+        return given
 
     def branch(self, op: scf.IfOp) -> None:
         then, otherwise, after = self.new_block(), self.new_block(), self.new_block([r.type for r in op.operation.results])
         with op.operation.location:
             self.append(self.block, lambda: cf.CondBranchOp(op.operation.operands[0], [], [], then, otherwise))
             for block, region in zip((then, otherwise), op.operation.regions, strict=True):
-                self.block, given = block, self.given(region.blocks[0]) if len(region.blocks) else []
-                if len(region.blocks):
-                    self.body(region.blocks[0])
+                self.block = block
+                given = self.body(region.blocks[0]) if len(region.blocks) else []
                 self.append(self.block, partial(cf.BranchOp, given, after))
         self.replace(op.operation, after)
         self.block = after
@@ -175,9 +180,13 @@ class _Program:
     def replace(self, op: ir.Operation, block: ir.Block) -> None:
         """Lets the arguments of a block stand for the results of an operation, which goes."""
         for result, argument in zip(op.results, block.arguments, strict=True):
-            result.replace_all_uses_with(argument)
-            self.results = [argument if v == result else v for v in self.results]
+            self.replace_value(result, argument)
         op.erase()
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        old.replace_all_uses_with(new)
+        for given in self._given:
+            given[:] = [new if v == old else v for v in given]
 
     def loop(self, op: scf.WhileOp) -> None:
         types = [r.type for r in op.operation.results]
@@ -186,18 +195,14 @@ class _Program:
         # What is carried is what the first block has: the other one, and what follows the loop, see that.
         for values in (first.arguments, second.arguments, op.operation.results):
             for value, carried in zip(list(values), before.arguments, strict=True):
-                value.replace_all_uses_with(carried)
-        self.results = [
-            before.arguments[list(op.operation.results).index(v)] if v in list(op.operation.results) else v for v in self.results
-        ]
+                self.replace_value(value, carried)
         with op.operation.location:
             self.append(self.block, lambda: cf.BranchOp(list(op.operation.operands), before))
             self.block = before
-            condition = first.operations[len(first.operations) - 1].operation
-            self.body(first)
-            self.append(self.block, lambda: cf.CondBranchOp(condition.operands[0], [], [], body, after))
-            self.block, given = body, self.given(second)
-            self.body(second)
+            condition = self.body(first)[0]
+            self.append(self.block, lambda: cf.CondBranchOp(condition, [], [], body, after))
+            self.block = body
+            given = self.body(second)
             self.append(self.block, lambda: cf.BranchOp(given, before))
         op.operation.erase()
         self.block = after
@@ -220,8 +225,7 @@ class _Program:
                 with ir.InsertionPoint(self.block):
                     made = func.CallOp([*status, *types], op.operation.attributes["callee"], operands).operation
                 for old, new in zip(op.operation.results, list(made.results)[len(status) :], strict=True):
-                    old.replace_all_uses_with(new)
-                    self.results = [new if v == old else v for v in self.results]
+                    self.replace_value(old, new)
                 op.operation.erase()
             if self.depth and not nested:
                 # Inlined, its stack would be taken once for every nested call.
@@ -255,7 +259,7 @@ class _Program:
         with ir.InsertionPoint(self.block), op.operation.location:
             address = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [result])
             there = emit.compare("ne", address, emit.index_constant(0))
-        message = f"{self.name}: expected memory for a tensor of %lld bytes, found none"
+        message = f"{known_as(self.function)}: expected memory for a tensor of %lld bytes, found none"
         self.demand(there, "MemoryError", message, [op.operation.operands[0]])
 
     def requirement(self, op: ir.OpView) -> None:
@@ -265,7 +269,7 @@ class _Program:
         with ir.InsertionPoint(self.block), op.operation.location:
             holds = emit.compare({"eq": "eq", "ge": "sge"}[predicate], found, expected)
         op.operation.erase()
-        self.demand(holds, "ValueError", f"{self.name}: {message}", [found, expected][: message.count("%lld")])
+        self.demand(holds, "ValueError", f"{known_as(self.function)}: {message}", [found, expected][: message.count("%lld")])
 
     def demand(self, condition: Value, kind: str, message: str, sizes: Sequence[Value]) -> None:
         """Goes on in a new block where a condition holds; else raises an error."""

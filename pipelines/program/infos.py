@@ -1,6 +1,7 @@
 """What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -20,10 +21,12 @@ from relayc.pipelines.program.components import HEAP, functions_of, is_packed, p
 from relayc.pipelines.program.functions import packings_of, strings_of, workspace_of
 from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import SYMBOL, read_size, symbol_names, symbol_positions
+from relayc.pipelines.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
+from relayc.pipelines.specializations import sizes_of
 from relayc.runtime.artifact import (
     Branch,
     BufferRef,
+    EqualSizes,
     KernelInfo,
     Loop,
     Node,
@@ -33,7 +36,7 @@ from relayc.runtime.artifact import (
     Step,
     TensorSpec,
 )
-from relayc.symbolic import Size, symbol, symbols_of
+from relayc.symbolic import Size, substitute, symbol, symbols_of
 
 _CONDITION = TensorSpec("condition", (), "bool")
 
@@ -145,6 +148,7 @@ class _ProgramReader:
         if len(self.block.arguments) != len(ins) + self.outputs + len(positions) + 2:
             raise RelayError(f"@{self.name}: expected inputs, outputs, symbols, the arena and the parameters (run plan-memory)")
         self.symbols = tuple(positions)
+        self.conditions: dict[ir.Value, EqualSizes] = {}
         self.sizes: dict[ir.Value, Size] = {self.block.arguments[i]: symbol(name) for name, i in positions.items()}
 
     def info(self) -> ProgramInfo:
@@ -153,7 +157,8 @@ class _ProgramReader:
         results = value_attributes(self.function, "res_attrs")
         defined = tuple(ir.StringAttr(a[SYMBOL]).value for a in results if SYMBOL in a)
         arena, public = self._arena_bytes(), is_public(self.function)
-        return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, self.late, defined, self.is_stepwise)
+        facts = self.late, defined, self.is_stepwise, tuple(sizes_of(self.function).items())
+        return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, *facts)
 
     @cached_property
     def is_stepwise(self) -> bool:
@@ -179,6 +184,8 @@ class _ProgramReader:
         for op in block.operations:
             if (size := read_size(op.operation, self.sizes)) is not None:
                 self.sizes[op.operation.results[0]] = size
+            elif (condition := read_condition(op.operation, self.sizes, self.conditions)) is not None:
+                self.conditions[op.operation.results[0]] = condition
             elif type(op) in readers:
                 found.append(readers[type(op)](op))
         return tuple(found)
@@ -191,12 +198,16 @@ class _ProgramReader:
                 return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, (), (), sources)
             return ProgramCall(name, (), (), 0, sources) if name in self.specs else Step(name, (), (), sources)
         ins, outs = self.called[name] if name in self.called else _tensors(callee)
-        refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, (*ins, *outs), strict=False))
-        inputs, outputs = refs[: len(ins)], refs[len(ins) :]
-        after = [v for v in list(op.operation.operands)[len(refs) :] if v in self.sizes]
+        tensors = len(ins) + len(outs)
+        after = [v for v in list(op.operation.operands)[tensors:] if v in self.sizes]
         sizes = tuple(self.sizes[v] for v in after)
+        # What the callee's types say is in its own symbols.
+        values = dict(zip(symbol_names(callee), sizes, strict=False))
+        specs = [replace(s, shape=tuple(substitute(d, values) for d in s.shape)) for s in (*ins, *outs)]
+        refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, specs, strict=False))
+        inputs, outputs = refs[: len(ins)], refs[len(ins) :]
         if name in self.specs:
-            arena = self._reference(op.operation.operands[len(refs) + len(after)], _CONDITION).offset
+            arena = self._reference(op.operation.operands[tensors + len(after)], _CONDITION).offset
             return ProgramCall(name, inputs, outputs, arena, sources, sizes)
         if is_packed(callee):
             return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)
@@ -204,7 +215,9 @@ class _ProgramReader:
 
     def _branch(self, op: scf.IfOp) -> Node:
         then, otherwise = (self._nodes(region.blocks[0]) if len(region.blocks) else () for region in op.operation.regions)
-        return Branch(self._condition(op.operation.operands[0], op), then, otherwise, sources_of(op.operation.location))
+        condition = op.operation.operands[0]
+        found = self.conditions.get(condition) or self._condition(condition, op)
+        return Branch(found, then, otherwise, sources_of(op.operation.location))
 
     def _loop(self, op: scf.WhileOp) -> Node:
         before, after = (region.blocks[0] for region in op.operation.regions)

@@ -29,8 +29,10 @@ from relayc.pipelines.program.body import element_bytes, memref_bytes
 from relayc.pipelines.program.components import HEAP, Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import buffer_type
-from relayc.pipelines.sizes import function_sizes, read_size, size_value, symbol_names, symbol_positions
+from relayc.pipelines.sizes import function_sizes, read_condition, read_size, require_at_most, size_value, symbol_names, symbol_positions
 from relayc.pipelines.tir import emit
+from relayc.runtime.artifact import EqualSizes
+from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, maximum, substitute, symbol
 
 MAX_RECURSION_BYTES = 4 << 30
@@ -45,6 +47,8 @@ VIEWS = frozenset(
 """Operations that give memory of their first operand under another type."""
 
 Value: TypeAlias = ir.Value
+
+_ALWAYS = EqualSizes(())
 
 
 def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
@@ -122,17 +126,21 @@ class _Program:
         self.symbols = symbol_names(function)
         arguments = function.regions[0].blocks[0].arguments
         self.sizes: dict[Value, Size] = {arguments[i]: symbol(name) for name, i in symbol_positions(function).items()}
+        self._conditions: dict[Value, EqualSizes] = {}
+        self._holding: dict[int, EqualSizes] = {}
         self._step = 0
         self._roots: dict[Value, _Buffer] = {}
         self._read(function.regions[0].blocks[0], [])
         for buffer in self.buffers:
             buffer.live()
 
-    def _read(self, block: ir.Block, loops: list[_Loop]) -> None:
+    def _read(self, block: ir.Block, loops: list[_Loop], holding: EqualSizes = _ALWAYS) -> None:
         for op in block.operations:
             operation = op.operation
             if (size := read_size(operation, self.sizes)) is not None:
                 self.sizes[operation.results[0]] = size
+            elif (condition := read_condition(operation, self.sizes, self._conditions)) is not None:
+                self._conditions[operation.results[0]] = condition
             elif operation.name == "memref.alloc" and HEAP not in operation.attributes:
                 self._allocation(op, loops)
             elif operation.name == "memref.get_global":
@@ -145,15 +153,29 @@ class _Program:
                 for buffer in dict.fromkeys(self._roots[v] for v in operation.operands if v in self._roots):
                     buffer.uses.append((self._step, loops))
                 if isinstance(op, func.CallOp):
+                    self._holding[len(self.calls)] = holding
                     self.calls.append((op, self._step))
                 is_loop = operation.name == "scf.while"
                 inner = [*loops, _Loop(self._step)] if is_loop else loops
-                for region in operation.regions:
+                for number, region in enumerate(operation.regions):
                     for nested in region.blocks:
-                        self._read(nested, inner)
+                        self._read(nested, inner, self._holding_in(operation, number, holding))
                 if is_loop:
                     self._step += 1
                     inner[-1].last = self._step
+
+    def _holding_in(self, op: ir.Operation, region: int, around: EqualSizes) -> EqualSizes:
+        """The conditions on sizes that hold in a region of an operation."""
+        if op.name != "scf.if" or region != 0 or op.operands[0] not in self._conditions:
+            return around
+        return EqualSizes((*around.pairs, *self._conditions[op.operands[0]].pairs))
+
+    def part_of(self, number: int, size: Size) -> Size:
+        """The part of the arena that call `number` takes: nothing at sizes for which the program does not come there."""
+        for a, b in self._holding[number].pairs:
+            # 1 where they are equal, else 0.
+            size = size * maximum(0, 1 - maximum(a - b, b - a))
+        return size
 
     def _allocation(self, op: ir.OpView, loops: list[_Loop]) -> None:
         type_, operands = op.operation.results[0].type, list(op.operation.operands)
@@ -185,7 +207,7 @@ def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_dep
             if call.callee.value in programs and not component.is_nested(call.callee.value):
                 needed = program.bytes_for(call, programs[call.callee.value])
                 if needed is not None:
-                    program.arenas[number] = Tensor(needed, step, step)
+                    program.arenas[number] = Tensor(program.part_of(number, needed), step, step)
         tensors = [b.tensor for b in program.buffers if b.tensor is not None]
         program.frame_bytes = program.arena_bytes = maximum(plan([*tensors, *program.arenas.values()]), align(1))
     if component.recursive and any(p.symbols for p in members):
@@ -316,6 +338,7 @@ class _Rewriting:
         type_, i8 = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8)), ir.IntegerType.get_signless(8)
         with ir.InsertionPoint(call), call.location:
             sizes = self.sizes.among(dict(zip(callee.symbols, callee.sizes_of(call), strict=True)))
+            require_at_most(callee.arena_bytes, MAX_BYTES, f"{callee.name}: expected to need at most %lld bytes, found more", sizes)
             memory = memref.AllocOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], i8), [sizes.value(callee.arena_bytes)], [])
             memory.operation.attributes[HEAP] = ir.UnitAttr.get()
             part = memory.result

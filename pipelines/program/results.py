@@ -174,7 +174,9 @@ class _Reads:
 
     def inside(self, item: Item) -> set[Value]:
         """What is read within an item."""
-        found = {self.program.root(item.condition)} if isinstance(item, (If, While)) else set()
+        found = (
+            {self.program.root(item.condition)} if isinstance(item, While) else self.roots(item.reads) if isinstance(item, If) else set()
+        )
         for body in within(item):
             found |= self.roots(body.given)
             for inner in body.items:

@@ -3,17 +3,19 @@
 What such a function holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels and of other
 functions, `tensor.expand_shape` and `tensor.collapse_shape` for reshapes, `scf.if` and `scf.while` for branches and loops, and the return.
 Tuples are gone: their fields are values of their own. A private function of the program has the unit attribute `relay.program`, which
-tells it from kernels. Declarations of packed functions (`relay.packed`) and of functions of the tir stage (`relay.tir`), and functions
+tells it from kernels. A function that is compiled for some sizes by themselves calls one of these, or the one for all sizes (see
+te.dispatch). Declarations of packed functions (`relay.packed`) and of functions of the tir stage (`relay.tir`), and functions
 written in the te and tir stages themselves (`relay.stage`), are taken over.
 """
 
-from relayc.dialects.functions import symbol_name
+from relayc.dialects.functions import Names, symbol_name
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.passes import functions
+from relayc.pipelines.specializations import names_of
 from relayc.pipelines.te.kernel import lower_kernel
-from relayc.pipelines.te.program import lower_program
+from relayc.pipelines.te.program import lower_dispatch, lower_program
 from relayc.pipelines.te.signature import te_array, te_function
 
 
@@ -38,6 +40,10 @@ def lower_module(mod: IRModule) -> IRModule:
         for function in with_body.values():
             if "relay.primitive" in function.attributes:
                 lower_kernel(function, out.module)
+            elif special := names_of(function):
+                general = Names(mod.module).free(f"{symbol_name(function)}_general")
+                lower_dispatch(function, out, general, [(name, with_body[name]) for name in special])
+                lower_program(function, out, callees, with_body, general)
             else:
                 lower_program(function, out, callees, with_body)
     return out

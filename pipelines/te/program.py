@@ -15,23 +15,67 @@ from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, match
 from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, size_value, tensor_count
+from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
+from relayc.pipelines.te.dispatch import dispatch
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_dtype, te_function
 from relayc.symbolic import Ranges, is_name, symbol, symbols_of
 
 Values: TypeAlias = list[ir.Value]
 
 
-def lower_program(function: ir.Operation, out: IRModule, callees: Mapping[str, str], functions: Mapping[str, ir.Operation]) -> None:
+def lower_program(
+    function: ir.Operation,
+    out: IRModule,
+    callees: Mapping[str, str],
+    functions: Mapping[str, ir.Operation],
+    general: str | None = None,
+) -> None:
     """Lowers a function to the end of a te module.
 
     Args:
       callees: the names that some functions have there.
       functions: those of the relay stage that have bodies, by name.
+      general: the name of a private function to make of it; by default it stays what it is.
 
     Raises RelayError for an operation that is none of those that an outlined program has, and for a shape that is not known.
     """
-    _Program(function, out, callees, functions).lower()
+    _Program(function, out, callees, functions).lower(general)
+
+
+def lower_dispatch(function: ir.Operation, out: IRModule, general: str, specialized: Sequence[tuple[str, ir.Operation]]) -> None:
+    """Lowers a function that calls what is compiled for some sizes, or at others `general` (see te.dispatch)."""
+    dispatch(_program_function(function, out), function, general, specialized)
+
+
+def _program_function(source: ir.Operation, out: IRModule, name: str | None = None) -> func.FuncOp:
+    """A function without a body at the end of a te module; a private one with another name where `name` is given."""
+    is_private = name is not None or not is_public(source)
+    with ir.InsertionPoint(out.module.body):
+        function = te_function(name or symbol_name(source), source, ("argument", "result"), "private" if is_private else None)
+    if is_private:
+        function.attributes["relay.program"] = ir.UnitAttr.get()
+    if name is not None:
+        function.attributes[KNOWN_AS] = ir.StringAttr.get(symbol_name(source))
+    for attribute in ("relay.inputs", "relay.outputs", KNOWN_AS, SIZES):
+        if attribute in source.attributes:
+            function.attributes[attribute] = source.attributes[attribute]
+    _name_tensors(source, function)
+    return function
+
+
+def _name_tensors(source: ir.Operation, function: func.FuncOp) -> None:
+    """Carries the names of arguments and results over; the tensors of a tuple get a number each."""
+    type_ = signature_of(source)
+    for key, types in (("arg_attrs", type_.inputs), ("res_attrs", type_.results)):
+        if key not in source.attributes:
+            continue
+        named = []
+        for attributes, value in zip(ir.ArrayAttr(source.attributes[key]), types, strict=True):
+            flat = flat_types(relay_type(value))
+            named += [attributes] if isinstance(relay_type(value), TensorType) else _numbered(ir.DictAttr(attributes), len(flat))
+        symbols = value_attributes(function, key)[len(named) :]
+        function.attributes[key] = ir.ArrayAttr.get([*named, *symbols])
 
 
 class _Program:
@@ -44,35 +88,14 @@ class _Program:
         self.values: dict[ir.Value, Values] = {}
         """The tensors of a value of the relay stage: one, or those in a tuple."""
 
-    def lower(self) -> None:
+    def lower(self, name: str | None = None) -> None:
         block = self.source.regions[0].blocks[0]
-        is_private = not is_public(self.source)
-        with ir.InsertionPoint(self.out.module.body):
-            function = te_function(symbol_name(self.source), self.source, ("argument", "result"), "private" if is_private else None)
-        if is_private:
-            function.attributes["relay.program"] = ir.UnitAttr.get()
-        for attribute in ("relay.inputs", "relay.outputs"):
-            if attribute in self.source.attributes:
-                function.attributes[attribute] = self.source.attributes[attribute]
-        self._name_tensors(function)
+        function = _program_function(self.source, self.out, name)
         body = function.add_entry_block()
         self._enter(block.arguments, list(body.arguments)[: tensor_count(function)])
         with function_sizes(function) as self.sizes, ir.InsertionPoint(body):
             self._require_conditions(block)
             self._operations(block, body)
-
-    def _name_tensors(self, function: func.FuncOp) -> None:
-        """Carries the names of arguments and results over; the tensors of a tuple get a number each."""
-        type_ = signature_of(self.source)
-        for key, types in (("arg_attrs", type_.inputs), ("res_attrs", type_.results)):
-            if key not in self.source.attributes:
-                continue
-            named = []
-            for attributes, value in zip(ir.ArrayAttr(self.source.attributes[key]), types, strict=True):
-                flat = flat_types(relay_type(value))
-                named += [attributes] if isinstance(relay_type(value), TensorType) else _numbered(ir.DictAttr(attributes), len(flat))
-            symbols = value_attributes(function, key)[len(named) :]
-            function.attributes[key] = ir.ArrayAttr.get([*named, *symbols])
 
     def _enter(self, values: Sequence[ir.Value], tensors: Values) -> None:
         """Notes which tensors stand for which values, in order."""

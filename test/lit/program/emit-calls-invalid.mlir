@@ -7,7 +7,7 @@ func.func @main(%x: memref<4xf32>, %arena: memref<64xi8>, %params: memref<64xi8>
 
 // -----
 
-// CHECK: @main: expected inputs, outputs, the arena and the parameters (run plan-memory)
+// CHECK: @main: expected inputs, outputs, symbols, the arena and the parameters (run plan-memory)
 func.func @main(%x: memref<4xf32>) attributes {relay.tensors = () -> tensor<4xf32>} {
   return
 }

@@ -1,0 +1,104 @@
+"""Specialize: `main` at sizes that are hot, beside the one for all sizes (Relay's FlexibleShapeDispatch).
+
+For each entry of `relay.specialize` there is a private copy of `main` in which symbols are numbers. All passes that follow see it as a
+function of its own, with what they know of static shapes: layouts, Winograd, folded constants. Which function runs is decided where `main`
+begins, by its lowering to the te stage (see te.dispatch).
+"""
+
+from relayc.dialects.functions import Names, refresh_signature, symbol_name, value_attributes
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import is_cast, replace_symbols, symbols_of_value
+from relayc.dialects.relay.types import flat_types, type_of
+from relayc.dialects.relay.unify import substitute_type
+from relayc.pipelines.graph.infer_type import infer_type
+from relayc.pipelines.graph.inline import read_calls
+from relayc.pipelines.passes import PassContext, module_pass
+from relayc.pipelines.specializations import KNOWN_AS, SIZES, SPECIALIZED, WANTED, read_sizes, sizes_attribute, sizes_text
+
+
+@module_pass(opt_level=0, name="Specialize")
+def specialize(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Copies main for the sizes that its attribute relay.specialize asks for."""
+    wanted = _wanted(mod)
+    if not wanted:
+        return mod
+    main, names = mod.main, Names(mod.module)
+    made: list[ir.Attribute] = []
+    last = main
+    for sizes in wanted:
+        last = copy = _copy(main, last, sizes)
+        name = names.free("_".join([symbol_name(main), *(f"{symbol}_{size}" for symbol, size in sizes.items())]))
+        copy.attributes["sym_name"] = ir.StringAttr.get(name)
+        try:
+            mod = infer_type.transform(mod, ctx)
+        except RelayError as error:
+            raise RelayError(f"specialize: {sizes_text(sizes)}: {error}") from None
+        made.append(ir.FlatSymbolRefAttr.get(name))
+    main.attributes[SPECIALIZED] = ir.ArrayAttr.get(made)
+    return mod
+
+
+def _wanted(mod: IRModule) -> list[dict[str, int]]:
+    """What is asked for, checked; entries of more symbols come first, as others hold where they do. Takes the attribute away."""
+    asked = [op for op in mod.module.body.operations if WANTED in op.attributes]
+    if not asked:
+        return []
+    main = mod.main
+    if any(op.operation != main.operation for op in asked):
+        raise RelayError(f"@{symbol_name(asked[0])}: {WANTED}: expected it of main only")
+    entries = [read_sizes(entry) for entry in ir.ArrayAttr(main.attributes[WANTED])]
+    del main.attributes[WANTED]
+    found = [_checked(sizes, mod) for sizes in entries]
+    for i, sizes in enumerate(found):
+        if sizes in found[:i]:
+            raise RelayError(f"specialize: expected each entry once, found {sizes_text(sizes)} twice")
+    return sorted(found, key=len, reverse=True)
+
+
+def _checked(sizes: dict[str, int] | None, mod: IRModule) -> dict[str, int]:
+    """The sizes of an entry in the order of their symbols. Raises RelayError for an entry that main cannot have."""
+    arguments = list(mod.main.regions[0].blocks[0].arguments)
+    symbols = sorted(frozenset().union(*map(symbols_of_value, arguments)))
+    known = f"symbols of the inputs of main ({', '.join(symbols) or 'none'})"
+    if not sizes:
+        raise RelayError(f"specialize: expected sizes of {known}, found {'none' if sizes is not None else 'what is no size'}")
+    unknown = [name for name in sizes if name not in symbols]
+    if unknown:
+        raise RelayError(f"specialize: expected sizes of {known}, found {', '.join(unknown)}")
+    for name, size in sizes.items():
+        known_range = mod.ranges.of(name)
+        if not known_range.low <= size <= known_range.high:
+            raise RelayError(f"specialize: {name}: expected a size of {known_range.low} to {known_range.high}, found {size}")
+    return {name: sizes[name] for name in symbols if name in sizes}
+
+
+def _copy(main: ir.Operation, last: ir.Operation, sizes: dict[str, int]) -> ir.Operation:
+    """A private copy of main behind the last one, with numbers in the place of symbols.
+
+    Raises RelayError where an input would have a size below 0.
+    """
+    _check_inputs(main, sizes)
+    with ir.InsertionPoint.after(last):
+        copy = main.operation.clone().operation
+    copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    copy.attributes[SIZES] = sizes_attribute(sizes)
+    copy.attributes[KNOWN_AS] = ir.StringAttr.get(symbol_name(main))
+    replace_symbols(copy, sizes, of_callees=False)
+    for call in read_calls(copy):
+        for result in call.operation.results:
+            if not is_cast(result):  # else its type is in symbols of the callee
+                result.set_type(substitute_type(type_of(result), sizes).to_mlir())
+    refresh_signature(copy)
+    return copy
+
+
+def _check_inputs(main: ir.Operation, sizes: dict[str, int]) -> None:
+    for i, argument in enumerate(main.regions[0].blocks[0].arguments):
+        found = substitute_type(type_of(argument), sizes)
+        if any(isinstance(d, int) and d < 0 for t in flat_types(found) for d in t.shape):
+            attributes = value_attributes(main)[i]
+            name = ir.StringAttr(attributes["relay.name"]).value if "relay.name" in attributes else f"arg{i}"
+            what = f"expected sizes of 0 or more, found {found} for the input {name} of {type_of(argument)}"
+            raise RelayError(f"specialize: {sizes_text(sizes)}: {what}")

@@ -1,0 +1,58 @@
+"""Functions that are compiled for some sizes by themselves, in the attributes of a module: which sizes, and which function is for them.
+
+- `relay.specialize = [{batch = 1 : i64}]` of `main` asks for them.
+- `relay.specialized = [@main_batch_1]` of `main` names private functions that are `main` at such sizes, those of most symbols first.
+- `relay.sizes = {batch = 1 : i64}` of each of these says which.
+- `relay.known_as = "main"` of these, and of what is for all other sizes: the name that errors call it by.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from relayc.dialects.functions import Function, symbol_name
+from relayc.dialects.mlir import ir
+
+WANTED = "relay.specialize"
+SPECIALIZED = "relay.specialized"
+SIZES = "relay.sizes"
+KNOWN_AS = "relay.known_as"
+
+
+def sizes_attribute(sizes: Mapping[str, int]) -> ir.DictAttr:
+    """Sizes by symbol as an attribute; they are below 2^63."""
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.DictAttr.get({name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()})
+
+
+def read_sizes(attribute: ir.Attribute) -> dict[str, int] | None:
+    """The sizes that an attribute says; None where it says anything else."""
+    entries = list(attribute) if isinstance(attribute, ir.DictAttr) else [None]
+    if not all(entry is not None and isinstance(entry.attr, ir.IntegerAttr) for entry in entries):
+        return None
+    return {entry.name: entry.attr.value for entry in entries if entry is not None}
+
+
+def sizes_of(function: Function) -> dict[str, int]:
+    """The sizes that a function is for; none for one that is for all."""
+    return (read_sizes(function.attributes[SIZES]) or {}) if SIZES in function.attributes else {}
+
+
+def names_of(function: Function) -> list[str]:
+    """Names of the functions that a function is at some sizes."""
+    found = ir.ArrayAttr(function.attributes[SPECIALIZED]) if SPECIALIZED in function.attributes else []
+    return [ir.FlatSymbolRefAttr(a).value for a in found]
+
+
+def known_as(function: Function) -> str:
+    """The name by which callers know a function."""
+    return ir.StringAttr(function.attributes[KNOWN_AS]).value if KNOWN_AS in function.attributes else symbol_name(function)
+
+
+def ask_for(function: Function, wanted: Iterable[Mapping[str, int]]) -> None:
+    """Asks for a function at more sizes."""
+    before: Sequence[ir.Attribute] = list(ir.ArrayAttr(function.attributes[WANTED])) if WANTED in function.attributes else []
+    function.attributes[WANTED] = ir.ArrayAttr.get([*before, *map(sizes_attribute, wanted)])
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes in words."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())

@@ -1,0 +1,88 @@
+"""A function that is compiled for some sizes by themselves: it compares its symbols with these, and calls what is made for them.
+
+%is = arith.cmpi eq, %batch, %c1
+%r = scf.if %is -> (tensor<?x10xf32, ["batch"]>) {
+  %one = tensor.cast %x : tensor<?x3xf32, ["batch"]> to tensor<1x3xf32>
+  %y = call @main_batch_1(%one)
+  ...
+} else { call @main_general(%x, %batch) }
+"""
+
+from collections.abc import Mapping, Sequence
+
+from relayc.dialects.functions import signature_of, strings_attribute
+from relayc.dialects.mlir import arith, func, ir, scf, tensor
+from relayc.dialects.relay.unify import match, substitute_type
+from relayc.pipelines.sizes import SYMBOLS, SizeValues, function_sizes, size_value, tensor_count
+from relayc.pipelines.specializations import sizes_of
+from relayc.pipelines.te import core
+from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols
+from relayc.symbolic import symbol
+
+Values = list[ir.Value]
+
+
+def dispatch(function: func.FuncOp, source: ir.Operation, general: str, specialized: Sequence[tuple[str, ir.Operation]]) -> None:
+    """Builds the body of a te function that calls others.
+
+    Args:
+      source: the function of the relay stage that it is.
+      general: name of what computes the same at all sizes.
+      specialized: names and functions of the relay stage of what does at some sizes; the first that holds is called.
+    """
+    block = function.add_entry_block()
+    with function_sizes(function) as sizes, ir.InsertionPoint(block):
+        found = _Dispatch(source, general, sizes).choose(list(block.arguments)[: tensor_count(function)], specialized)
+        func.ReturnOp(found)
+
+
+class _Dispatch:
+    def __init__(self, source: ir.Operation, general: str, sizes: SizeValues) -> None:
+        self.general, self.sizes = general, sizes
+        self.wanted = flat_tensors(signature_of(source).results)
+        self.names, self.defined = needed_symbols(source), defined_symbols(source)
+        self.types = [*map(core.te_type, self.wanted), *[ir.IndexType.get()] * len(self.defined)]
+
+    def choose(self, tensors: Values, cases: Sequence[tuple[str, ir.Operation]]) -> Values:
+        """What the first case that holds gives: the tensors, and the sizes that the function defines."""
+        if not cases:
+            return self.call(self.general, tensors, self.types, self.names)
+        (name, case), *others = cases
+        made = scf.IfOp(self.holds(sizes_of(case)), self.types, has_else=True)
+        if self.defined:
+            made.attributes[SYMBOLS] = strings_attribute(self.defined)
+        with ir.InsertionPoint(made.then_block):
+            scf.YieldOp(self.special(name, case, tensors))
+        with ir.InsertionPoint(made.else_block):
+            scf.YieldOp(self.choose(tensors, others))
+        return list(made.results)
+
+    def holds(self, sizes: Mapping[str, int]) -> ir.Value:
+        """Whether symbols have the values given."""
+        equal = [arith.CmpIOp(arith.CmpIPredicate.eq, size_value(symbol(n)), core.index_constant(v)).result for n, v in sizes.items()]
+        found = equal[0]
+        for one in equal[1:]:
+            found = arith.AndIOp(found, one).result
+        return found
+
+    def special(self, name: str, case: ir.Operation, tensors: Values) -> Values:
+        """A call of a function that is for some sizes, in types of all sizes."""
+        takes, gives = (flat_tensors(types) for types in (signature_of(case).inputs, signature_of(case).results))
+        names, defined = needed_symbols(case), defined_symbols(case)
+        types = [*map(core.te_type, gives), *[ir.IndexType.get()] * len(defined)]
+        given = [_cast(v, core.te_type(t)) for v, t in zip(tensors, takes, strict=True)]
+        made = self.call(name, given, types, names)
+        found = [_cast(v, t) for v, t in zip(made, self.types[: len(gives)], strict=False)]
+        # Of the sizes that the function defines some may be known at these.
+        wanted = [substitute_type(t, sizes_of(case)) for t in self.wanted]
+        bound = match(wanted, gives, f"results of @{name}", set(self.defined)) if self.defined else {}
+        values = {**{n: self.sizes.value(symbol(n)) for n in names}, **dict(zip(defined, made[len(gives) :], strict=True))}
+        return [*found, *(self.sizes.among(values).value(bound[n]) for n in self.defined)]
+
+    def call(self, name: str, tensors: Values, types: Sequence[ir.Type], symbols: Sequence[str]) -> Values:
+        made = func.CallOp(types, ir.FlatSymbolRefAttr.get(name), [*tensors, *(size_value(symbol(s)) for s in symbols)])
+        return list(made.operation.results)
+
+
+def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
+    return value if value.type == type_ else tensor.CastOp(type_, value).result

@@ -1,0 +1,350 @@
+"""Calls of programs with symbolic sizes: what does not go together, memory, threads, and sizes that only a program knows."""
+
+import resource
+import threading
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc import TensorType
+from relayc.pipelines import compile_cache
+from relayc.runtime import Module
+from relayc.runtime.cpu import objects
+from relayc.runtime.shapes import MAX_BYTES
+from relayc.runtime.tensor import to_argument
+
+COUNT = TensorType((), "int32")
+
+
+def f32(*shape):
+    return TensorType(shape, "float32")
+
+
+def ramp(*shape):
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def program(body, dims=None, **arguments):
+    """A program whose main is body(program, op, *arguments)."""
+    made = relayc.Program(dims)
+    made.function(lambda *values: body(made, made.op, *values), name="main", **arguments)
+    return made
+
+
+def bare(module: Module, *arrays: np.ndarray, arena_bytes: int = 1 << 16) -> None:
+    """Calls the packed function of main, which knows of no Python."""
+    main = module["main"]
+    arena = main._arenas.acquire(arena_bytes)
+    main.packed(*map(to_argument, arrays), arena[0], main._arenas.params)
+
+
+# ---- what does not go together
+
+
+@pytest.fixture(scope="module")
+def cached():
+    """A cache that grows by what is new: [batch, past] and [batch, seq] become [batch, past + seq]."""
+
+    def body(p, op, input_ids, attention_mask, past, whole):
+        return op.concatenate(past, op.cumsum(input_ids, axis=1) * attention_mask, axis=1) + whole
+
+    shapes = {
+        "input_ids": ("batch", "seq"),
+        "attention_mask": ("batch", "seq"),
+        "past": ("batch", "past"),
+        "whole": ("batch", "past + seq"),
+    }
+    return relayc.compile(program(body, {"seq": (1, 512)}, **{name: f32(*shape) for name, shape in shapes.items()}))
+
+
+def test_inputs_and_outputs_show_names(cached):
+    assert [str(spec) for spec in (*cached.inputs, *cached.outputs)] == [
+        "float32[batch, seq]",
+        "float32[batch, seq]",
+        "float32[batch, past]",
+        "float32[batch, past + seq]",
+        "float32[batch, past + seq]",
+    ]
+    assert cached.ranges == {"seq": (1, 512)}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((2, 128), (2, 127), (2, 1), (2, 129)), "main: seq is 128 in input_ids and 127 in attention_mask"),
+        (((2, 3), (5, 3), (2, 1), (2, 4)), "main: batch is 2 in input_ids and 5 in attention_mask"),
+        (
+            ((2, 3), (2, 3), (2, 4), (2, 8)),
+            "main: dimension 1 of whole: expected past + seq, 7 for past = 4 (in past), seq = 3 (in input_ids), found 8",
+        ),
+        (((1, 513), (1, 513), (1, 0), (1, 513)), "main: seq is 513 in input_ids, expected at most 512"),
+        (((1, 0), (1, 0), (1, 7), (1, 7)), "main: seq is 0 in input_ids, expected at least 1"),
+    ],
+)
+def test_a_broken_relation_names_symbol_values_and_arguments(cached, shapes, message):
+    arrays = [np.zeros(shape, np.float32) for shape in shapes]
+    with pytest.raises(ValueError) as by_name:
+        cached.run(dict(zip(cached.input_names, arrays, strict=True)))
+    with pytest.raises(ValueError) as packed:
+        bare(cached, *arrays, np.zeros(shapes[3], np.float32))
+    assert str(by_name.value) == str(packed.value) == message
+
+
+def test_an_output_of_a_wrong_size_is_an_error(cached):
+    arrays = [np.ones(shape, np.float32) for shape in ((2, 3), (2, 3), (2, 4), (2, 7))]
+    with pytest.raises(ValueError, match=r"dimension 1 of output0: expected past \+ seq, 7 for .*, found 6"):
+        bare(cached, *arrays, np.zeros((2, 6), np.float32))
+    with pytest.raises(ValueError, match=r"float32\[2, 7\], found float32\[2, 6\]"):
+        cached["main"](*arrays, out=np.zeros((2, 6), np.float32))
+    right = np.zeros((2, 7), np.float32)
+    bare(cached, *arrays, right)
+    np.testing.assert_array_equal(right, cached["main"](*arrays))
+
+
+# ---- memory
+
+
+def test_an_output_that_no_memory_holds_is_an_error():
+    module = relayc.compile(program(lambda p, op, x: op.broadcast_to(x, shape=("n", "n", "n")), x=f32("n")))
+    assert module["main"](ramp(3)).shape == (3, 3, 3)
+    message = rf"output 'output0' of float32\[n, n, n\]: expected at most {MAX_BYTES} bytes, found .* for n = 1048576 \(in x\)"
+    with pytest.raises(ValueError, match=message):
+        module["main"](ramp(1 << 20))
+
+
+def test_an_arena_that_no_memory_holds_is_an_error():
+    """8 * n**3 bytes: of the second n, 64 bits hold 0."""
+
+    def body(p, op, x):
+        return op.sum(op.cumsum(op.broadcast_to(x, shape=("n", "n", "n")), axis=0), axis=(0, 1, 2))
+
+    module = relayc.compile(program(body, x=f32("n")))
+    assert module["main"](np.ones(2, np.float32)) == 12
+    for n in (1 << 20, 1 << 21):
+        with pytest.raises(ValueError, match=f"main: expected to need at most {MAX_BYTES} bytes, found {8 * n**3}"):
+            module["main"](ramp(n))
+        with pytest.raises(ValueError, match=f"main: expected to need at most {MAX_BYTES} bytes, found more"):
+            bare(module, ramp(n), ramp())
+
+
+def test_a_tensor_of_data_that_no_memory_holds_is_an_error():
+    def body(p, op, k):
+        op.define_sizes(k, names=("k",))
+        return op.full(p.constant(1.0), shape=("k", "k", "k"), dtype="float32")
+
+    module = relayc.compile(program(body, k=TensorType((), "int64")))
+    assert module["main"](np.int64(3)).shape == (3, 3, 3)
+    assert module["main"](np.int64(0)).shape == (0, 0, 0)
+    for k in (1 << 20, 1 << 22, (1 << 31) - 1):
+        with pytest.raises(ValueError, match=f"main: expected a tensor of at most {MAX_BYTES} bytes, found more"):
+            module["main"](np.int64(k))
+    for k, message in ((-1, "k: expected 0 or more, found -1"), (1 << 31, "k: expected at most 2147483647, found 2147483648")):
+        with pytest.raises(ValueError, match=f"define_sizes at .*: {message}"):
+            module["main"](np.int64(k))
+
+
+def test_a_negative_size_is_an_error():
+    module = relayc.compile(program(lambda p, op, x: op.zeros(shape=("n - 3",), dtype="float32"), x=f32("n")))
+    assert module["main"](ramp(5)).shape == (2,)
+    assert module["main"](ramp(3)).shape == (0,)
+    with pytest.raises(ValueError, match=r"output0.*expected sizes of 0 or more, found \[-1\] for n = 2 \(in x\)"):
+        module["main"](ramp(2))
+
+
+def test_a_negative_size_within_a_program_is_an_error():
+    def body(p, op, x):
+        return op.sum(op.cumsum(op.ones(shape=("n - 3",), dtype="float32"), axis=0), axis=(0,))
+
+    module = relayc.compile(program(body, x=f32("n")))
+    assert module["main"](ramp(5)) == 3
+    for call in (module["main"], lambda x: bare(module, x, ramp())):
+        with pytest.raises(ValueError, match=r"expected no negative size, found \(n - 3,\) \(n - 3 is -1\)"):
+            call(ramp(2))
+
+
+def test_calls_of_many_sizes_from_several_threads():
+    def body(p, op, x, w):
+        return op.nn.softmax(op.nn.matmul(op.cumsum(x, axis=0), w), axis=-1)
+
+    module = relayc.compile(program(body, x=f32("n", 16), w=f32(16, "m")))
+    rng = np.random.default_rng(0)
+    cases = [
+        (rng.standard_normal((n, 16), np.float32), rng.standard_normal((16, m), np.float32)) for n in (0, 1, 7, 64) for m in (1, 5, 33)
+    ]
+    expected = [module["main"](*case) for case in cases]
+    wrong = []
+
+    def work(seed):
+        for i in np.random.default_rng(seed).integers(0, len(cases), 100):
+            if not np.array_equal(module["main"](*cases[i]), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# ---- loops, branches and functions
+
+
+def growing():
+    def body(p, op, x, steps):
+        carried = (COUNT, f32("m", 3))
+        _, y = p.while_loop(lambda i, y: i < steps, lambda i, y: (i + 1, op.concatenate(y * 2.0, x, axis=0)), (0, x), carried)
+        return y, op.sum(y, axis=(0,))
+
+    return relayc.compile(program(body, x=f32("n", 3), steps=COUNT))
+
+
+def grown(x, steps):
+    y = x
+    for _ in range(steps):
+        y = np.concatenate([y * 2, x])
+    return y
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_a_loop_carries_a_tensor_that_grows(n):
+    module = growing()
+    assert str(module.outputs[0]) == "float32[m, 3]"
+    for steps in (0, 1, 4):
+        y, total = module["main"](ramp(n, 3), np.int32(steps))
+        np.testing.assert_array_equal(y, grown(ramp(n, 3), steps))
+        np.testing.assert_allclose(total, y.sum(axis=0))
+
+
+def test_loops_that_grow_tensors_do_not_grow_the_process():
+    """2,000 calls that make some 100 MB of tensors each would show as gigabytes."""
+    module = growing()
+    x = np.ones((1000, 3), np.float32)
+
+    def calls(count):
+        for i in range(count):
+            y, _ = module["main"](x, np.int32(i % 9))
+            assert len(y) == 1000 * (i % 9 + 1)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = calls(50)
+    assert calls(2000) - before < 4 << 10  # KiB
+
+
+def test_branches_of_different_shapes():
+    def body(p, op, x, c):
+        y = p.if_else(c, lambda: op.concatenate(x, x, axis=0), lambda: op.tanh(x))
+        return y * 2.0, op.sum(y, axis=(0,))
+
+    module = relayc.compile(program(body, x=f32("n"), c=TensorType((), "bool")))
+    for c in (True, False):
+        expected = np.tile(ramp(5), 2) if c else np.tanh(ramp(5))
+        y, total = module["main"](ramp(5), np.bool_(c))
+        np.testing.assert_allclose(y, expected * 2, rtol=1e-6)
+        np.testing.assert_allclose(total, expected.sum(), rtol=1e-6)
+
+
+def test_a_recursive_function_is_called_with_sizes_of_its_caller():
+    made = relayc.Program()
+    vector = f32("n")
+
+    @made.function(private=True, returns=vector, k=COUNT, x=vector)
+    def power(k, x):
+        return made.if_else(k <= 1, lambda: x, lambda: x * made.call("power", k - 1, x))
+
+    @made.function(k=COUNT, x=vector, y=f32("m"))
+    def main(k, x, y):
+        return made.call("power", k, x), made.call("power", k, made.op.concatenate(y, y, axis=0))
+
+    module = relayc.compile(made)
+    x, y = ramp(5) + 1, ramp(3)
+    a, b = module["main"](np.int32(3), x, y)
+    np.testing.assert_allclose(a, x**3)
+    np.testing.assert_allclose(b, np.tile(y, 2) ** 3)
+    with pytest.raises(RecursionError, match="power: expected at most 1000 nested calls, found more"):
+        module["main"](np.int32(1 << 20), x, y)
+
+
+def test_a_recursive_function_whose_result_grows():
+    made = relayc.Program()
+    op = made.op
+
+    @made.function(private=True, returns=f32("m"), k=COUNT, x=f32("n"))
+    def twice(k, x):
+        found = made.if_else(k <= 0, lambda: x, lambda: made.call("twice", k - 1, op.concatenate(x, x, axis=0)))
+        return op.match_shape(found, shape=("m",))
+
+    @made.function(k=COUNT, x=f32("n"))
+    def main(k, x):
+        return made.call("twice", k, x)
+
+    module = relayc.compile(made)
+    for k in (0, 1, 4):
+        np.testing.assert_array_equal(module["main"](np.int32(k), ramp(5)), np.tile(ramp(5), 2**k))
+
+
+# ---- sizes that a program states, and takes from data
+
+
+def test_sizes_that_a_program_states_are_checked():
+    def body(p, op, x, y):
+        return op.match_shape(y, shape=("2*n",)) + op.concatenate(x, x, axis=0)
+
+    module = relayc.compile(program(body, x=f32("n"), y=f32("m")))
+    np.testing.assert_array_equal(module["main"](ramp(5), ramp(10)), ramp(10) + np.tile(ramp(5), 2))
+    with pytest.raises(ValueError, match=r"match_shape at .*: dimension 0: m is 9 and 2\*n is 10, expected the same"):
+        module["main"](ramp(5), ramp(9))
+
+
+def test_sizes_come_from_data_within_their_bounds():
+    def body(p, op, x, sizes):
+        op.define_sizes(sizes, names=("rows", "columns"))
+        return op.sum(op.reshape(op.match_shape(x, shape=("rows*columns",)), newshape=("rows", "columns")), axis=(1,))
+
+    module = relayc.compile(program(body, {"rows": (1, 8)}, x=f32("n"), sizes=TensorType((2,), "int32")))
+    np.testing.assert_array_equal(module["main"](ramp(6), np.array([2, 3], np.int32)), [3, 12])
+    for sizes, message in (
+        ((2, 2), r"n is 6 and columns\*rows is 4, expected the same"),
+        ((0, 3), "rows: expected 1 or more, found 0"),
+        ((9, 3), "rows: expected at most 8, found 9"),
+        ((2, -1), "columns: expected 0 or more, found -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            module["main"](ramp(6), np.array(sizes, np.int32))
+
+
+# ---- profiles, and the cache on disk
+
+
+def test_a_profile_is_of_the_sizes_of_its_call():
+    def body(p, op, x, steps):
+        return p.while_loop(lambda i, y: i < steps, lambda i, y: (i + 1, op.tanh(y) + x), (0, x))[1]
+
+    module = relayc.compile(program(body, x=f32("n", 3), steps=COUNT))
+    for n in (4, 7):
+        rows = [row for row in module.profile([ramp(n, 3), np.int32(2)], repeat=1).rows if "tanh" in row.kernel.name]
+        assert [(row.calls, row.kernel.inputs[0].shape) for row in rows] == [(2, (n, 3))]
+
+
+@pytest.mark.skipif(not objects.can_load(), reason="objects are loaded on Linux on x86-64 only")
+def test_a_program_from_the_cache_takes_every_size_and_checks_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compile_cache, "_sources_are_loaded", lambda: True)  # also while someone edits them
+
+    def body(p, op, x, k):
+        op.define_sizes(k, names=("k",))
+        return op.cumsum(x, axis=0) * 2.0, op.zeros(shape=("k", "n"), dtype="float32")
+
+    made = program(body, {"n": (1, 100)}, x=f32("n"), k=COUNT)
+    modules = [relayc.compile(made.module(), cache=True) for _ in range(2)]
+    assert "cache" not in modules[0].stats and "cache" in modules[1].stats
+    for module in modules:
+        assert list(map(str, module.outputs)) == ["float32[n]", "float32[k, n]"]
+        for n in (1, 7, 100):
+            x, zeros = module["main"](ramp(n), np.int32(n))
+            np.testing.assert_array_equal(x, np.cumsum(ramp(n)) * 2)
+            assert zeros.shape == (n, n)
+        with pytest.raises(ValueError, match="main: n is 101 in x, expected at most 100"):
+            module["main"](ramp(101), np.int32(1))

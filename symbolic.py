@@ -400,9 +400,9 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
         low = high = dim.terms.get((), 0)
         for m, c in dim.terms.items():
             if m:
-                ends = _atom_bounds(m[0], ranges)
-                low += c * ends[c < 0]
-                high += c * ends[c > 0]
+                least, most = _atom_bounds(m[0], ranges)
+                low += c * (least if c > 0 else most)
+                high += c * (most if c > 0 else least)
         return low, high
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
     spans: dict[Atom, int] = {}

@@ -104,7 +104,10 @@ class Dim:
         if not isinstance(other, (int, Dim)):
             return NotImplemented
         terms = dict(self.terms)
-        for m, c in _terms(other).items():
+        if isinstance(other, int):
+            constant = terms.pop((), 0) + other
+            return Dim(terms | {(): constant} if constant else terms)
+        for m, c in other.terms.items():
             terms[m] = terms.get(m, 0) + c
         return Dim.make(terms)
 
@@ -122,9 +125,11 @@ class Dim:
     def __mul__(self, other: "Size") -> "Size":
         if not isinstance(other, (int, Dim)):
             return NotImplemented
+        if isinstance(other, int):
+            return Dim({m: c * other for m, c in self.terms.items()}) if other else 0
         terms: Terms = {}
         for m, c in self.terms.items():
-            for n, d in _terms(other).items():
+            for n, d in other.terms.items():
                 key = tuple(sorted(m + n, key=str)) if m and n else m or n
                 terms[key] = terms.get(key, 0) + c * d
         return Dim.make(terms)
@@ -391,6 +396,14 @@ def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
 
 
 def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
+    if all(len(m) < 2 for m in dim.terms):
+        low = high = dim.terms.get((), 0)
+        for m, c in dim.terms.items():
+            if m:
+                least, most = _atom_bounds(m[0], ranges)
+                low += c * (least if c > 0 else most)
+                high += c * (most if c > 0 else least)
+        return low, high
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
     spans: dict[Atom, int] = {}
     shifted: Size = 0

@@ -56,6 +56,7 @@ class SizeValues:
         self._early = frozenset(symbols)
         self._block = block
         self._found: dict[Dim, Value] = {}
+        self._products: dict[tuple[Value, Dim], Value] = {}
         self._anchor: ir.Operation | None = None
         """What is computed stands before it: an operation that is gone in the end."""
 
@@ -75,6 +76,20 @@ class SizeValues:
             with ir.InsertionPoint(self._anchor), ir.Location.unknown():
                 self._found[size] = self._sum(size)
         return self._found[size]
+
+    def product(self, value: Value, size: Dim) -> Value:
+        """An index times a size, computed once, where the index is defined: every place that may use one may use the other."""
+        factor, owner = self.value(size), value.owner
+        block = owner if isinstance(owner, ir.Block) else owner.operation.block
+        if block == self._block or not symbols_of(size) <= self._early:
+            # The size may be defined after the index.
+            return _arith("muli", value, factor)
+        key = value, size
+        if key not in self._products:
+            point = ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
+            with point, ir.Location.unknown():
+                self._products[key] = _arith("muli", value, factor)
+        return self._products[key]
 
     def estimate(self, size: Size) -> Value:
         """About the value of a size as an f64, at the ambient insertion point, where 64 bits may not hold it."""
@@ -200,6 +215,14 @@ def size_value(size: Size) -> Value:
     if values is None:
         raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
     return values.value(size)
+
+
+def size_product(value: Value, size: Dim) -> Value:
+    """An index times a symbolic size in the function that is being built."""
+    values = _CURRENT.get()
+    if values is None:
+        raise KeyError(f"{size}: a symbolic size outside of a function that takes symbols")
+    return values.product(value, size)
 
 
 def require_at_most(size: Size, limit: int, message: str, values: SizeValues | None = None) -> None:

@@ -46,6 +46,9 @@ _TO_LLVM = (
     "convert-openmp-to-llvm",
     "reconcile-unrealized-casts",
 )
+_POINTERS = _TO_LLVM.index("finalize-memref-to-llvm") + 1
+_TO_LLVM_OF_SYMBOLS = (*_TO_LLVM[:_POINTERS], "cse", *_TO_LLVM[_POINTERS:])
+"""Offsets that are computed of symbols are long, and alike: the passes after, and LLVM, see each once."""
 
 
 def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
@@ -79,7 +82,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         _stack_per_thread(module)
         if x86:
             lower_x86(module)
-        _run(module, *_TO_LLVM)
+        _run(module, *(_TO_LLVM_OF_SYMBOLS if has_hints else _TO_LLVM))
         if has_hints:
             pass_on_hints(module)
         if emulated:

@@ -8,7 +8,7 @@ from relayc.dialects import mlir
 from relayc.dialects.mlir import ir, scf
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.pipelines.sizes import size_value
+from relayc.pipelines.sizes import size_product, size_value
 from relayc.symbolic import Dim, Size, proves
 
 # ---- types
@@ -128,7 +128,7 @@ def _with_sizes_as_values(index: Index) -> Index:
     terms: dict[Var, Size] = {}
     for v, c in index.terms.items():
         if isinstance(c, Dim):
-            terms[Var(0, 0, create("arith.muli", [v.value.type], [v.value, size_value(c)], no_overflow()))] = 1
+            terms[Var(0, 0, size_product(v.value, c))] = 1
         else:
             terms[v] = c
     if isinstance(index.const, Dim):

@@ -1,0 +1,22 @@
+"""Loops over symbolic sizes reach LLVM with the hint to leave them as they are, those of static programs without."""
+
+import pytest
+from symbolic_kernels import with_sizes
+
+import relayc
+from relayc.dialects.relay import IRModule
+
+TEXT = """func.func @main(%x: tensor<?x768xf32, ["n"]> {relay.name = "x"}) -> tensor<?x768xf32, ["n"]> {
+  %0 = "relay.nn_softmax"(%x) {axis = -1} : (tensor<?x768xf32, ["n"]>) -> tensor<?x768xf32, ["n"]>
+  return %0 : tensor<?x768xf32, ["n"]>
+}"""
+
+
+@pytest.mark.parametrize("is_symbolic", [True, False])
+def test_loops_of_symbolic_functions_are_left_alone(is_symbolic: bool) -> None:
+    text = TEXT if is_symbolic else with_sizes(TEXT, {"n": 64})
+    llvm = str(relayc.compile(IRModule.parse(text), "cpu -num-threads=2", stop_after="llvm", cache=False).module)
+    branches = [line for line in llvm.splitlines() if "llvm.br " in line]
+    assert branches
+    assert any("loop_annotation = #loop_annotation" in line for line in branches) == is_symbolic
+    assert "llvm.loop_annotation =" not in llvm

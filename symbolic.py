@@ -459,11 +459,14 @@ FAR_SIZE = 1 << 200
 
 
 def guess(x: Size) -> int:
-    """A representative number for a size: its value where every symbol has its hint."""
+    """A representative number for a size: its value where every symbol has its hint, 1 at least.
+
+    What is typical for one symbol may be too little for another: then a size of both would have no elements, or fewer.
+    """
     if isinstance(x, int):
         return x
     ranges = Ranges.current()
-    return evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
+    return max(evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)}), 1)
 
 
 # ---- division, minima and maxima ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
 A key covers the model, the shapes and sizes of its inputs and those that it is specialized for, the target with its attributes, the
-precision, the settings of the PassContext, the sources of relayc and the versions of the packages that matter. While anything is registered from outside (operators, compute rules,
-frontends, converters, schedules, rewrite and fusion rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
+precision, the settings of the PassContext, the sources of relayc and the versions of the packages that matter. While anything is
+registered from outside (operators, compute rules, frontends, converters, schedules, rewrite and fusion rules, backends, devices), which a
+key cannot tell, nothing is looked up or kept.
 """
 
 import json

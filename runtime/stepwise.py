@@ -58,6 +58,8 @@ def call_sites(
     """
     sites: dict[tuple[_Path, int], CallSite] = {}
     seen = set()
+    # A recursive program may call itself with other sizes.
+    known = None if programs[function].max_depth else sizes
 
     def visit_program(name: str) -> None:
         if name not in seen:
@@ -73,8 +75,8 @@ def call_sites(
                 visit_program(node.function)
             else:
                 parts = list(zip(inner, _parts(node), strict=True))
-                if sizes is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
-                    parts = parts[:1] if node.condition.holds(sizes) else parts[1:]
+                if known is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
+                    parts = parts[:1] if node.condition.holds(known) else parts[1:]
                 for place, part in parts:
                     visit(place, part)
 
@@ -135,7 +137,8 @@ class Stepwise:
 
         Raises:
           RecursionError: more calls of a program are under way in one another than the program allows.
-          ValueError: there is no packed function of a name, or a program that is called does not say all of what it does. And whatever packed functions raise.
+          ValueError: there is no packed function of a name, or a program that is called does not say all of what it does. And whatever
+            packed functions raise.
         """
         self.seconds[:] = [0.0] * len(self.sites)
         self.calls[:] = [0] * len(self.sites)

@@ -54,7 +54,7 @@ def main() -> int:
         module, found = check_stored()
         reference = "the output stored in the onnx package"
     seconds = latency(module)
-    flops = sum(kernel.operator_flops for kernel in module.step_kernels)
+    flops = sum(int(kernel.operator_flops) for kernel in module.step_kernels)
     console.print(f"ResNet-50: {len(module.step_kernels)} kernel calls a run, {len(module.kernels)} different kernels", style="bold")
     console.print(stage_table(module.stats))
     table = Table.grid(padding=(0, 2))

@@ -110,7 +110,16 @@ def uncast(value: ir.Value) -> ir.Value:
             return taken[0]
         return value
     owner = value.owner
-    return value if isinstance(owner, ir.Block) or owner.name != "relay.cast_shape" else owner.operands[0]
+    if isinstance(owner, ir.Block) or owner.name != "relay.cast_shape" or _is_given_by_a_call(owner.operands[0]):
+        return value
+    return owner.operands[0]
+
+
+def _is_given_by_a_call(value: ir.Value) -> bool:
+    """Whether a value is a result of a call, or a field of one: a cast of it is to symbols of the caller."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "relay.tuple_get_item":
+        value = value.owner.operands[0]
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "func.call"
 
 
 def _tensor_types(types: RelayType | Sequence[TensorType]) -> list[TensorType]:

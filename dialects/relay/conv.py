@@ -223,6 +223,7 @@ def _transposed_size(
     check(extra < max(stride, dilation), f"output_padding along axis {axis}", f"less than stride {stride} or dilation {dilation}", extra)
     if size is None or kernel is None:
         return None
+    check(isinstance(kernel, int), f"weight, axis {axis}", "a number", kernel)
     out = (size - 1) * stride + extent(kernel, dilation) - sum(pads) + extra
     require_at_least(1, out, f"padding along axis {axis}", "less than the result", pads)
     return out

@@ -42,11 +42,12 @@ class Take(Op, name="take"):
         return op.data.with_shape((*op.data.shape[:axis], *op.indices.shape[batch:], *op.data.shape[axis + 1 :]))
 
 
-def _check_readable(data: TensorType, axis: int, indices: TensorType) -> None:
+def _check_readable(data: TensorType, axis: int, indices: TensorType, purpose: str = "read") -> None:
+    """Indices, of which there is one for each element of `indices`, need something to be clamped to."""
     if 0 not in indices.shape:
         count = product(indices.shape)
         least = 1 if count is None or isinstance(count, int) else minimum(count, 1)
-        require_at_least(least, data.shape[axis], "data", f"at least one element along axis {axis} to read", data)
+        require_at_least(least, data.shape[axis], "data", f"at least one element along axis {axis} to {purpose}", data)
 
 
 def _check_covered(indices: TensorType, data: TensorType, axis: int) -> None:
@@ -107,7 +108,10 @@ class GatherNd(Op, name="gather_nd"):
         check(0 <= batch < op.indices.rank, "batch_dims", f"a value in [0, {op.indices.rank})", batch)
         check(batch + depth <= op.data.rank, "indices", f"at most {op.data.rank - batch} in the first dimension", op.indices)
         _check_dims(op.indices.with_shape(op.indices.shape[1:]), op.data, range(batch))
-        return op.data.with_shape((*op.indices.shape[1:], *op.data.shape[batch + depth :]))
+        result = op.data.with_shape((*op.indices.shape[1:], *op.data.shape[batch + depth :]))
+        for axis in range(batch, batch + depth):
+            _check_readable(op.data, axis, result)
+        return result
 
 
 _SCATTER_ELEMENTS = ("update", "add", "mul", "mean", "min", "max")
@@ -136,6 +140,7 @@ class ScatterElements(Op, name="scatter_elements"):
         _check_covered(op.indices, op.data, axis)
         expected = op.updates.with_shape(op.indices.shape)
         require_type(expected, op.updates, "updates")
+        _check_readable(op.data, axis, expected, "write")
         return op.data
 
 
@@ -158,6 +163,8 @@ class ScatterNd(Op, name="scatter_nd"):
         check(depth <= op.data.rank, "indices", f"at most {op.data.rank} in the first dimension", op.indices)
         expected = op.updates.with_shape((*op.indices.shape[1:], *op.data.shape[depth:]))
         require_type(expected, op.updates, "updates")
+        for axis in range(depth):
+            _check_readable(op.data, axis, expected, "write")
         return op.data
 
 

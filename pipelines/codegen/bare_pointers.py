@@ -30,6 +30,8 @@ def give_bare_pointers(module: ir.Module) -> None:
             views.append(op)
         elif op.name in ("memref.alloc", "memref.dealloc") and "relay.heap" in op.attributes:
             memory.append(op)
+        elif op.name == "memref.alloc" and _is_unsized(op.results[0].type):
+            views.append(op)
         else:
             for result in op.results:
                 _retype(result)
@@ -40,8 +42,9 @@ def give_bare_pointers(module: ir.Module) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
+    without_size = {"memref.view": _without_size, "memref.reinterpret_cast": _unbounded, "memref.alloc": _cast}
     for op in views:
-        (_without_size if op.name == "memref.view" else _unbounded)(op)
+        without_size[op.name](op)
     if memory:
         _from_c_library(module, memory)
     for function in walk(module.operation, func.FuncOp):
@@ -68,6 +71,16 @@ def _without_size(view: ir.Operation) -> None:
         made = ir.Operation.create("memref.view", results=[_static(view.results[0].type)], operands=list(view.operands)[:2])
     view.results[0].replace_all_uses_with(made.results[0])
     view.erase()
+
+
+def _cast(alloc: ir.Operation) -> None:
+    """Memory of a size is allocated as such, and seen as what buffers of unknown size are."""
+    result = alloc.results[0]
+    uses = list(result.uses)
+    with ir.InsertionPoint.after(alloc), alloc.location:
+        made = ir.Operation.create("memref.cast", results=[_static(result.type)], operands=[result])
+    for use in uses:
+        use.owner.operation.operands[use.operand_number] = made.results[0]
 
 
 def _unbounded(view: ir.Operation) -> None:

@@ -115,9 +115,10 @@ def _to_destination_passing(function: func.FuncOp) -> list[Size]:
 
 
 def _argument_type(type_: ir.RankedTensorType) -> ir.MemRefType:
-    """The memref in which functions pass a tensor: flat where its size is an expression."""
-    shape = type_.shape if type_.has_static_shape else [ir.ShapedType.get_dynamic_size()]
-    return ir.MemRefType.get(shape, type_.element_type)
+    """The memref in which functions pass a tensor: flat where its size is an expression, and where it has no elements."""
+    if not type_.has_static_shape:
+        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], type_.element_type)
+    return ir.MemRefType.get([0] if 0 in type_.shape else type_.shape, type_.element_type)
 
 
 def _to_tensor(type_: ir.RankedTensorType, buffer: ir.Value) -> ir.Value:
@@ -131,9 +132,10 @@ def _sizes(type_: ir.Type) -> list[Size]:
 
 
 def _with_shape(buffer: ir.Value, shape: Sequence[Size]) -> ir.Value:
-    """A flat buffer of unknown size under a shape with expressions; any other buffer as it is."""
+    """The buffer of an argument under a shape of as many elements."""
     if buffer.type.has_static_shape:
-        return buffer
+        numbers = [d for d in shape if isinstance(d, int)]
+        return buffer if list(buffer.type.shape) == numbers else reshape_memref(buffer, numbers)
     static, values = _mixed(shape)
     if len(shape) == 1:
         return buffer
@@ -145,11 +147,7 @@ def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value,
     source = value
     while isinstance(_producer(source), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
         source = source.owner.operands[0]
-    if not destination.type.has_static_shape:
-        return source, _with_shape(destination, _sizes(source.type))
-    if source is value or source.type == value.type:
-        return source, destination
-    return source, reshape_memref(destination, source.type.shape)
+    return source, _with_shape(destination, _sizes(source.type))
 
 
 def _drop_encodings(function: func.FuncOp) -> None:

@@ -12,6 +12,7 @@ from relayc.pipelines.cpu.emulate_x86 import emulate_x86
 from relayc.pipelines.cpu.engine import CodegenError
 from relayc.pipelines.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
 from relayc.pipelines.cpu.legalize import expand_for
+from relayc.pipelines.cpu.loop_hints import keep_loops, pass_on_hints
 from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.cpu.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.upstream import run_upstream
@@ -72,12 +73,15 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
             convert_by_instruction(module)
         x86 = bool(emulated) and machine.has_bf16 and uses_x86(module)
         copies_to_linalg(module.operation)
+        has_hints = keep_loops(module)
         _run(module, *_TO_OPENMP)
         _parallel_if(module)
         _stack_per_thread(module)
         if x86:
             lower_x86(module)
         _run(module, *_TO_LLVM)
+        if has_hints:
+            pass_on_hints(module)
         if emulated:
             floats_to_bits(module, emulated)
         if x86:

@@ -114,7 +114,7 @@ def _symbols(function: ir.Operation) -> set[str]:
 def _rename_symbols(call: func.CallOp, callee: ir.Operation, copy: ir.Operation, mod: IRModule) -> None:
     """Writes a copy of a callee in the sizes of a call: those of the arguments, and for other symbols new ones, or those of the results."""
     for inner in read_calls(copy):
-        cast_in_full(inner)
+        _cast_in_full(inner)
     bindings = bindings_of(call, callee)
     names, scope = SymbolNames(call), scope_before(call)
     own = {name: names.free(name) for name in sorted(_symbols(copy) - bindings.keys())}
@@ -147,7 +147,7 @@ def _casts(value: ir.Value) -> Iterator[tuple[RelayType, ir.Operation]]:
             yield from _casts(user.results[0])
 
 
-def cast_in_full(call: func.CallOp) -> None:
+def _cast_in_full(call: func.CallOp) -> None:
     """Puts a cast between a call and all symbols around it, also where caller and callee have one name for a size."""
     operation = call.operation
     with ir.InsertionPoint(operation), operation.location:

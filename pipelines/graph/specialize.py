@@ -5,16 +5,15 @@ function of its own, with what they know of static shapes: layouts, Winograd, fo
 begins, by its lowering to the te stage (see te.dispatch).
 """
 
-from collections.abc import Sequence
-
 from relayc.dialects.functions import Names, refresh_signature, symbol_name, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.scopes import replace_symbols, symbols_of_value
+from relayc.dialects.relay.scopes import is_cast, replace_symbols, symbols_of_value
 from relayc.dialects.relay.types import flat_types, type_of
+from relayc.dialects.relay.unify import substitute_type
 from relayc.pipelines.graph.infer_type import infer_type
-from relayc.pipelines.graph.inline import cast_in_full, read_calls
+from relayc.pipelines.graph.inline import read_calls
 from relayc.pipelines.passes import PassContext, module_pass
 from relayc.pipelines.specializations import KNOWN_AS, SIZES, SPECIALIZED, WANTED, read_sizes, sizes_attribute, sizes_text
 
@@ -76,25 +75,30 @@ def _checked(sizes: dict[str, int] | None, mod: IRModule) -> dict[str, int]:
 
 
 def _copy(main: ir.Operation, last: ir.Operation, sizes: dict[str, int]) -> ir.Operation:
-    """A private copy of main behind the last one, with numbers in the place of symbols. Raises RelayError where an input would have a size below 0."""
+    """A private copy of main behind the last one, with numbers in the place of symbols.
+
+    Raises RelayError where an input would have a size below 0.
+    """
+    _check_inputs(main, sizes)
     with ir.InsertionPoint.after(last):
         copy = main.operation.clone().operation
     copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
     copy.attributes[SIZES] = sizes_attribute(sizes)
     copy.attributes[KNOWN_AS] = ir.StringAttr.get(symbol_name(main))
-    for call in read_calls(copy):
-        cast_in_full(call)
     replace_symbols(copy, sizes, of_callees=False)
+    for call in read_calls(copy):
+        for result in call.operation.results:
+            if not is_cast(result):  # else its type is in symbols of the callee
+                result.set_type(substitute_type(type_of(result), sizes).to_mlir())
     refresh_signature(copy)
-    _check_inputs(copy, main, sizes)
     return copy
 
 
-def _check_inputs(copy: ir.Operation, main: ir.Operation, sizes: dict[str, int]) -> None:
-    blocks: Sequence[ir.Block] = [f.regions[0].blocks[0] for f in (copy, main)]
-    for i, (found, general) in enumerate(zip(*(block.arguments for block in blocks), strict=True)):
-        if any(isinstance(d, int) and d < 0 for t in flat_types(type_of(found)) for d in t.shape):
-            attributes = value_attributes(main)[i] if "arg_attrs" in main.attributes else {}
+def _check_inputs(main: ir.Operation, sizes: dict[str, int]) -> None:
+    for i, argument in enumerate(main.regions[0].blocks[0].arguments):
+        found = substitute_type(type_of(argument), sizes)
+        if any(isinstance(d, int) and d < 0 for t in flat_types(found) for d in t.shape):
+            attributes = value_attributes(main)[i]
             name = ir.StringAttr(attributes["relay.name"]).value if "relay.name" in attributes else f"arg{i}"
-            what = f"{type_of(found)} for the input {name} of {type_of(general)}"
-            raise RelayError(f"specialize: {sizes_text(sizes)}: expected sizes of 0 or more, found {what}")
+            what = f"expected sizes of 0 or more, found {found} for the input {name} of {type_of(argument)}"
+            raise RelayError(f"specialize: {sizes_text(sizes)}: {what}")

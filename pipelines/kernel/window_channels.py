@@ -6,6 +6,7 @@ from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.reduction import is_neutral
 from relayc.pipelines.kernel.window import NO_AXIS, Window, WindowedReduction, axis_of, number, windowed_reduction
+from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ def match(kernel: Kernel) -> ChannelWindow | None:
 def _over(found: WindowedReduction, position: int, indices: list[Index]) -> ChannelWindow | None:
     """The window over the input at `position`, read at `indices`."""
     root, node, variables, reduced = found.root, found.node, found.variables, found.reduced
-    data, low = node.structured.inputs[position], (0,) * len(indices)
+    data = node.structured.inputs[position]
+    low: tuple[Size, ...] = (0,) * len(indices)
     if data.kind == "pad":
         if not is_neutral(node.structured, position, data.pad_value.attributes["value"]):
             return None

@@ -3,6 +3,7 @@
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.window import NO_AXIS, Window, WindowAxis, WindowedReduction, axis_of, windowed_reduction
+from relayc.symbolic import Size
 
 
 def match(kernel: Kernel) -> Window | None:
@@ -26,7 +27,8 @@ def match(kernel: Kernel) -> Window | None:
 def _over(found: WindowedReduction, position: int, indices: list[Index], others: set[Var]) -> Window | None:
     """The window over the input at `position`, read at `indices`; `others` are the loops that further inputs depend on."""
     root, node, variables, reduced = found.root, found.node, found.variables, found.reduced
-    data, pad_value, low = node.structured.inputs[position], None, (0,) * len(indices)
+    data, pad_value = node.structured.inputs[position], None
+    low: tuple[Size, ...] = (0,) * len(indices)
     if data.kind == "pad":
         pad_value, low, data = data.pad_value, data.low, data.inputs[0]
     whole = node.structured.inputs[position].shape

@@ -326,9 +326,9 @@ class _Bufferizing:
     def call(self, call: Call) -> None:
         callee = self.callees.get(call.callee)
         given = [r for r in call.made if self.is_given(call, r)]
-        values = [*call.reads, *(r for r in call.made if r not in given)]
+        values = [v for v in (*call.reads, *call.made) if v not in given]
         sizes = [self.program.sizes[v] for v in call.given]
-        operands = [self.operand(call, value, i, callee) for i, value in enumerate(values)]
+        operands = [self.operand(call, v, i, callee) for i, v in enumerate((*call.reads, *call.made)) if v not in given]
         if callee.workspace != 0:
             bytes_ = substitute(callee.workspace, dict(zip(callee.symbols, sizes, strict=True)))
             memory = _Bytes(bytes_, heap=not symbols_of(bytes_) <= self.program.symbols)

@@ -104,6 +104,8 @@ class _Program:
         self.block = function.regions[0].blocks[0]
         self.arguments = list(self.block.arguments)
         self.results = list(self.block.operations[len(self.block.operations) - 1].operation.operands)
+        self._given: list[list[Value]] = [self.results]
+        """What the program gives, and the blocks around the current one, whose terminators are gone."""
         self._failed: ir.Block | None = None
         self._too_deep: dict[str, ir.Block] = {}
         self.owned: list[Value] = []
@@ -188,9 +190,13 @@ class _Program:
     def replace(self, op: ir.Operation, block: ir.Block) -> None:
         """Lets the arguments of a block stand for the results of an operation, which goes."""
         for result, argument in zip(op.results, block.arguments, strict=True):
-            result.replace_all_uses_with(argument)
-            self.results = [argument if v == result else v for v in self.results]
+            self.replace_value(result, argument)
         op.erase()
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        old.replace_all_uses_with(new)
+        for given in self._given:
+            given[:] = [new if v == old else v for v in given]
 
     def loop(self, op: scf.WhileOp) -> None:
         types = [r.type for r in op.operation.results]
@@ -199,10 +205,7 @@ class _Program:
         # What is carried is what the first block has: the other one, and what follows the loop, see that.
         for values in (first.arguments, second.arguments, op.operation.results):
             for value, carried in zip(list(values), before.arguments, strict=True):
-                value.replace_all_uses_with(carried)
-        self.results = [
-            before.arguments[list(op.operation.results).index(v)] if v in list(op.operation.results) else v for v in self.results
-        ]
+                self.replace_value(value, carried)
         with op.operation.location:
             self.append(self.block, lambda: cf.BranchOp(list(op.operation.operands), before))
             self.block = before
@@ -236,8 +239,7 @@ class _Program:
                 with ir.InsertionPoint(self.block):
                     made = func.CallOp([*status, *types], op.operation.attributes["callee"], operands).operation
                 for old, new in zip(op.operation.results, list(made.results)[len(status) :], strict=True):
-                    old.replace_all_uses_with(new)
-                    self.results = [new if v == old else v for v in self.results]
+                    self.replace_value(old, new)
                 op.operation.erase()
             if self.depth and not nested:
                 # Inlined, its stack would be taken once for every nested call.

@@ -29,15 +29,7 @@ from relayc.pipelines.program.body import element_bytes, memref_bytes
 from relayc.pipelines.program.components import HEAP, Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import buffer_type
-from relayc.pipelines.sizes import (
-    function_sizes,
-    read_condition,
-    read_size,
-    require_at_most,
-    size_value,
-    symbol_names,
-    symbol_positions,
-)
+from relayc.pipelines.sizes import function_sizes, read_condition, read_size, require_at_most, size_value, symbol_names, symbol_positions
 from relayc.pipelines.tir import emit
 from relayc.runtime.artifact import EqualSizes
 from relayc.runtime.shapes import MAX_BYTES
@@ -55,6 +47,8 @@ VIEWS = frozenset(
 """Operations that give memory of their first operand under another type."""
 
 Value: TypeAlias = ir.Value
+
+_ALWAYS = EqualSizes(())
 
 
 def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
@@ -140,7 +134,7 @@ class _Program:
         for buffer in self.buffers:
             buffer.live()
 
-    def _read(self, block: ir.Block, loops: list[_Loop], holding: EqualSizes = EqualSizes(())) -> None:
+    def _read(self, block: ir.Block, loops: list[_Loop], holding: EqualSizes = _ALWAYS) -> None:
         for op in block.operations:
             operation = op.operation
             if (size := read_size(operation, self.sizes)) is not None:

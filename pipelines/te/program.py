@@ -43,9 +43,7 @@ def lower_program(
     _Program(function, out, callees, functions).lower(general)
 
 
-def lower_dispatch(
-    function: ir.Operation, out: IRModule, general: str, specialized: Sequence[tuple[str, ir.Operation]]
-) -> None:
+def lower_dispatch(function: ir.Operation, out: IRModule, general: str, specialized: Sequence[tuple[str, ir.Operation]]) -> None:
     """Lowers a function that calls what is compiled for some sizes, or at others `general` (see te.dispatch)."""
     dispatch(_program_function(function, out), function, general, specialized)
 

@@ -162,7 +162,7 @@ def _values(type_: TensorType, seed: int) -> np.ndarray:
 
 
 def agrees_with_symbols(body: Body, arrays: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
-    """Asserts that a program gives `outputs` of `arrays` where a random part of its sizes is symbolic, and at other sizes what it gives there.
+    """Asserts that a program gives `outputs` of `arrays` where a random part of its sizes is symbolic, and at other sizes what is right.
 
     Equal sizes are one symbol. Where attributes do not let sizes be symbols, as few of them as that needs stay numbers; other sizes that
     the program of numbers does not take are left out.

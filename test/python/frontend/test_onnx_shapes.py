@@ -181,7 +181,7 @@ SIZED = {
     "split": ([node("Split", ["x"], ["y", "z", "w"], num_outputs=3)], {}, None),
     "hardmax": ([node("Hardmax", ["x"], ["y"], axis=0)], {}, ["n", "6"]),
     "eye": ([node("EyeLike", ["x"], ["y"])], {}, ["n", "6"]),
-    "resize": ([node("Resize", ["x", "", "k"], ["y"])], {"k": np.array([1.5, 2], np.float32)}, ["(3*n)//2", "12"]),
+    "resize": ([node("Resize", ["x", "", "k"], ["y"])], {"k": np.array([1.5, 2], np.float32)}, ["n + n//2", "12"]),
     "resize by a third": ([node("Resize", ["x", "", "k"], ["y"])], {"k": np.array([0.3, 2], np.float32)}, None),
     "unsqueeze": ([node("Unsqueeze", ["x", "k"], ["y"])], {"k": [0, 2]}, ["1", "n", "1", "6"]),
 }

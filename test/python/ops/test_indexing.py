@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from oracle import onnx_run, values
 from support import Const, run
 
+from relayc.dialects.relay import RelayError
+
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "bool")
 
 
@@ -147,3 +149,17 @@ def test_one_hot(axis, dtype):
     assert found.dtype == np.dtype(dtype)
     inside = np.where((indices >= -5) & (indices < 5), indices % 5, 5)
     np.testing.assert_array_equal(found, np.moveaxis(np.eye(6, dtype=dtype)[inside][..., :5], -1, axis))
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes", "purpose"),
+    [
+        ("scatter_elements", [(0, 3), (2, 3), (2, 3)], "write"),
+        ("scatter_nd", [(0, 3), (1, 2), (2, 3)], "write"),
+        ("gather_nd", [(0, 3), (1, 2)], "read"),
+    ],
+)
+def test_an_axis_without_elements_has_no_place_for_an_index(operator, shapes, purpose):
+    data, indices, *updates = (np.zeros(s, "float32") for s in shapes)
+    with pytest.raises(RelayError, match=f"data: expected at least one element along axis 0 to {purpose}"):
+        run(operator, data, indices.astype("int64"), *updates)

@@ -145,9 +145,10 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     """
     item = contraction.b.node.element.width // 8
     tiles = ceil_div(typical_rows(contraction), tile.rows)
-    panels = ceil_div(guess(contraction.column_extent), tile.width)
-    outer = guess(contraction.reduction[0].extent)
-    inner = guess(contraction.depth) // outer
+    # Typical values of an expression may be none that the loop can have.
+    panels = max(1, ceil_div(guess(contraction.column_extent), tile.width))
+    outer = max(1, guess(contraction.reduction[0].extent))
+    inner = max(1, guess(contraction.depth) // outer)
     chunk = outer
     if (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target):
         steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
@@ -158,7 +159,7 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
-    others = guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1]))
+    others = max(1, guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1])))
     rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
     return Blocks(rows, columns, chunk)
 

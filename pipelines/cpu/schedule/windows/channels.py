@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir, scf
-from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
+from relayc.pipelines.cpu.schedule.windows.emission import Bounds, Point, run_bounds, run_length, store_result
 from relayc.pipelines.cpu.schedule.windows.symbolic_columns import EmitTile, Ends, SymbolicColumns
 from relayc.pipelines.cpu.schedule.windows.weights import find_weights
 from relayc.pipelines.kernel.graph import Kernel
@@ -28,10 +28,8 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import LINE
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, proves
+from relayc.symbolic import bounds, ceil_div, guess, proves
 
-Bounds = tuple["ir.Value | Size", "ir.Value | Size"]
-"""First and one-past-last step of a loop."""
 Columns = Callable[[EmitTile], None]
 """Covers an output row with tiles."""
 Channels = Sequence[tuple[Index, Index]]
@@ -136,11 +134,11 @@ class _Emission:
         w, p = self.w, self.parameters
         # The fewest tasks that there may be: more runs than that takes cost little.
         tasks = prod(max(1, bounds(v.extent)[0]) for v in w.planes)
-        height = _run(max(1, guess(w.rows.outputs)), p.tasks // tasks)
+        height = run_length(max(1, guess(w.rows.outputs)), p.tasks // tasks)
         run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
         # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
         count = (
-            _run(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
+            run_length(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
             if self.vectors > p.vectors
             else self.vectors
         )
@@ -150,8 +148,8 @@ class _Emission:
         point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
 
         def task() -> None:
-            vectors = _bounds(point.get(share, Index()), count, self.vectors)
-            rows = _bounds(point.get(run, Index()), height, w.rows.outputs)
+            vectors = run_bounds(point.get(share, Index()), count, self.vectors)
+            rows = run_bounds(point.get(run, Index()), height, w.rows.outputs)
             if self.symbolic is None:
                 self._rows(point, rows, vectors, self._columns)
             else:
@@ -234,7 +232,7 @@ class _Emission:
         Where the length of rows is not known there are several kinds of tiles: a loop keeps the code of each small.
         """
         axis, row = self.w.rows, tile.row
-        if axis.tap is None:
+        if axis.tap is None and row.taps is None:
             return self._row_of_taps(tile, row.top, Index(), channels, sums)
         if self.symbolic is not None or axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
             return self._loop_of_taps(tile, row.taps or (0, axis.taps), channels, sums)
@@ -310,16 +308,3 @@ class _Emission:
             elif position != w.position and node.kind != "empty":
                 values[arguments[position]] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
         return self.evaluator.clone(w.structured, loop_point, values)[0]
-
-
-def _run(extent: int, pieces: int) -> int:
-    """Length of the runs that cut `extent` in about `pieces`."""
-    return ceil_div(extent, max(1, min(extent, pieces)))
-
-
-def _bounds(run: Index, length: int, extent: Size) -> Bounds:
-    """The steps of a run, the last of which may be shorter."""
-    if proves(lambda: length >= extent):
-        return 0, extent
-    low, high = emit.materialize(run * length), emit.materialize(run * length + length)
-    return low, emit.smaller(high, extent) if isinstance(extent, Dim) or extent % length else high

@@ -12,6 +12,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.windows.column_plan import ColumnParameters, ColumnPlan, power_of_two_from
 from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
+from relayc.pipelines.cpu.schedule.windows.masked_columns import schedule_masked_columns
 from relayc.pipelines.kernel.access import Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var
@@ -47,7 +48,11 @@ def schedule_window_columns(kernel: Kernel, target: Target, tuning: Tuning) -> S
     lanes, offset = target.lanes(bits), window.output_offset()
     columns, rows = window.columns, window.rows
     contiguous = columns.output is not None and offset.coefficient(columns.output) == 1
-    if not contiguous or number(columns.outputs) < 4 or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
+    if not contiguous or lanes < 4 or columns.stride > MAX_STRIDE or rows.taps * columns.taps > MAX_TAPS:
+        return None
+    if not columns.is_static or not rows.is_static:
+        return schedule_masked_columns(kernel, window, lanes, target, tuning)
+    if number(columns.outputs) < 4:
         return None
     parameters = ColumnParameters(lanes, accumulators=target.num_vector_registers // 2)
     names = ("accumulators", "buffer_bytes", "unrolled", "grain")
@@ -86,7 +91,7 @@ class _Emission:
 
     def _allocate(self) -> None:
         for node in (self.plane, self.sums) if self.plan.is_narrow else (self.plane,):
-            self.evaluator.bind(node, local_buffer(node.size, node.element))
+            self.evaluator.bind(node, local_buffer(number(node.size), node.element))
 
     def _task(self, point: Point, block: Index) -> None:
         """Some output rows of one plane."""

@@ -1,13 +1,30 @@
-"""What the strategies of windows share: the epilogue."""
+"""What the strategies of windows share: runs of rows that are tasks, and the epilogue."""
 
 from collections.abc import Mapping
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.kernel.window import Window
+from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Dim, Size, ceil_div, proves
 
 Point = dict[Var, Index]
+Bounds = tuple["ir.Value | Size", "ir.Value | Size"]
+"""First and one-past-last step of a loop."""
+
+
+def run_length(extent: int, pieces: int) -> int:
+    """Length of the runs that cut `extent` in about `pieces`."""
+    return ceil_div(extent, max(1, min(extent, pieces)))
+
+
+def run_bounds(run: Index, length: int, extent: Size) -> Bounds:
+    """The steps of a run, the last of which may be shorter."""
+    if proves(lambda: length >= extent):
+        return 0, extent
+    low, high = emit.materialize(run * length), emit.materialize(run * length + length)
+    return low, emit.smaller(high, extent) if isinstance(extent, Dim) or extent % length else high
 
 
 def store_result(

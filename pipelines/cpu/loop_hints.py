@@ -1,0 +1,50 @@
+"""What LLVM is told of loops over symbolic sizes: to leave those alone that a schedule has laid out.
+
+A schedule unrolls as far as registers go. Of a loop whose iterations LLVM cannot count it makes several copies nevertheless, with code
+for what is left over, and a kernel of symbolic sizes has several such loops where a static one has none: lower tiles, masked ends.
+They take twice the time to compile and run no faster.
+"""
+
+from relayc.dialects.mlir import func, ir, scf
+from relayc.pipelines.codegen.bufferize import walk
+from relayc.pipelines.sizes import symbol_positions
+
+_ON_LOOP = "llvm.loop_annotation"
+_ON_BRANCH = "loop_annotation"
+_AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>"
+
+
+def keep_loops(module: ir.Module) -> bool:
+    """Marks the loops with vectors in functions that take symbols. Gives whether there are such functions: then `pass_on_hints` has to
+    follow the conversion to branches."""
+    functions = [f for f in walk(module.operation, func.FuncOp) if symbol_positions(f)]
+    hint = ir.Attribute.parse(_AS_IT_IS)
+    for function in functions:
+        for loop in walk(function.operation, scf.ForOp):
+            if _has_vectors(loop.operation):
+                loop.operation.attributes[_ON_LOOP] = hint
+    return bool(functions)
+
+
+def pass_on_hints(module: ir.Module) -> None:
+    """Gives the branches of the LLVM dialect the hints of the loops that they came from, under the name that is read there."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "llvm.br" and _ON_LOOP in op.attributes:
+            op.attributes[_ON_BRANCH] = op.attributes[_ON_LOOP]
+            del op.attributes[_ON_LOOP]
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+
+
+def _has_vectors(loop: ir.Operation) -> bool:
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = any(isinstance(value.type, ir.VectorType) for value in (*op.results, *op.operands))
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    loop.walk(visit)
+    return found

@@ -18,7 +18,8 @@ from relayc.dialects.mlir import arith, func, ir, scf
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.types import shape_of
+from relayc.dialects.relay.types import TensorType, shape_of
+from relayc.pipelines.program.functions import tensors_of
 from relayc.pipelines.sizes import SYMBOL, SYMBOLS, read_condition, read_size, symbol_names, symbol_positions
 from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Size, substitute, symbol, symbols_of
@@ -190,8 +191,31 @@ class Program:
         return prod(self.shape(value)) * element_bytes(value.type)
 
     def is_late(self, value: Value) -> bool:
-        """Whether a tensor has a size that does not follow from the program's symbols."""
-        return any(not symbols_of(d) <= self.symbols for d in self.shape(value))
+        """Whether a tensor has a size that does not follow from the program's symbols, or the program gives it as one that has."""
+        return self.root(value) in self._given_late or any(not symbols_of(d) <= self.symbols for d in self.shape(value))
+
+    @cached_property
+    def _given_late(self) -> frozenset[Value]:
+        """What the program gives under a type whose sizes only it knows, though it may have other names for them."""
+        found: set[Value] = set()
+
+        def mark(body: Body, positions: Sequence[int]) -> None:
+            found.update(self.root(body.given[i]) for i in positions)
+            for item in body.items:
+                inner = [i for i, r in enumerate(item.made) if r in found]
+                if not inner:
+                    continue
+                if isinstance(item, If):
+                    mark(item.then, inner)
+                    mark(item.otherwise, inner)
+                elif isinstance(item, While):
+                    found.update(values[i] for values in (item.before.arguments, item.after.arguments) for i in inner)
+                    mark(item.before, inner)
+                    mark(item.after, inner)
+
+        types = tensors_of(self.function, "output")
+        mark(self.body, [i for i, t in enumerate(types) if not TensorType.from_mlir(t).symbols <= self.symbols])
+        return frozenset(found)
 
     def root(self, value: Value) -> Value:
         """The value in whose memory `value` is."""

@@ -6,12 +6,12 @@ takes one more argument, an i64: how many calls may still nest. The declaration 
 code generation (codegen.calls). Globals of parameters are gone: where each is in the blob is known.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from relayc.dialects.functions import Names, extend_signature, signature_of, strings_attribute
-from relayc.dialects.mlir import arith, cf, func, ir, scf
+from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
 from relayc.dialects.relay.later import Require
 from relayc.pipelines.program.components import HEAP, Component, functions_of, is_packed, program_components, programs_of
 from relayc.pipelines.specializations import known_as
@@ -108,6 +108,8 @@ class _Program:
         """What the program gives, and the blocks around the current one, whose terminators are gone."""
         self._failed: ir.Block | None = None
         self._too_deep: dict[str, ir.Block] = {}
+        self.owned: list[Value] = []
+        """Memory of the heap that is there where the text is: what fails here frees it."""
 
     def run(self) -> None:
         self.body(self.block)
@@ -157,6 +159,8 @@ class _Program:
                 self.call(op)
             elif op.operation.name == "memref.alloc" and HEAP in op.attributes:
                 self.allocation(op)
+            elif op.operation.name == "memref.dealloc":
+                self.owned = [v for v in self.owned if v != op.operation.operands[0]]
             elif op.operation.name == Require.OPERATION_NAME:
                 self.requirement(op)
         if not inner:
@@ -171,11 +175,17 @@ class _Program:
         with op.operation.location:
             self.append(self.block, lambda: cf.CondBranchOp(op.operation.operands[0], [], [], then, otherwise))
             for block, region in zip((then, otherwise), op.operation.regions, strict=True):
-                self.block = block
+                self.block, before = block, list(self.owned)
                 given = self.body(region.blocks[0]) if len(region.blocks) else []
+                self.owned = before
                 self.append(self.block, partial(cf.BranchOp, given, after))
         self.replace(op.operation, after)
         self.block = after
+        self.own(after.arguments)
+
+    def own(self, values: Iterable[Value]) -> None:
+        """Notes memory that calls, branches and loops give."""
+        self.owned += [v for v in values if isinstance(v.type, ir.MemRefType)]
 
     def replace(self, op: ir.Operation, block: ir.Block) -> None:
         """Lets the arguments of a block stand for the results of an operation, which goes."""
@@ -199,11 +209,15 @@ class _Program:
         with op.operation.location:
             self.append(self.block, lambda: cf.BranchOp(list(op.operation.operands), before))
             self.block = before
+            self.owned = [v for v in self.owned if v not in list(op.operation.operands)]
+            self.own(before.arguments)
+            carried_on = list(self.owned)
             condition = self.body(first)[0]
             self.append(self.block, lambda: cf.CondBranchOp(condition, [], [], body, after))
             self.block = body
             given = self.body(second)
             self.append(self.block, lambda: cf.BranchOp(given, before))
+            self.owned = carried_on
         op.operation.erase()
         self.block = after
 
@@ -232,6 +246,7 @@ class _Program:
                 made.attributes["no_inline"] = ir.UnitAttr.get()
             if fails:
                 self.check(made.results[0])
+            self.own(made.results)
 
     def left(self, callee: str, depth: int, nested: bool, call: ir.Operation) -> list[Value]:
         """The last operand of a call of a recursive program; a nested call where none may follow is an error."""
@@ -248,7 +263,8 @@ class _Program:
         with ir.InsertionPoint(call):
             none = arith.CmpIOp(arith.CmpIPredicate.eq, left, emit.constant(ir.IntegerAttr.get(i64, 0), i64)).result
         further.append(call)
-        self.append(self.block, lambda: cf.CondBranchOp(none, [], [], self._too_deep[callee], further))
+        deep = self.releasing(self._too_deep[callee])
+        self.append(self.block, lambda: cf.CondBranchOp(none, [], [], deep, further))
         self.block = further
         with ir.InsertionPoint(call):
             return [arith.SubIOp(left, emit.constant(ir.IntegerAttr.get(i64, 1), i64)).result]
@@ -261,6 +277,7 @@ class _Program:
             there = emit.compare("ne", address, emit.index_constant(0))
         message = f"{known_as(self.function)}: expected memory for a tensor of %lld bytes, found none"
         self.demand(there, "MemoryError", message, [op.operation.operands[0]])
+        self.own([result])
 
     def requirement(self, op: ir.OpView) -> None:
         """Goes on where sizes are what they must be."""
@@ -277,8 +294,18 @@ class _Program:
         error = self.calls.declare_error(f"{self.name}_error", kind, message, len(sizes))
         self.append(self.block, lambda: cf.CondBranchOp(condition, [], [], further, bad))
         self.append(bad, lambda: func.CallOp([], ir.FlatSymbolRefAttr.get(error), list(sizes)))
-        self.append(bad, lambda: cf.BranchOp([], self.failed))
+        self.append(bad, lambda: cf.BranchOp([], self.releasing(self.failed)))
         self.block = further
+
+    def releasing(self, block: ir.Block) -> ir.Block:
+        """A block for what has failed, or one before it that frees the memory that is there."""
+        if not self.owned:
+            return block
+        before = self.new_block()
+        for memory in self.owned:
+            self.append(before, partial(memref.DeallocOp, memory))
+        self.append(before, lambda: cf.BranchOp([], block))
+        return before
 
     def check(self, status: Value) -> None:
         """Goes on in a new block where a call has not failed."""
@@ -286,5 +313,5 @@ class _Program:
         further = self.new_block()
         with ir.InsertionPoint(self.block):
             failed = arith.CmpIOp(arith.CmpIPredicate.ne, status, emit.constant(ir.IntegerAttr.get(i32, 0), i32)).result
-            cf.CondBranchOp(failed, [], [], self.failed, further)
+            cf.CondBranchOp(failed, [], [], self.releasing(self.failed), further)
         self.block = further

@@ -224,6 +224,7 @@ def _transposed_size(
     if size is None or kernel is None:
         return None
     check(isinstance(kernel, int), f"weight, axis {axis}", "a number", kernel)
+    require_at_least(1, size, f"data along axis {axis}", "at least one element", size)
     out = (size - 1) * stride + extent(kernel, dilation) - sum(pads) + extra
     require_at_least(1, out, f"padding along axis {axis}", "less than the result", pads)
     return out

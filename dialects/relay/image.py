@@ -1,7 +1,7 @@
 """Resampling of images: image.resize1d/2d/3d, nn.upsampling and nn.upsampling3d."""
 
 from relayc.dialects.relay.base import Floats, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
-from relayc.dialects.relay.conditions import require_at_most
+from relayc.dialects.relay.conditions import require_at_least, require_at_most
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.shapes import shape_text
@@ -70,6 +70,8 @@ class _Resize(ImageOp):
         if mode == "tf_crop_and_resize":
             check(len(op.roi) == 2 * len(letters), "roi", f"{2 * len(letters)} values", op.roi)
         dims = parsed.logical(op.data.shape)
+        for axis in letters:
+            require_at_least(1, dims[axis], f"data along axis {axis}", "at least one element", dims[axis])
         dims.update(zip(letters, per_axis(op.size, len(letters), "size"), strict=True))
         for size in op.size:
             require_at_most(LONGEST, size, "size", f"at most {LONGEST} elements", shape_text(op.size))

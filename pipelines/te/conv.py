@@ -113,14 +113,20 @@ def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value,
     of_data = {"N": [result["N"]], "C": [*group, channel["C"]], "c": [channel.get("c")]}
     for axis, stride, dilation in zip(g.spatial, g.strides, g.dilation, strict=True):
         of_data[axis] = [result[axis] * stride + taps[axis] * dilation]
-    out_channel = _unblocked(result, g.out_layout.block("C"))
+    out_channel = [_unblocked(result, g.out_layout.block("C"))]
     if group:
-        out_channel = group[0] * (weight.type.shape[g.kernel_layout.index("O")] // g.groups) + out_channel
-    of_weight = {"O": out_channel, "I": 0 if kind == DEPTHWISE else _unblocked(channel, g.data_layout.block("C")), **taps}
+        channels = shape(weight)[g.kernel_layout.index("O")]
+        if isinstance(channels, int):
+            out_channel = [group[0] * (channels // g.groups) + out_channel[0]]
+        else:  # the weight is seen as the result is
+            weight = split(weight, by_group(g.kernel_layout, "O", shape(weight), g.groups))
+            out_channel = [*group, *out_channel]
+    in_channel = 0 if kind == DEPTHWISE else _unblocked(channel, g.data_layout.block("C"))
+    of_weight = {"O": out_channel, "I": [in_channel], **{axis: [tap] for axis, tap in taps.items()}}
     of_out = {**{axis: [e] for axis, e in result.items()}, "C": [*group, result["C"]]}
     maps = [
         affine_map(loops.count, [e for axis in g.data_layout.axes for e in of_data[axis]]),
-        affine_map(loops.count, [of_weight[axis] for axis in g.kernel_layout.axes]),
+        affine_map(loops.count, [e for axis in g.kernel_layout.axes for e in of_weight[axis]]),
     ]
     return contract(data, weight, maps, affine_map(loops.count, [e for axis in g.out_layout.axes for e in of_out[axis]]), out, operand)
 

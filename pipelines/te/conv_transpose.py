@@ -61,8 +61,10 @@ def transposed_convolution(op: Op, data: Value, weight: Value) -> Value:
     out, dtype = result_type(op), operand_type(op).dtype
     weight, g = _spread(weight, op.geometry(), dtype)
     sizes = g.out_layout.logical(out.sizes)
+    # By the type relation these are numbers.
+    kernel = {axis: weight.type.shape[g.kernel_layout.index(axis)] for axis in g.spatial}
     phases = {
-        axis: Phases.of(weight.type.shape[g.kernel_layout.index(axis)], stride, dilation, before, sizes[axis])
+        axis: Phases.of(kernel[axis], stride, dilation, before, sizes[axis])
         for axis, stride, dilation, (before, _) in zip(g.spatial, g.strides, g.dilation, g.pads, strict=True)
     }
     data, weight = _padded_data(data, g, phases, dtype), _padded_weight(weight, g, phases, dtype)
@@ -92,7 +94,7 @@ def _spread(weight: Value, g: ConvGeometry, dtype: str) -> tuple[Value, ConvGeom
                 on_tap = arith.AndIOp(on_tap, exact).result
         return scalar.select(on_tap, extract(weight, at), scalar.constant(0, dtype))
 
-    sizes = tuple(extent(n, step) for n, step in zip(weight.type.shape, steps, strict=True))
+    sizes = tuple(extent(n, step) for n, step in zip(shape(weight), steps, strict=True))
     dilation = tuple(1 if axis in factors else d for axis, d in zip(g.spatial, g.dilation, strict=True))
     return gather(TensorType(sizes, dtype), element), replace(g, dilation=dilation)
 

@@ -157,6 +157,7 @@ CASES: dict[str, list[Case]] = {
         Case(f32("n, 3, h, w", "8, 3, 3, 3"), {"strides": (2, 2)}, {"h": 3, "w": 3}),
         Case(f32("n, 8, h, w", "8, 1, 3, 3"), {"groups": 8, "padding": (1, 1, 1, 1), "dilation": (2, 1)}, {"h": 3, "w": 1}),
         Case(f32("n, 8, h, w", "6, 4, 1, 1"), {"groups": 2}, {"h": 1, "w": 1}),
+        Case(f32("n, 8, h, w", "2*c, 4, 1, 1"), {"groups": 2, "out_layout": "NHWC"}, {"h": 1, "w": 1, "c": 1}),
     ],
     "nn.conv3d": [Case(f32("n, 2, d, h, 5", "3, 2, 2, 3, 3"), {"padding": (0, 1, 1)}, {"d": 2, "h": 1})],
     "nn.conv1d_transpose": [Case(f32("n, 3, w", "3, 4, 3"), {"strides": (2,)}, {"w": 1})],

@@ -472,14 +472,15 @@ FAR_SIZE = 1 << 200
 
 
 def guess(x: Size) -> int:
-    """A representative number for a size: its value where every symbol has its hint, 1 at least.
+    """A representative number for a size: its value where every symbol has its hint, 1 at least where it can be.
 
     What is typical for one symbol may be too little for another: then a size of both would have no elements, or fewer.
     """
     if isinstance(x, int):
         return x
     ranges = Ranges.current()
-    return max(evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)}), 1)
+    found = evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
+    return found if found >= 1 else max(found, min(1, bounds(x)[1]))
 
 
 # ---- division, minima and maxima ------------------------------------------------------------------------------------------------------

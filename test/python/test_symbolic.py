@@ -83,7 +83,7 @@ VALUES = st.tuples(*[st.integers(1, 40)] * 3).map(lambda v: dict(zip(NAMES, v, s
 POSITIVE = Ranges({name: Range(1, 40, 7) for name in NAMES})
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(trees(), st.lists(VALUES, min_size=1, max_size=4))
 def test_the_normal_form_is_worth_what_the_expression_is(tree: Tree, points: list[dict[str, int]]) -> None:
     with Ranges(POSITIVE):
@@ -98,7 +98,7 @@ def test_the_normal_form_is_worth_what_the_expression_is(tree: Tree, points: lis
         assert evaluator([size, 3], NAMES)(*[points[0][n] for n in NAMES]) == (naive(tree, points[0]), 3)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(trees(), trees(), VALUES)
 def test_what_is_proved_holds(a: Tree, b: Tree, values: dict[str, int]) -> None:
     with Ranges(POSITIVE):
@@ -115,7 +115,7 @@ def test_what_is_proved_holds(a: Tree, b: Tree, values: dict[str, int]) -> None:
             assert evaluate(quotient, values) * q == p
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(trees(), st.sampled_from(NAMES), st.integers(1, 9), VALUES)
 def test_substitution_is_evaluation_in_steps(tree: Tree, name: str, by: int, values: dict[str, int]) -> None:
     with Ranges(POSITIVE):

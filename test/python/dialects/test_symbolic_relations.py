@@ -144,7 +144,7 @@ def expressions(size: int) -> list[str]:
     return ["n", "m", "n + m"] + [f"{by}*n" for by in (2, 3, 4, 6, 8, 12) if size % by == 0]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_symbolic_relation_is_that_of_numbers(data: st.DataObject) -> None:
     by_name = cases()

@@ -35,6 +35,7 @@ __all__ = [
     "is_symbolic",
     "maximum",
     "minimum",
+    "name_of",
     "parse",
     "proves",
     "substitute",
@@ -213,6 +214,15 @@ def symbol(name: str) -> Dim:
 
 def _terms(x: Size) -> Terms:
     return x.terms if isinstance(x, Dim) else {(): x} if x else {}
+
+
+def name_of(x: object) -> str | None:
+    """The name of the symbol that a size is; None for any other size."""
+    if isinstance(x, Dim) and len(x.terms) == 1:
+        ((m, c),) = x.terms.items()
+        if c == 1 and len(m) == 1 and isinstance(m[0], str):
+            return m[0]
+    return None
 
 
 def is_symbolic(x: object) -> bool:

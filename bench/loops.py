@@ -75,7 +75,7 @@ _MODELS: dict[str, tuple[str, str, str]] = {
     "concatenation": (
         "4",
         "float[m, 4] y",
-        f"""<int64[1] zero = {{0}}> {{
+        """<int64[1] zero = {{0}}> {{
             start = Unsqueeze(x, zero)
             y = Loop <body = b (int64 i, bool c, float[p, 4] a) => (bool k, float[q, 4] s) {{
                 k = Identity(c) s = Concat <axis = 0> (a, start)

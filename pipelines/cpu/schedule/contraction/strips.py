@@ -4,6 +4,7 @@ Tiles between the ends read where the rows lie. Those at an end read a strip: wh
 where the padding is. A strip is small beside the work on it, its tiles need not know what is padding, and short rows are one strip.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,9 @@ from relayc.symbolic import Size, bounds, ceil_div, maximum, minimum
 MOST_UNROLLED = 4
 """Vectors that are copied one after the other; more are a loop."""
 NEAR_BEST = 1.05
-"""Cycles of a row of a low tile, as a ratio of those of the best tile, that are worth fewer kinds of tiles."""
+"""Cycles of a row of the lowest tile, as a ratio of those of the best one."""
+KINDS = 3
+"""Heights of the tiles of a strip; each has code of its own."""
 
 FIRST = Var(0, 0, name="first")
 """Key of the first row of a strip in a point."""
@@ -43,7 +46,7 @@ class Strip:
     Attributes:
       first: its first row.
       rows: how many there are.
-      tiles: what covers them; the last one of the second height starts early where they are fewer.
+      tiles: what covers them; one that reaches behind the last row starts early.
     """
 
     first: Index
@@ -54,44 +57,61 @@ class Strip:
 class RowCover:
     """Which tiles cover rows: some in a strip at each end, and `count` whole ones of `height` from row `first` on between them.
 
-    Tiles of a strip have two heights next to each other, of which any number of rows is the sum that is not very small. What the function
-    computes of the number of rows is emitted here, once.
+    Tiles of a strip are as even as they can be, of heights from `low` to `high`: of most numbers of rows they are no more than were there
+    tiles of any height. What the function computes of the number of rows is emitted here, once.
     """
 
     def __init__(self, contraction: Contraction, height: int, vectors: int) -> None:
-        self.height, rows = height, contraction.row_extent
+        self.height, self._rows = height, contraction.row_extent
         best = min(cycles(n, vectors) / n for n in range(1, height + 1))
         near = next(n for n in range(1, height + 1) if cycles(n, vectors) / n <= best * NEAR_BEST)
-        self.low = max(1, min(near, height - 1))
-        self.high = min(self.low + 1, height)
-        before, behind = (max(1, ceil_div(most, self.low)) for most in _touched(contraction))
-        least = (before + behind) * self.high
+        self.low = max(1, min(near, height - KINDS + 1))
+        self.high = min(self.low + KINDS - 1, height)
+        touched = _touched(contraction)
+        before = max(1, ceil_div(touched[0], self.low))
+        least = next(n for n in itertools.count(sum(touched)) if all(self._serves(r, before, touched[1]) for r in range(n, n + height)))
         self.most_rows = least + height - 1
-        number, low, high = emit.index_constant(rows), emit.index_constant(self.low), emit.index_constant(self.high)
-        self.count = emit.arith("divui", emit.larger(emit.index_constant(rows - least), 0), emit.index_constant(height))
-        self.has_whole = emit.compare("ne", self.count, emit.index_constant(0))
-        whole = emit.arith("muli", self.count, emit.index_constant(height))
-        left = emit.arith("subi", number, whole)
-        tiles = emit.arith("ceildivui", left, high)
-        highs = emit.larger(emit.arith("subi", left, emit.arith("muli", tiles, low)), 0)
-        # Of the tiles of the ends the first are in the strip before the whole tiles, if there are any.
-        no = emit.index_constant(0)
-        highs_before = emit.select(self.has_whole, emit.smaller(highs, before), no)
-        lows_before = emit.select(self.has_whole, emit.arith("subi", emit.index_constant(before), highs_before), no)
-        rows_before = emit.arith("addi", emit.arith("muli", highs_before, high), emit.arith("muli", lows_before, low))
-        second = emit.arith("addi", rows_before, whole)
-        highs_behind = emit.arith("subi", highs, highs_before)
-        lows_behind = emit.arith("subi", emit.arith("subi", tiles, highs), lows_before)
-        fits = emit.compare("uge", number, low)
-        self.first = self._row(rows_before)
-        self._counts = [
-            (no, second),
-            (rows_before, emit.arith("subi", number, second)),
-            (highs_before, highs_behind),
-            (lows_before, emit.select(fits, lows_behind, no)),
-            (no, emit.select(fits, no, number)),
-        ]
-        self._rows = rows
+        number = emit.index_constant
+        whole = emit.arith("divui", emit.larger(number(self._rows - least), 0), number(height))
+        left = emit.arith("subi", number(self._rows), emit.arith("muli", whole, number(height)))
+        tiles = emit.arith("ceildivui", left, number(self.high))
+        base = emit.arith("divui", left, emit.larger(tiles, 1))
+        # Too few rows for even tiles are in tiles of the least height, which overlap, or one by one.
+        is_even = emit.compare("uge", base, number(self.low))
+        taller = emit.select(is_even, emit.arith("subi", left, emit.arith("muli", tiles, base)), number(0))
+        base = emit.larger(base, self.low)
+        fits = emit.compare("uge", left, number(self.low))
+        self.count, self.has_whole = whole, emit.compare("ne", whole, number(0))
+        # The strip before the whole tiles, if there are any, has tiles of one height.
+        taken = emit.select(self.has_whole, number(before), number(0))
+        takes_taller = emit.compare("uge", taller, taken)
+        above = emit.arith("addi", base, number(1))
+        first_height = emit.select(takes_taller, above, base)
+        first_rows = emit.arith("muli", taken, first_height)
+        left_taller = emit.arith("subi", taller, emit.select(takes_taller, taken, number(0)))
+        left_lower = emit.arith("subi", emit.arith("subi", tiles, taller), emit.select(takes_taller, number(0), taken))
+        left_lower = emit.select(fits, left_lower, number(0))
+        second = emit.arith("addi", first_rows, emit.arith("muli", whole, number(height)))
+        self.first = self._row(first_rows)
+        self._ends = [(number(0), second), (first_rows, emit.arith("subi", number(self._rows), second))]
+        self._tiles: list[tuple[int, ir.Value, ir.Value]] = []
+        for h in range(self.high, self.low - 1, -1):
+
+            def some(size: ir.Value, count: ir.Value, h: int = h) -> ir.Value:
+                return emit.select(emit.compare("eq", size, number(h)), count, number(0))
+
+            self._tiles.append((h, some(first_height, taken), emit.arith("addi", some(above, left_taller), some(base, left_lower))))
+        if self.low > 1:
+            self._tiles.append((1, number(0), emit.select(fits, number(0), left)))
+
+    def _serves(self, rows: int, before: int, behind: int) -> bool:
+        """Whether tiles that cover rows can be split: `before` of one height, and others of `behind` rows at least."""
+        tiles = ceil_div(rows, self.high)
+        if tiles <= before or rows // tiles < self.low:
+            return False
+        base, taller = divmod(rows, tiles)
+        height, others = (base + 1, taller) if taller >= before else (base, tiles - taller)
+        return others >= before and rows - before * height >= behind
 
     def _row(self, value: ir.Value) -> Index:
         return Index.of(Var(0, 1 << 40, value, name="row"))
@@ -103,13 +123,9 @@ class RowCover:
         begin = emit.select(self.has_whole, emit.index_constant(0), emit.index_constant(1))
         with emit.for_loop(begin, emit.index_constant(2), 1, var), evaluator.scope():
             is_first = emit.compare("eq", var.value, emit.index_constant(0))
-            first, rows, highs, lows, singles = (emit.select(is_first, a, b) for a, b in self._counts)
-            tiles = [Tiles(self.low, lows)]
-            if self.high > self.low:
-                tiles.insert(0, Tiles(self.high, highs))
-            if self.low > 1:
-                tiles.append(Tiles(1, singles))
-            yield Strip(self._row(first), rows, tuple(tiles))
+            first, rows = (emit.select(is_first, a, b) for a, b in self._ends)
+            tiles = tuple(Tiles(height, emit.select(is_first, a, b)) for height, a, b in self._tiles)
+            yield Strip(self._row(first), rows, tiles)
 
 
 def _touched(contraction: Contraction) -> tuple[int, int]:

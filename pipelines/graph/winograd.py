@@ -117,11 +117,10 @@ def _chosen(mod: IRModule) -> OperationSet:
     return chosen
 
 
-def _transformed(op: Conv2d, data: ir.Value, mod: IRModule) -> ir.Value | None:
-    """conv2d -> input transform, grouped 1x1 convolution, output transform; None where the weights are no constant."""
+def _transformed(op: Conv2d, data: ir.Value, mod: IRModule) -> ir.Value:
+    """conv2d, of which the weights are a constant -> input transform, grouped 1x1 convolution, output transform."""
     array = mod.value_of(op.weight)
-    if array is None:
-        return None
+    assert array is not None
     out = TensorType.of(op.operation.results[0])
     points = mod.constant(transform_weights(array), "winograd")
     transformed = build("nn.winograd_input_transform", data, padding=op.padding, layout=op.data_layout)
@@ -145,7 +144,7 @@ def winograd(mod: IRModule, ctx: PassContext) -> IRModule:
         def convolution(op: Conv2d, rw: Rewriter) -> Found:
             # Asked again, as a new operation may stand where a chosen one was.
             choice = _choice(op) if op.operation in chosen else None
-            if choice is None:
+            if choice is None or rw.array(op.weight) is None:
                 return None
             if not choice.is_open:
                 return _transformed(op, op.data, rw.mod)

@@ -39,7 +39,7 @@ def when(condition: Value, carried: Sequence[Value], body: Callable[..., Sequenc
 
 
 def repeat_while(carried: Sequence[Value], goes_on: Callable[..., Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-    """while goes_on(*carried): carried = body(*carried), of scalars. Gives the last `carried`."""
+    """while goes_on(*carried): carried = body(*carried). Gives the last `carried`."""
     types = [v.type for v in carried]
     op = scf.WhileOp(types, list(carried))
     before, after = (region.blocks.append(*types) for region in (op.before, op.after))

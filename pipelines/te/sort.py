@@ -8,9 +8,10 @@ from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
-from relayc.pipelines.te.literal import index_of, integer_of
+from relayc.pipelines.te.literal import add, index_of, integer_of, less
 from relayc.pipelines.te.loops import along, insert, loop, nest, repeat_while, when
-from relayc.pipelines.te.merge import ORDER, Before, add, both, comes_before, either, less, merge_sort, negated
+from relayc.pipelines.te.merge import ORDER, Before, merge_sort
+from relayc.pipelines.te.scalar import both, comes_before, either, negated
 from relayc.symbolic import Size, guess
 
 _FEW = 32

@@ -1,6 +1,5 @@
 """Compute rule of the choice among boxes that overlap: class by class, sequential."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import arith
@@ -9,9 +8,10 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator
 from relayc.pipelines.te.core import Value, compute, empty, extract, fill, index_constant, operand_type, result_type
-from relayc.pipelines.te.literal import index_of, integer_of
+from relayc.pipelines.te.heap import NUMBER, Heap
+from relayc.pipelines.te.literal import add, index_of, integer_of, less
 from relayc.pipelines.te.loops import insert, loop, nest, repeat_while, when
-from relayc.pipelines.te.merge import ORDER, add, both, comes_before, either, less, merge_sort, negated
+from relayc.pipelines.te.scalar import both, either, negated
 from relayc.symbolic import Size
 
 _FIELDS = 5
@@ -40,13 +40,18 @@ class _Overlap:
     def suppresses(self, a: list[Value], b: list[Value]) -> Value:
         """i1: whether the intersection of two boxes is more of their union than is allowed."""
         dtype = self.dtype
-        low = [scalar.maximum(x, y, dtype) for x, y in zip(a[:2], b[:2], strict=True)]
-        high = [scalar.minimum(x, y, dtype) for x, y in zip(a[2:4], b[2:4], strict=True)]
+        low = [_pick("gt", x, y, dtype) for x, y in zip(a[:2], b[:2], strict=True)]
+        high = [_pick("lt", x, y, dtype) for x, y in zip(a[2:4], b[2:4], strict=True)]
         common = self._area(low, high)
         union = scalar.subtract(scalar.add(a[4], b[4], dtype), common, dtype)
         # Of boxes that lie apart in both directions the product of the distances is no area.
         meet = both(*(scalar.compare("gt", last, first, dtype) for first, last in zip(low, high, strict=True)))
         return both(meet, scalar.compare("gt", arith.DivFOp(common, union).result, self.most, dtype))
+
+
+def _pick(predicate: str, a: Value, b: Value, dtype: str) -> Value:
+    """a where a PREDICATE b, else b: one instruction, as NaN is not passed on."""
+    return scalar.select(scalar.compare(predicate, a, b, dtype), a, b)
 
 
 def _is_suppressed(overlap: _Overlap, box: list[Value], chosen: Value, found: Value) -> Value:
@@ -60,19 +65,21 @@ def _is_suppressed(overlap: _Overlap, box: list[Value], chosen: Value, found: Va
     return repeat_while([index_constant(0), no], lambda j, suppressed: both(less(j, found), negated(suppressed)), against)[1]
 
 
-def _candidates(score: Callable[[Value], Value], threshold: Value, dtype: str, work: Value, count: Size) -> tuple[Value, Value]:
-    """The boxes whose score is above the threshold, in order, in the first row of `work`; and how many these are."""
+def _candidates(heap: Heap, scores: Value, line: list[Value], threshold: Value, count: Size) -> tuple[Heap, Value]:
+    """The boxes of a line of scores whose score is above the threshold, first in the memory of `heap`; and how many these are."""
     zero, one = index_constant(0), index_constant(1)
-    none = scalar.compare("ne", threshold, threshold, dtype)
+    none = scalar.compare("ne", threshold, threshold, heap.dtype)
 
-    def step(i: Value, work: Value, found: Value) -> list[Value]:
+    def step(i: Value, *carried: Value) -> list[Value]:
+        *state, found = carried
+        score = extract(scores, [*line, i])
         # Written in any case, and written over by the next one where it is none.
-        work = insert(integer_of(i, ORDER), work, [zero, found])
-        above = either(none, scalar.compare("gt", score(i), threshold, dtype))
-        return [work, scalar.select(above, add(found, one), found)]
+        written = Heap(heap.dtype, *state).put((score, integer_of(i, NUMBER)), found)
+        above = either(none, scalar.compare("gt", score, threshold, heap.dtype))
+        return [*written.state, scalar.select(above, add(found, one), found)]
 
-    work, found = loop(zero, index_constant(count), one, [work, zero], step)
-    return work, found
+    *state, found = loop(zero, index_constant(count), one, [*heap.state, zero], step)
+    return Heap(heap.dtype, *state), found
 
 
 def _limit(value: Value, dtype: str, count: Value) -> Value:
@@ -96,37 +103,35 @@ def all_class_non_max_suppression(
     overlap = _Overlap(boxes, source.dtype, wide, scalar.convert(extract(iou_threshold, []), source.dtype, wide))
     limit = _limit(extract(max_output_boxes_per_class, []), operand_type(op, 2).dtype, end)
 
-    def choose(at: list[Value], selected: Value, work: Value, chosen: Value, total: Value) -> list[Value]:
-        """One class: its candidates, by their scores, each against those chosen before."""
+    def choose(at: list[Value], selected: Value, total: Value, chosen: Value, *state: Value) -> list[Value]:
+        """One class: its candidates from the highest score on, each against those chosen before, until there are enough."""
         b, c = at
+        heap, candidates = _candidates(Heap(source.dtype, *state), scores, at, threshold, count)
 
-        def score(index: Value) -> Value:
-            return extract(scores, [b, c, index_of(index, ORDER)])
+        def goes_on(candidates: Value, found: Value, *_: Value) -> Value:
+            return both(less(zero, candidates), less(found, limit))
 
-        work, candidates = _candidates(lambda i: extract(scores, [b, c, i]), threshold, source.dtype, work, count)
-        work, row = merge_sort(work, candidates, lambda x, y: comes_before(score(x), score(y), source.dtype, descending=True))
+        def consider(candidates: Value, found: Value, selected: Value, chosen: Value, *state: Value) -> list[Value]:
+            heap = Heap(source.dtype, *state)
+            _, number = heap.at(zero)
+            box = overlap.box([b, index_of(number, NUMBER)])
 
-        def consider(k: Value, selected: Value, chosen: Value, found: Value) -> list[Value]:
-            def compare(selected: Value, chosen: Value, found: Value) -> list[Value]:
-                index = extract(work, [row, k])
-                box = overlap.box([b, index_of(index, ORDER)])
-                suppressed = _is_suppressed(overlap, box, chosen, found)
+            def write(found: Value, selected: Value, chosen: Value) -> list[Value]:
+                place = add(total, found)
+                for i, value in enumerate((integer_of(b, NUMBER), integer_of(c, NUMBER), number)):
+                    selected = insert(value, selected, [place, index_constant(i)])
+                for i, value in enumerate(box):
+                    chosen = insert(value, chosen, [found, index_constant(i)])
+                return [add(found, one), selected, chosen]
 
-                def write(selected: Value, chosen: Value, found: Value) -> list[Value]:
-                    place = add(total, found)
-                    for i, value in enumerate((integer_of(b, ORDER), integer_of(c, ORDER), index)):
-                        selected = insert(value, selected, [place, index_constant(i)])
-                    for i, value in enumerate(box):
-                        chosen = insert(value, chosen, [found, index_constant(i)])
-                    return [selected, chosen, add(found, one)]
+            fits = negated(_is_suppressed(overlap, box, chosen, found))
+            rest = heap.without_first(candidates)
+            return [arith.SubIOp(candidates, one).result, *when(fits, [found, selected, chosen], write), *rest.state]
 
-                return when(negated(suppressed), [selected, chosen, found], write)
+        carried = [candidates, zero, selected, chosen, *heap.ordered(candidates).state]
+        _, found, selected, chosen, *rest = repeat_while(carried, goes_on, consider)
+        return [selected, add(total, found), chosen, *rest]
 
-            return when(less(found, limit), [selected, chosen, found], compare)
-
-        selected, chosen, found = loop(zero, candidates, one, [selected, chosen, zero], consider)
-        return [selected, work, chosen, add(total, found)]
-
-    work, chosen = empty(TensorType((2, count), ORDER)), empty(TensorType((count, _FIELDS), wide))
-    selected, _, _, total = nest((batch, classes), [empty(selected_type), work, chosen, zero], choose)
+    room = [TensorType((count, _FIELDS), wide), TensorType((count,), source.dtype), TensorType((count,), NUMBER)]
+    selected, total, *_ = nest((batch, classes), [empty(selected_type), zero, *map(empty, room)], choose)
     return [selected, insert(integer_of(total, total_type.dtype), empty(total_type), [zero])]

@@ -36,6 +36,7 @@ __all__ = [
     "is_symbolic",
     "maximum",
     "minimum",
+    "name_of",
     "parse",
     "proves",
     "substitute",
@@ -210,6 +211,15 @@ def symbol(name: str) -> Dim:
 
 def _terms(x: Size) -> Terms:
     return x.terms if isinstance(x, Dim) else {(): x} if x else {}
+
+
+def name_of(x: object) -> str | None:
+    """The name of the symbol that a size is; None for any other size."""
+    if isinstance(x, Dim) and len(x.terms) == 1:
+        ((m, c),) = x.terms.items()
+        if c == 1 and len(m) == 1 and isinstance(m[0], str):
+            return m[0]
+    return None
 
 
 def is_symbolic(x: object) -> bool:
@@ -491,6 +501,30 @@ def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
                 one = rest + arg * c
                 yield (one, FAR_SIZE, 1) if (m[0].kind == "max") == (c > 0) else (-FAR_SIZE, one, 1)
             return
+    yield _coarser(dim, False), _coarser(dim, True), 1
+
+
+def _coarser(dim: Dim, upper: bool) -> Size:
+    """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division; else no bound."""
+    for m, c in dim.terms.items():
+        if len(m) > 1 and (c > 0) == upper and all(_atom_bounds(a, Ranges.current())[0] >= 0 for a in m):
+            for atom in m:
+                for other in dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor)):
+                    if (times := _times(atom, other)) is not None:
+                        left = list(m)
+                        left.remove(atom)
+                        return dim + Dim({m: -c}) + Dim({tuple(sorted((*left, other), key=str)): c * times})
+    return FAR_SIZE if upper else -FAR_SIZE
+
+
+def _times(atom: Atom, other: Floor) -> int | None:
+    """The k for which `atom` is at most k times a coarser division: 4 of (n + 1)//2 and (n + 7)//8. None where there is none."""
+    num, den = (atom, 1) if isinstance(atom, str) else (atom.num, atom.den) if isinstance(atom, Floor) else (None, 0)
+    if num is None or not (isinstance(den, int) and isinstance(other.den, int)) or other.den <= den or other.den % den:
+        return None
+    times = other.den // den
+    # floor(x / (k d)) = floor(floor(x / d) / k) is at least (floor(x / d) - (k - 1)) / k.
+    return times if _floordiv(other.num, den) - (times - 1) == Dim({(atom,): 1}) else None
 
 
 FAR_SIZE = 1 << 200

@@ -20,6 +20,7 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     Panel,
     Point,
     Steps,
+    Sums,
     Sweep,
     rows_from,
 )
@@ -446,17 +447,8 @@ class BlockedNest(ContractionNest):
 
     def _kept(self, rows: int, columns: Columns, place: Index) -> Accumulators:
         """The sums of a tile from scratch memory."""
-        found = {}
-        for j, (start, lanes) in enumerate(columns):
-            with self.evaluator.along(lanes) as lane:
-                for i in range(rows):
-                    at = place + i * self.sums_pitch + start + lane
-                    found[i, j] = self.evaluator.load_from(self.sums, self.c.node.element, at)
-        return found
+        return Sums(self.sums, self.sums_pitch, self.c.node.element).load(rows, columns, place, self.evaluator)
 
     def _keep(self, sums: Accumulators, columns: Columns, place: Index) -> None:
         """The sums of a tile to scratch memory."""
-        for (i, j), value in sums.items():
-            start, lanes = columns[j]
-            with self.evaluator.along(lanes) as lane:
-                self.evaluator.store(value, self.sums, place + i * self.sums_pitch + start + lane)
+        Sums(self.sums, self.sums_pitch, self.c.node.element).store(sums, columns, place, self.evaluator)

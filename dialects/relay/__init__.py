@@ -17,6 +17,7 @@ from relayc.dialects.relay import sizes as sizes
 from relayc.dialects.relay import sort as sort
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import unary as unary
+from relayc.dialects.relay import vision as vision
 from relayc.dialects.relay import winograd as winograd
 from relayc.dialects.relay.base import OPS, LayoutRole, Op, Operand, Pattern, Precision, RelayError, Variadic, View
 from relayc.dialects.relay.module import IRModule

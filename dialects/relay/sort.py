@@ -47,6 +47,24 @@ class ArgSort(Op, name="argsort"):
         return op.data.with_dtype(op.dtype)
 
 
+class ArgSortRows(Op, name="argsort_rows"):
+    """The indices that sort the rows of a matrix. Two rows compare as the first elements in which they differ.
+
+    Not in Relay: what Unique of ONNX needs along an axis.
+    """
+
+    data: Operand
+    dtype: str = "int64"
+    pattern = Pattern.OPAQUE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        NUMBER.require("data", op.data)
+        check(op.data.rank == 2, "data", "rank 2", op.data)
+        _check_index_dtype(op.dtype)
+        return TensorType(op.data.shape[:1], op.dtype)
+
+
 class TopK(Op, name="topk"):
     """The k largest (smallest where `is_ascend`) elements of each line along `axis`, in order, and their indices (ONNX TopK).
 

@@ -30,6 +30,7 @@ from relayc.frontend.onnx import (
     structure,
     transform,
     unary,
+    vision,
 )
 from relayc.frontend.onnx.converters import CONVERTERS, converter
 from relayc.frontend.onnx.errors import OnnxError
@@ -58,6 +59,7 @@ FAMILIES = (
     structure,
     transform,
     unary,
+    vision,
 )
 """The modules that register converters."""
 

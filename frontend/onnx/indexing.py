@@ -85,13 +85,18 @@ def positions_where(holds: Tensor) -> Tensor:
     n = holds.shape[0]
     ones = cast(holds, "int64")
     count = emit("sum", ones, axis=(0,), keepdims=False)
-    count.name = "count"
-    (found,) = sizes(count, "condition")
     # Each goes to the place that the number of those before it says; the others behind all places.
     places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), tensor_of(objects([], [n]), "int64"))
     room = filled((n + 1,), 0, "int64")
-    placed = emit("scatter_elements", room, places, positions(n), axis=0, reduction="update")
-    return assume(emit("strided_slice", placed, begin=(0,), end=(found,), strides=(1,), axes=(0,)), (found,))
+    return first_rows(emit("scatter_elements", room, places, positions(n), axis=0, reduction="update"), count)
+
+
+def first_rows(padded: Tensor, count: Tensor) -> Tensor:
+    """The first rows of a tensor: as many as `count` says, an integer of the program, by a symbol that is defined here."""
+    count.name = "count"
+    (found,) = sizes(count, "count")
+    rows = emit("strided_slice", padded, begin=(0,), end=(found,), strides=(1,), axes=(0,))
+    return assume(rows, (found, *padded.shape[1:]))
 
 
 @converter(since=9)
@@ -113,15 +118,15 @@ def NonZero(x: Tensor) -> Tensor:
 @converter(since=11)
 def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[Tensor, ...]:
     """The elements of a tensor without repetitions, where the first of each is, which one each element is, and their numbers."""
-    if axis is not None and (x.rank != 1 or axis_of(axis, 1) != 0):
-        raise OnnxError(f"attribute axis: expected none, or 0 of a vector, found {axis} of {list(x.shape)}")
-    flat = reshape(x, (prod(x.shape),))
-    n = flat.shape[0]
-    order = emit("argsort", flat, axis=0, is_ascend=True, dtype="int64")
-    in_order = emit("take", flat, order, axis=0, mode="clip")
+    along = None if axis is None else axis_of(axis, x.rank)
+    source = reshape(x, (prod(x.shape),)) if along is None else x
+    rows, order = _rows_in_order(cast(source, "uint8") if x.dtype == "bool" else source, along or 0)
+    n = rows.shape[0]
+    in_order = emit("take", rows, order, axis=0, mode="clip")
     steps = positions(n)
     before = emit("take", in_order, binary("maximum", subtract(steps, 1), 0), axis=0, mode="clip")
-    begins = emit("logical_or", binary("equal", steps, 0), emit("not_equal", in_order, before))
+    differ = emit("not_equal", in_order, before)
+    begins = emit("logical_or", binary("equal", steps, 0), differ if rows.rank == 1 else emit("any", differ, axis=(1,)))
     at = positions_where(begins)
     (count,) = at.shape
     first = emit("take", order, at, axis=0, mode="clip")
@@ -136,8 +141,17 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
         rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), axis=0, reduction="update")
         first, counts = (emit("take", t, by_place, axis=0, mode="clip") for t in (first, counts))
         inverse = emit("take", rank, inverse, axis=0, mode="clip")
-    values = emit("take", flat, first, axis=0, mode="clip")
+    values = emit("take", source, first, axis=along or 0, mode="clip")
     return values, first, inverse, counts
+
+
+def _rows_in_order(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The slices of a tensor along an axis, of numbers, as elements of a vector or rows of a matrix; and the indices that sort them."""
+    if x.rank == 1:
+        return x, emit("argsort", x, axis=0, is_ascend=True, dtype="int64")
+    moved = transpose(x, (axis, *(a for a in range(x.rank) if a != axis)))
+    rows = reshape(moved, (x.shape[axis], prod(moved.shape[1:])))
+    return rows, emit("argsort_rows", rows)
 
 
 @converter(since=10)

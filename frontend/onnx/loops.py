@@ -10,6 +10,7 @@ the types that it gives are instances of those that it is given.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 from onnx import GraphProto, ValueInfoProto
@@ -19,9 +20,9 @@ from relayc.dialects.relay import TensorType, While, fields_of, make_tuple
 from relayc.dialects.relay.scopes import scope_before
 from relayc.dialects.relay.types import TupleType
 from relayc.frontend.converter import ModelBuilder, Tensor, assume, axis_of, constant, emit, simpler
-from relayc.frontend.onnx.converters import converter, current
+from relayc.frontend.onnx.converters import Node, converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import as_pending, known_elements, objects, sizes, tensor_of
+from relayc.frontend.sizes import as_pending, known_elements, objects, size, sizes, tensor_of
 from relayc.frontend.steps import binary, cast, filled, reshape, subtract, transpose
 from relayc.symbolic import Dim, Size, symbol, symbols_of
 
@@ -107,7 +108,7 @@ class _Loop:
             rows = [self._as_declared(r, d) for r, d in zip(rows, self.declared, strict=True)]
             self._learn(found, rows)
             written = [self._written(w, r, number, back) for w, r, back in zip(written, rows, self.backwards, strict=True)]
-            after = [emit("add", Tensor(number.type, value=number.value), constant(np.int64(1)))]
+            after = [emit("add", _number(number), constant(np.int64(1)))]
             if following is not None:
                 after.append(scalar_of(following, "cond of the body"))
             return together([*after, *found, *written])
@@ -184,7 +185,7 @@ class _Loop:
         new = reshape(row, (1, *row.shape))
         if self.trips is None:
             return emit("concatenate", rows, new, axis=0)
-        at = Tensor(number.type, value=number.value)
+        at = _number(number)
         if backwards:
             at = subtract(tensor_of(objects([], [self.trips - 1]), "int64"), at)
         if rows.dtype == "bool":
@@ -299,31 +300,88 @@ def Scan(
     out_axes = _for_each(scan_output_axes, outputs, "scan_output_axes")
     out_directions = _for_each(scan_output_directions, outputs, "scan_output_directions")
     along = [axis_of(a, t.rank, "scan_input_axes") for a, t in zip(axes, scanned, strict=True)]
-    trips = scanned[0].shape[along[0]]
-    for t, a in zip(scanned, along, strict=True):
-        trips = simpler(trips, t.shape[a])
+    trips = _common([t.shape[a] for t, a in zip(scanned, along, strict=True)])
     scanned = [assume(t, [trips if i == a else d for i, d in enumerate(t.shape)]) for t, a in zip(scanned, along, strict=True)]
-    limit = tensor_of(objects([], [trips]), "int64")
-
-    def step(number: Tensor, _: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
-        at = Tensor(number.type, value=number.value)
-        back = subtract(tensor_of(objects([], [trips - 1]), "int64"), at) if any(forwards) else at
-        slices = [
-            emit("take", t, back if backwards else at, axis=a, mode="clip")
-            for t, a, backwards in zip(scanned, along, forwards, strict=True)
-        ]
-        found = node.inline(body, *values, *slices)
-        return None, found[: len(states)], found[len(states) :]
-
-    names = [value.name for value in body.input[: len(states)]]
-    rows_declared = list(map(declared_sizes, body.output[len(states) :]))
-    final, rows = _Loop(trips, limit, None, states, names, step, [bool(d) for d in out_directions], rows_declared).run()
+    final, rows = _scanned(node, body, trips, states, list(zip(scanned, along, forwards, strict=True)), out_directions)
     moved = []
     for row, axis in zip(rows, out_axes, strict=True):
         order = list(range(1, row.rank))
         order.insert(axis_of(axis, row.rank, "scan_output_axes"), 0)
         moved.append(transpose(row, order))
     return (*final, *moved)
+
+
+def _scanned(
+    node: Node,
+    body: GraphProto,
+    trips: Size,
+    states: list[Tensor],
+    scanned: Sequence[tuple[Tensor, int, int]],
+    out_directions: Sequence[int],
+) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    """The states after, and the outputs of, a scan over so many slices of tensors, each given with its axis and direction."""
+
+    def step(number: Tensor, _: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+        at = _number(number)
+        back = subtract(tensor_of(objects([], [trips - 1]), "int64"), at) if any(d for *_, d in scanned) else at
+        slices = [emit("take", t, back if backwards else at, axis=axis, mode="clip") for t, axis, backwards in scanned]
+        found = node.inline(body, *values, *slices)
+        return None, found[: len(states)], found[len(states) :]
+
+    names = [value.name for value in body.input[: len(states)]]
+    rows_declared = list(map(declared_sizes, body.output[len(states) :]))
+    limit = tensor_of(objects([], [trips]), "int64")
+    return _Loop(trips, limit, None, states, names, step, [bool(d) for d in out_directions], rows_declared).run()
+
+
+@converter("Scan", since=8, foldable=False)
+def Scan_8(
+    sequence_lens: Tensor | None = None,
+    *inputs: Tensor,
+    body: GraphProto,
+    num_scan_inputs: int,
+    directions: Sequence[int] | None = None,
+) -> tuple[Tensor, ...]:
+    """A loop over a batch, of which each entry is scanned by itself: as many slices as its length says, behind which outputs are 0."""
+    node = current()
+    if not 1 <= num_scan_inputs <= len(inputs):
+        raise OnnxError(f"attribute num_scan_inputs: expected 1 to {len(inputs)}, found {num_scan_inputs}")
+    count = len(inputs) - num_scan_inputs
+    if any(t.rank < 1 + (i >= count) for i, t in enumerate(inputs)):
+        raise OnnxError(f"expected states [batch, ...] and inputs [batch, sequence, ...], found {', '.join(str(t.type) for t in inputs)}")
+    batch, longest = _common([t.shape[0] for t in inputs]), _common([t.shape[1] for t in inputs[count:]])
+    states = [assume(t, (batch, *t.shape[1:])) for t in inputs[:count]]
+    scanned = [assume(t, (batch, longest, *t.shape[2:])) for t in inputs[count:]]
+    forwards = _for_each(directions, num_scan_inputs, "directions")
+
+    def step(number: Tensor, _: Tensor | None, __: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+        def entry(t: Tensor) -> Tensor:
+            return emit("take", t, _number(number), axis=0, mode="clip")
+
+        trips = longest if sequence_lens is None else size(entry(sequence_lens), "sequence_lens")
+        slices = [(entry(t), 0, d) for t, d in zip(scanned, forwards, strict=True)]
+        final, rows = _scanned(node, body, trips, list(map(entry, states)), slices, [0] * (len(body.output) - count))
+        return None, [], [*final, *(_with_rows(r, longest) for r in rows)]
+
+    limit = tensor_of(objects([], [batch]), "int64")
+    outputs = len(body.output)
+    return tuple(_Loop(batch, limit, None, [], [], step, [False] * outputs, [[]] * outputs).run()[1])
+
+
+def _with_rows(x: Tensor, count: Size) -> Tensor:
+    """x with rows of zeros behind its own, `count` in all."""
+    missing = count - x.shape[0]
+    return x if missing == 0 else emit("concatenate", x, filled((missing, *x.shape[1:]), 0, x.dtype), axis=0)
+
+
+def _common(sizes: Sequence[Size]) -> Size:
+    """Of sizes that are taken for equal, the one to go on with."""
+    return reduce(simpler, sizes)
+
+
+def _number(number: Tensor) -> Tensor:
+    """The number of an iteration as data, of which nothing is known."""
+    return Tensor(number.type, value=number.value)
 
 
 def _for_each(values: Sequence[int] | None, count: int, what: str) -> list[int]:

@@ -20,7 +20,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.kernel.graph import NotStructured, read_kernel
 from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, items_of, read_program
 from relayc.pipelines.program.functions import read_functions
-from relayc.symbolic import Size
+from relayc.symbolic import Size, symbols_of
 
 Value: TypeAlias = ir.Value
 
@@ -102,6 +102,8 @@ class Nesting:
         self._results = {r for item in self.body.items if isinstance(item, Call) for r in item.made}
         self._results |= {join.operation.results[0] for join in self.body.joins}
         self._placed = _placed(self.program, self.body)
+        self._written = {r: i for i, item in enumerate(self.body.items) for r in item.made}
+        self._defined = {name: i for i, item in enumerate(self.body.items) for name in item.names}
 
     def add(self, whole: Value, parts: Sequence[Value]) -> bool:
         """Puts tensors one after the other into `whole`, where that can be; they are to be written in the body, and nowhere else."""
@@ -110,6 +112,8 @@ class Nesting:
             return False
         sizes = [self.program.num_bytes(p) for p in parts]
         starts = [sum(sizes[:i], 0) for i in range(len(sizes))]
+        if not self._has_room(whole, parts):
+            return False
         if not any(p in self.within for p in parts):
             self.within.update((p, (whole, start)) for p, start in zip(parts, starts, strict=True))
         elif whole not in self.within and self._lie_together(parts, starts):
@@ -134,6 +138,12 @@ class Nesting:
             value, inner = self.within[value]
             offset += inner
         return value, offset
+
+    def _has_room(self, whole: Value, parts: Sequence[Value]) -> bool:
+        """Whether the size of what encloses `whole`, and with it all places in it, is known where each of the parts is written."""
+        outer, _ = self.outermost(whole)
+        known = max((self._defined[n] for n in symbols_of(self.program.num_bytes(outer)) if n in self._defined), default=-1)
+        return all(self._written.get(p, known + 1) > known for p in parts)
 
     def _lie_together(self, parts: Sequence[Value], starts: Iterable[Size]) -> bool:
         """Whether parts already lie one after the other in one tensor."""

@@ -16,4 +16,5 @@ from relayc.pipelines.te import scan as scan
 from relayc.pipelines.te import sort as sort
 from relayc.pipelines.te import transform as transform
 from relayc.pipelines.te import unary as unary
+from relayc.pipelines.te import vision as vision
 from relayc.pipelines.te import winograd as winograd

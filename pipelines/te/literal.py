@@ -28,6 +28,16 @@ def index_of(value: Value, dtype: str) -> Value:
     return cast(ir.IndexType.get(), value).result
 
 
+def less(a: Value, b: Value) -> Value:
+    """i1: a < b, of two indices."""
+    return scalar.compare("lt", a, b, INDEX_DTYPE)
+
+
+def add(a: Value, b: Value) -> Value:
+    """a + b, of two indices."""
+    return arith.AddIOp(a, b).result
+
+
 def integer_of(index: Value, dtype: str) -> Value:
     """An index as a scalar of any numeric dtype."""
     wide = arith.IndexCastOp(scalar.te_element(INDEX_DTYPE), index).result

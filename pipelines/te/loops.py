@@ -38,6 +38,18 @@ def when(condition: Value, carried: Sequence[Value], body: Callable[..., Sequenc
     return list(op.results)
 
 
+def repeat_while(carried: Sequence[Value], goes_on: Callable[..., Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
+    """while goes_on(*carried): carried = body(*carried). Gives the last `carried`."""
+    types = [v.type for v in carried]
+    op = scf.WhileOp(types, list(carried))
+    before, after = (region.blocks.append(*types) for region in (op.before, op.after))
+    with ir.InsertionPoint(before):
+        scf.ConditionOp(goes_on(*before.arguments), list(before.arguments))
+    with ir.InsertionPoint(after):
+        scf.YieldOp(list(body(*after.arguments)))
+    return list(op.results)
+
+
 def insert(value: Value, into: Value, indices: Sequence[Value]) -> Value:
     """`into` with one element replaced."""
     return tensor.InsertOp(value, into, list(indices)).result

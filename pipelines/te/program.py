@@ -1,11 +1,12 @@
 """Functions of the program: what stands in a function of the relay stage, as calls, branches and loops over tensors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from relayc.dialects.functions import is_public, signature_of, strings_attribute, symbol_name, value_attributes
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
+from relayc.dialects.relay.conditions import Condition
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.module import IRModule
@@ -19,7 +20,7 @@ from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
 from relayc.pipelines.te.dispatch import dispatch
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_dtype, te_function
-from relayc.symbolic import Ranges, is_name, symbol, symbols_of
+from relayc.symbolic import Ranges, Size, name_of, substitute, symbol, symbols_of
 
 Values: TypeAlias = list[ir.Value]
 
@@ -87,14 +88,15 @@ class _Program:
         """The values of a callee's symbols, by what a call gives: its type is in the words of the callee."""
         self.values: dict[ir.Value, Values] = {}
         """The tensors of a value of the relay stage: one, or those in a tuple."""
+        self.required: frozenset[Size] = frozenset()
+        """What is known to be 0 or more where the ambient block is: it has been checked."""
 
     def lower(self, name: str | None = None) -> None:
         block = self.source.regions[0].blocks[0]
         function = _program_function(self.source, self.out, name)
         body = function.add_entry_block()
         self._enter(block.arguments, list(body.arguments)[: tensor_count(function)])
-        with function_sizes(function) as self.sizes, ir.InsertionPoint(body):
-            self._require_conditions(block)
+        with function_sizes(function) as self.sizes:
             self._operations(block, body)
 
     def _enter(self, values: Sequence[ir.Value], tensors: Values) -> None:
@@ -109,9 +111,14 @@ class _Program:
         return [tensor for value in values for tensor in self.values[value]]
 
     def _operations(self, block: ir.Block, into: ir.Block) -> None:
+        required = self.required
+        left, known = self._conditions(block), -1
         for op in block.operations:
             with ir.InsertionPoint(into), op.operation.location:
+                if left and len(self.sizes.symbols) > known:
+                    left, known = self._require(left), len(self.sizes.symbols)
                 self._lower(op)
+        self.required = required
 
     def _lower(self, op: ir.OpView) -> None:
         operation = op.operation
@@ -190,14 +197,33 @@ class _Program:
 
     # ---- sizes
 
-    def _require_conditions(self, block: ir.Block) -> None:
-        """What must hold of the symbols of the function for all shapes in it to be ones."""
-        if not self.sizes.symbols:
-            return
-        conditions = [c for op in _operators(block, self.functions) for c in conditions_of(op)]
-        for size, text in {c.size: c.text for c in reversed(conditions)}.items():
-            if symbols_of(size) <= self.sizes.symbols.keys():
+    def _conditions(self, block: ir.Block) -> dict[Size, str]:
+        """What must be 0 or more for all shapes of a block's operators and kernels to be ones; not of those in branches and loops."""
+        found: dict[Size, str] = {}
+        for op in block.operations:
+            bound: Bindings = {}
+            conditions: list[Condition] = []
+            if isinstance(op, func.CallOp):
+                kernel = self.functions.get(op.callee.value)
+                if kernel is not None and "relay.primitive" in kernel.attributes:
+                    conditions = [c for inner in kernel.regions[0].blocks[0].operations for c in conditions_of(inner)]
+                    bound = self._bindings(op, flat_tensors(signature_of(kernel).inputs)) if conditions else {}
+            elif isinstance(op, Op) and not len(op.operation.regions):
+                conditions = conditions_of(op)
+            for condition in conditions:
+                found.setdefault(substitute(condition.size, bound), condition.text)
+        return found
+
+    def _require(self, conditions: Mapping[Size, str]) -> dict[Size, str]:
+        """Demands what is a condition on symbols that have values, as soon as they have; gives the rest."""
+        left: dict[Size, str] = {}
+        for size, text in conditions.items():
+            if not symbols_of(size) <= self.sizes.symbols.keys():
+                left[size] = text
+            elif size not in self.required:
+                self.required |= {size}
                 _require(size_value(size), size_value(0), "ge", f"{text} ({size} is %lld)")
+        return left
 
     def _define(self, op: DefineSizes) -> None:
         """Symbols that have the values of a tensor's elements."""
@@ -216,8 +242,9 @@ class _Program:
         """Sizes that are stated of a tensor: new symbols have the values that these say, others are checked."""
         data = TensorType.of(op.data)
         for found, stated in zip(data.sizes, op.shape, strict=True):
-            if is_name(str(stated)) and str(stated) not in self.sizes.symbols:
-                self._name(str(stated), size_value(found))
+            name = name_of(stated)
+            if name is not None and name not in self.sizes.symbols:
+                self._name(name, size_value(found))
         for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             if found != stated:
                 text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld and {stated} is %lld, expected the same"
@@ -229,8 +256,9 @@ class _Program:
         self.values[op.result] = self.values[op.data]
         values = self.callee_sizes.get(op.data)
         for found, stated in zip(TensorType.of(op.data).sizes, op.shape, strict=True):
-            if values is not None and is_name(str(stated)) and str(stated) not in self.sizes.symbols:
-                self._name(str(stated), self.sizes.among(values).value(found))
+            name = name_of(stated)
+            if values is not None and name is not None and name not in self.sizes.symbols:
+                self._name(name, self.sizes.among(values).value(found))
 
     def _name(self, name: str, value: ir.Value) -> None:
         """Gives a size a name that types have for it from here on."""
@@ -319,17 +347,6 @@ def _name_symbols(op: ir.OpView, names: Sequence[str]) -> None:
     """Says which symbols the last results of a branch or loop are."""
     if names:
         op.attributes[SYMBOLS] = strings_attribute(names)
-
-
-def _operators(block: ir.Block, functions: Mapping[str, ir.Operation]) -> Iterator[Op]:
-    """The operators of a block and of the kernels that it calls; not those in branches and loops."""
-    for op in block.operations:
-        if isinstance(op, func.CallOp):
-            callee = functions.get(op.callee.value)
-            if callee is not None and "relay.primitive" in callee.attributes:
-                yield from _operators(callee.regions[0].blocks[0], functions)
-        elif isinstance(op, Op) and not len(op.operation.regions):
-            yield op
 
 
 def _numbered(attributes: ir.DictAttr, count: int) -> list[ir.DictAttr]:

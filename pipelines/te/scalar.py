@@ -76,6 +76,31 @@ def compare(predicate: str, a: Value, b: Value, dtype: str) -> Value:
     return arith.cmpi(getattr(arith.CmpIPredicate, name), a, b)
 
 
+def both(a: Value, b: Value) -> Value:
+    """i1: a and b."""
+    return arith.AndIOp(a, b).result
+
+
+def either(a: Value, b: Value) -> Value:
+    """i1: a or b."""
+    return arith.OrIOp(a, b).result
+
+
+def negated(flag: Value) -> Value:
+    """i1: not flag."""
+    return arith.XOrIOp(flag, arith.ConstantOp(flag.type, ir.IntegerAttr.get(flag.type, 1)).result).result
+
+
+def comes_before(b: Value, a: Value, dtype: str, descending: bool = False) -> Value:
+    """i1: whether b comes strictly before a where values are sorted. NaN is the largest value."""
+    decided = compare("gt" if descending else "lt", b, a, dtype)
+    if not is_float(dtype):
+        return decided
+    first, last = (b, a) if descending else (a, b)
+    first_nan, last_nan = (compare("ne", v, v, dtype) for v in (first, last))
+    return either(decided, both(first_nan, negated(last_nan)))
+
+
 def select(flag: Value, a: Value, b: Value) -> Value:
     return arith.SelectOp(flag, a, b).result
 

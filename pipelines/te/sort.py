@@ -1,21 +1,18 @@
-"""Compute rules of sorting, line by line and stable: a bottom-up merge sort of indices, O(n log n); for a few of many, an insertion."""
+"""Compute rules of sorting, line by line and stable: a merge sort of indices; for a few of many, an insertion."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import arith, ir, math
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
-from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, integer_of
-from relayc.pipelines.te.loops import along, insert, loop, nest, when
-from relayc.symbolic import Size, guess, maximum
-
-_ORDER = "int64"
-"""dtype of the indices while they are sorted."""
-
+from relayc.pipelines.te.literal import add, index_of, integer_of, less
+from relayc.pipelines.te.loops import along, insert, loop, nest, repeat_while, when
+from relayc.pipelines.te.merge import ORDER, Before, merge_sort
+from relayc.pipelines.te.scalar import both, comes_before, either, negated
+from relayc.symbolic import Size, guess
 
 _FEW = 32
 """Up to so many elements of a line at least four times as long are found by insertion: most elements then cost one comparison."""
@@ -30,111 +27,47 @@ class _Sorting:
     dtype: str
     descending: bool
 
-    def before(self, b: Value, a: Value) -> Value:
-        """i1: whether b comes strictly before a. NaN is the largest value; equals keep their order."""
-        decided = scalar.compare("gt" if self.descending else "lt", b, a, self.dtype)
-        if not scalar.is_float(self.dtype):
-            return decided
-        first, last = (b, a) if self.descending else (a, b)
-        first_nan, last_nan = (scalar.compare("ne", v, v, self.dtype) for v in (first, last))
-        return arith.OrIOp(decided, _and(first_nan, _not(last_nan))).result
-
     def key(self, line: list[Value], index: Value) -> Value:
-        """Element `index` (of dtype _ORDER) of a line, given by its (outer, inner) indices."""
-        return extract(self.lines, [line[0], index_of(index, _ORDER), line[1]])
+        """Element `index` (of dtype ORDER) of a line, given by its (outer, inner) indices."""
+        return extract(self.lines, [line[0], index_of(index, ORDER), line[1]])
+
+    def before(self, line: list[Value]) -> Before:
+        """The order of a line's elements."""
+        return lambda b, a: comes_before(self.key(line, b), self.key(line, a), self.dtype, self.descending)
 
 
 _Element = Callable[[_Sorting, list[Value], Value], Value]
 """An element of the result, from the line's (outer, inner) indices and the index in the line that is sorted there."""
 
 
-def _and(a: Value, b: Value) -> Value:
-    return arith.AndIOp(a, b).result
-
-
-def _not(flag: Value) -> Value:
-    one = arith.ConstantOp(flag.type, ir.IntegerAttr.get(flag.type, 1)).result
-    return arith.XOrIOp(flag, one).result
-
-
-def _less(a: Value, b: Value) -> Value:
-    return scalar.compare("lt", a, b, INDEX_DTYPE)
-
-
-def _min(a: Value, b: Value) -> Value:
-    return arith.MinSIOp(a, b).result
-
-
-def _add(a: Value, b: Value) -> Value:
-    return arith.AddIOp(a, b).result
-
-
-def _merge(s: _Sorting, line: list[Value], work: Value, rows: tuple[Value, Value], start: Value, width: Value) -> Value:
-    """Merges two runs of `width` indices from `start` on, clamped to the line, from one row of `work` into the other."""
-    source, target = rows
-    one, last = index_constant(1), index_constant(s.size - 1)
-    middle = _min(_add(start, width), index_constant(s.size))
-    end = _min(_add(middle, width), index_constant(s.size))
-
-    def step(k: Value, work: Value, i: Value, j: Value) -> list[Value]:
-        # A position past its run is read at the end of the line instead, and not used.
-        first, second = (extract(work, [source, _min(at, last)]) for at in (i, j))
-        sooner = s.before(s.key(line, second), s.key(line, first))
-        take_second = _and(_less(j, end), arith.OrIOp(_not(_less(i, middle)), sooner).result)
-        work = insert(scalar.select(take_second, second, first), work, [target, k])
-        return [work, scalar.select(take_second, i, _add(i, one)), scalar.select(take_second, _add(j, one), j)]
-
-    return loop(start, end, one, [work, start, middle], step)[0]
-
-
-def _sort_line(s: _Sorting, line: list[Value], work: Value) -> tuple[Value, Value]:
-    """Sorts the indices of a line in the two rows of `work`; gives it and the row that holds them in the end."""
-    zero, one, size = (index_constant(n) for n in (0, 1, s.size))
-    work = loop(zero, size, one, [work], lambda i, work: [insert(integer_of(i, _ORDER), work, [zero, i])])[0]
-
-    def double(p: Value, work: Value) -> list[Value]:
-        width = arith.ShLIOp(one, p).result
-        source = _and(p, one)
-        rows = source, arith.XOrIOp(source, one).result
-        pair = arith.ShLIOp(width, one).result
-        return loop(zero, size, pair, [work], lambda start, work: [_merge(s, line, work, rows, start, width)])
-
-    if isinstance(s.size, int):
-        count = (s.size - 1).bit_length()
-        return loop(zero, index_constant(count), one, [work], double)[0], index_constant(count % 2)
-    passes = _passes(s.size)
-    return loop(zero, passes, one, [work], double)[0], _and(passes, one)
-
-
-def _passes(size: Size) -> Value:
-    """Passes of a merge sort: ceil(log2(size)), 0 for a size of 0."""
-    last = integer_of(index_constant(maximum(size - 1, 0)), _ORDER)
-    zeros = math.CountLeadingZerosOp(last).result
-    return index_of(scalar.subtract(scalar.constant(scalar.bits(_ORDER), _ORDER), zeros, _ORDER), _ORDER)
+def _numbered(work: Value, size: Size) -> Value:
+    """`work` with 0, 1, ..., size - 1 in its first row."""
+    zero, one, end = (index_constant(n) for n in (0, 1, size))
+    return loop(zero, end, one, [work], lambda i, work: [insert(integer_of(i, ORDER), work, [zero, i])])[0]
 
 
 def _select_line(s: _Sorting, line: list[Value], work: Value, count: Size) -> Value:
     """Leaves in the row of `work` the indices of the first `count` elements of a line in their order."""
     zero, one = index_constant(0), index_constant(1)
-    entries = index_constant(count)
+    entries, before = index_constant(count), s.before(line)
     # Entries that are not filled yet are compared, without effect on the result, so they must be valid indices.
-    work = loop(zero, entries, one, [work], lambda p, work: [insert(integer_of(zero, _ORDER), work, [zero, p])])[0]
+    work = loop(zero, entries, one, [work], lambda p, work: [insert(integer_of(zero, ORDER), work, [zero, p])])[0]
 
     def put(i: Value, work: Value) -> list[Value]:
         def shift(p: Value, work: Value, moving: Value, shifting: Value) -> list[Value]:
             here = extract(work, [zero, p])
-            free = _not(_less(p, i))
-            shifting = arith.OrIOp(arith.OrIOp(shifting, free).result, s.before(s.key(line, moving), s.key(line, here))).result
+            free = negated(less(p, i))
+            shifting = either(either(shifting, free), before(moving, here))
             work = insert(scalar.select(shifting, moving, here), work, [zero, p])
             return [work, scalar.select(shifting, here, moving), shifting]
 
         not_yet = scalar.to_flag(scalar.constant(0, "bool"))
-        return loop(zero, entries, one, [work, integer_of(i, _ORDER), not_yet], shift)[:1]
+        return loop(zero, entries, one, [work, integer_of(i, ORDER), not_yet], shift)[:1]
 
     def consider(i: Value, work: Value) -> list[Value]:
         worst = extract(work, [zero, index_constant(count - 1)])
-        better = s.before(s.key(line, integer_of(i, _ORDER)), s.key(line, worst))
-        return when(arith.OrIOp(_less(i, entries), better).result, [work], lambda work: put(i, work))
+        better = before(integer_of(i, ORDER), worst)
+        return when(either(less(i, entries), better), [work], lambda work: put(i, work))
 
     return loop(zero, index_constant(s.size), one, [work], consider)[0]
 
@@ -153,7 +86,7 @@ def _sorted(op: Op, data: Value, count: Size, outputs: list[tuple[TensorType, _E
         if few:
             work, row = _select_line(s, line, carried[-1], count), index_constant(0)
         else:
-            work, row = _sort_line(s, line, carried[-1])
+            work, row = merge_sort(_numbered(carried[-1], size), size, s.before(line))
 
         def write(k: Value, *results: Value) -> list[Value]:
             at = extract(work, [row, k])
@@ -162,7 +95,7 @@ def _sorted(op: Op, data: Value, count: Size, outputs: list[tuple[TensorType, _E
         begin, end, step = (index_constant(n) for n in (0, count, 1))
         return [*loop(begin, end, step, carried[:-1], write), work]
 
-    work_type = TensorType((1, count) if few else (2, size), _ORDER)
+    work_type = TensorType((1, count) if few else (2, size), ORDER)
     found = nest((outer, inner), [*results, empty(work_type)], sort_line)
     return [reshape(value, type_.sizes) for value, (type_, _) in zip(found, outputs, strict=False)]
 
@@ -172,7 +105,7 @@ def _value(s: _Sorting, line: list[Value], at: Value) -> Value:
 
 
 def _index(dtype: str) -> _Element:
-    return lambda s, line, at: scalar.convert(at, _ORDER, dtype)
+    return lambda s, line, at: scalar.convert(at, ORDER, dtype)
 
 
 @compute("sort")
@@ -193,3 +126,30 @@ def topk(op: Op, data: Value) -> list[Value]:
     by_type: dict[str, list[_Element]] = {"both": [_value, _index(op.dtype)], "values": [_value], "indices": [_index(op.dtype)]}
     count = types[0].sizes[normalize_axis(op.axis, types[0].rank)]
     return _sorted(op, data, count, list(zip(types, by_type[op.ret_type], strict=True)))
+
+
+@compute("argsort_rows")
+def argsort_rows(op: Op, data: Value) -> Value:
+    source, out = operand_type(op), result_type(op)
+    if out.num_elements == 0:
+        return empty(out)
+    rows, columns = source.sizes
+    zero, one, end = (index_constant(n) for n in (0, 1, columns))
+
+    def before(b: Value, a: Value) -> Value:
+        """Decided by the first column in which the rows differ."""
+
+        def compare(column: Value, *_: Value) -> list[Value]:
+            x, y = (extract(data, [index_of(row, ORDER), column]) for row in (b, a))
+            smaller, larger = comes_before(x, y, source.dtype), comes_before(y, x, source.dtype)
+            return [add(column, one), smaller, negated(either(smaller, larger))]
+
+        no = scalar.to_flag(scalar.constant(0, "bool"))
+        return repeat_while([zero, no, negated(no)], lambda column, _, same: both(less(column, end), same), compare)[1]
+
+    work, row = merge_sort(_numbered(empty(TensorType((2, rows), ORDER)), rows), rows, before)
+
+    def write(k: Value, result: Value) -> list[Value]:
+        return [insert(scalar.convert(extract(work, [row, k]), ORDER, out.dtype), result, [k])]
+
+    return loop(zero, index_constant(rows), one, [empty(out)], write)[0]

@@ -24,6 +24,14 @@ func.func @main(%x: tensor<2x3xf32>) {
 
 // -----
 
+// CHECK: relay.argsort_rows at {{.*}}: data: expected rank 2, found tensor<3xf32>
+func.func @main(%x: tensor<3xf32>) {
+  %0 = "relay.argsort_rows"(%x) : (tensor<3xf32>) -> tensor<3xi64>
+  return
+}
+
+// -----
+
 // CHECK: relay.cumsum at {{.*}}: dtype: expected a numeric element type, found bool
 func.func @main(%x: tensor<3xi1>) {
   %0 = "relay.cumsum"(%x) : (tensor<3xi1>) -> tensor<3xi1>

@@ -44,3 +44,18 @@ func.func @main(%x: tensor<6x5x2xui8>) -> (tensor<6x5x2xui8>) {
   %0 = "relay.sort"(%x) {axis = 1} : (tensor<6x5x2xui8>) -> tensor<6x5x2xui8>
   return %0 : tensor<6x5x2xui8>
 }
+
+// -----
+
+// Rows are compared up to the first column in which they differ.
+// CHECK-LABEL: func.func private @fused_argsort_rows(
+// CHECK-SAME: %[[X:\w+]]: tensor<?x?xi32, ["n", "m"]>, %[[M:\w+]]: index {relay.symbol = "m"}, %[[N:\w+]]: index {relay.symbol = "n"}
+// CHECK: tensor.empty(%[[N]]) : tensor<2x?xi64, ["n"]>
+// CHECK: scf.while
+// CHECK: arith.cmpi slt, %{{.*}}, %[[M]] : index
+// CHECK: scf.condition
+// CHECK: tensor.extract %[[X]]
+func.func @main(%x: tensor<?x?xi32, ["n", "m"]>) -> tensor<?xi64, ["n"]> {
+  %0 = "relay.argsort_rows"(%x) : (tensor<?x?xi32, ["n", "m"]>) -> tensor<?xi64, ["n"]>
+  return %0 : tensor<?xi64, ["n"]>
+}

@@ -133,6 +133,7 @@ CASES: dict[str, list[Case]] = {
     "cumprod": [Case(f32("n, m"), {"axis": 0})],
     "sort": [Case(f32("n, m"), {"axis": 1}), Case(f32("n, m"), {"axis": 0, "is_ascend": False})],
     "argsort": [Case(f32("n, m"), {"axis": 1, "dtype": "int64"})],
+    "argsort_rows": [Case(f32("n, m")), Case(["int8[n, m]"])],
     "topk": [
         Case(f32("n, m"), {"k": 3, "axis": 1}, {"m": 3}),
         Case(f32("n, 64"), {"k": "k", "axis": 1}, {"k": 1}, free="k", highs={"k": 64}),
@@ -236,7 +237,7 @@ CASES: dict[str, list[Case]] = {
 }
 """By operators, which are tested in one program where there are several."""
 
-ELSEWHERE = ("nn_attention",)
+ELSEWHERE = ("nn_attention", "vision_all_class_non_max_suppression")
 """Operators that have a file of their own."""
 
 

@@ -1,4 +1,4 @@
-"""Numerics of sort, argsort and topk, against numpy's stable sort."""
+"""Numerics of sort, argsort, argsort_rows and topk, against numpy's stable sort."""
 
 import numpy as np
 import pytest
@@ -89,3 +89,18 @@ def test_empty_lines():
     x = np.zeros((2, 0, 3), np.float32)
     assert run("sort", x, axis=1).shape == (2, 0, 3)
     assert [r.shape for r in run("topk", x, k=2)] == [(2, 0, 2)] * 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint64"])
+@pytest.mark.parametrize("shape", [(1, 3), (40, 1), (65, 7), (9, 300)])
+def test_rows_compare_by_the_first_elements_that_differ(shape, dtype):
+    x = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
+    x[::2, :-1] = 1
+    np.testing.assert_array_equal(run("argsort_rows", x), np.lexsort(x.T[::-1]))
+
+
+def test_rows_with_nan_and_without_elements():
+    x = np.array([[1, np.nan, 0], [1, np.nan, -1], [1, 7, 5], [np.nan, 0, 0]], np.float32)
+    np.testing.assert_array_equal(run("argsort_rows", x), [2, 1, 0, 3])
+    np.testing.assert_array_equal(run("argsort_rows", np.zeros((3, 0), np.float32), dtype="int32"), [0, 1, 2])
+    assert run("argsort_rows", np.zeros((0, 3), np.float32)).shape == (0,)

@@ -390,3 +390,32 @@ def test_a_program_from_the_cache_takes_every_size_and_checks_it(tmp_path, monke
             assert zeros.shape == (n, n)
         with pytest.raises(ValueError, match="main: n is 101 in x, expected at most 100"):
             module["main"](ramp(101), np.int32(1))
+
+
+def test_conditions_on_sizes_that_data_give_are_checked_where_these_are_known():
+    def body(p, op, x, k, more):
+        op.define_sizes(k, names=("k",))
+        top = op.topk(x, k="k", axis=0, ret_type="values")
+
+        def longer():
+            op.define_sizes(k + 1, names=("l",))
+            return op.topk(x, k="l", axis=0, ret_type="values")
+
+        return p.if_else(more, longer, lambda: top)
+
+    module = relayc.compile(program(body, x=f32("n"), k=COUNT, more=TensorType((), "bool")))
+    assert list(module["main"](ramp(5), np.int32(5), np.bool_(False))) == [4, 3, 2, 1, 0]
+    assert list(module["main"](ramp(5), np.int32(4), np.bool_(True))) == [4, 3, 2, 1, 0]
+    for k, more, text in ((6, False, "n - k is -1"), (5, True, "n - l is -1"), (0, False, "k - 1 is -1")):
+        with pytest.raises(ValueError, match=f"topk at .*k: expected .*{text}"):
+            module["main"](ramp(5), np.int32(k), np.bool_(more))
+
+
+def test_what_is_joined_with_a_tensor_of_a_size_that_only_data_give_may_be_there_before():
+    def body(p, op, x, k):
+        last = op.cumsum(x, axis=0)  # before its place behind k rows is known
+        op.define_sizes(op.cast(op.sum(last), dtype="int32") + k, names=("k",))
+        return op.concatenate(op.full(p.constant(2.0), shape=("k",), dtype="float32"), last, axis=0) * 2.0
+
+    module = relayc.compile(program(body, x=f32("n"), k=COUNT))
+    assert list(module["main"](ramp(3), np.int32(-2))) == [4, 4, 0, 2, 6]

@@ -1,0 +1,15 @@
+// RUN: not relayc-opt %s --split-input-file 2>&1 | filecheck %s
+
+// CHECK: relay.vision_all_class_non_max_suppression at {{.*}}: scores, dimension 2: expected 6, found tensor<2x3x5xf32>
+func.func @main(%boxes: tensor<2x6x4xf32>, %scores: tensor<2x3x5xf32>, %most: tensor<i64>, %t: tensor<f32>) {
+  %0:2 = "relay.vision_all_class_non_max_suppression"(%boxes, %scores, %most, %t, %t) : (tensor<2x6x4xf32>, tensor<2x3x5xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> (tensor<30x3xi64>, tensor<1xi64>)
+  return
+}
+
+// -----
+
+// CHECK: relay.vision_all_class_non_max_suppression at {{.*}}: iou_threshold: expected tensor<f32>, found tensor<1xf32>
+func.func @main(%boxes: tensor<2x6x4xf32>, %scores: tensor<2x3x6xf32>, %most: tensor<i64>, %t: tensor<1xf32>, %u: tensor<f32>) {
+  %0:2 = "relay.vision_all_class_non_max_suppression"(%boxes, %scores, %most, %t, %u) : (tensor<2x6x4xf32>, tensor<2x3x6xf32>, tensor<i64>, tensor<1xf32>, tensor<f32>) -> (tensor<36x3xi64>, tensor<1xi64>)
+  return
+}

@@ -94,9 +94,9 @@ class BlockedNest(ContractionNest):
         blocks = maximum(blocks, minimum(plan.row_tiles, ceil_div(plan.tasks, maximum(others, 1))))
         return blocks, ceil_div(plan.row_tiles, maximum(blocks, 1))
 
-    def _packings(self) -> dict[int, Packing]:
+    def packings(self) -> dict[int, Packing]:
         rows = {self.c.a.node.position: self._rows_packing()} if self.plan.a is Source.PARAMETER else {}
-        return {**super()._packings(), **rows}
+        return {**super().packings(), **rows}
 
     def _rows_packing(self) -> Packing:
         c = self.c

@@ -43,7 +43,12 @@ def _resize(
     if not changed:
         return x
     if len(changed) > 3:
-        raise OnnxError(f"expected at most three axes that change, found {len(changed)}: {list(x.shape)} to {list(sizes)}")
+        # Axes are resampled independently of each other.
+        for part in (changed[:3], changed[3:]):
+            whole = [roi[j * len(axes) + i] for j in (0, 1) for i in part] if roi else ()
+            given = tuple(axes[i] for i in part), [sizes[i] for i in part], [scales[i] for i in part], whole
+            x = _resize(x, *given, **attributes)
+        return x
     last = [axes[i] for i in changed]
     first = [a for a in range(x.rank) if a not in last]
     moved = transpose(x, (*first, *last))

@@ -14,6 +14,7 @@ import contextvars
 import keyword
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias, overload
 
@@ -35,6 +36,7 @@ __all__ = [
     "is_symbolic",
     "maximum",
     "minimum",
+    "name_of",
     "parse",
     "proves",
     "substitute",
@@ -169,13 +171,9 @@ class Dim:
         raise Undecided(f"whether {self} is 0")
 
     def _order(self, other: "Size", strict: bool, less: bool) -> bool:
-        rest = other - self if less else self - other
-        low = _bound(rest, upper=False)
-        if low > 0 or (low == 0 and not strict):
-            return True
-        high = _bound(rest, upper=True)
-        if high < 0 or (high == 0 and strict):
-            return False
+        holds = Ranges.current().is_positive(other - self if less else self - other, strict)
+        if holds is not None:
+            return holds
         raise Undecided(f"whether {self} {'<' if less else '>'}{'' if strict else '='} {other}")
 
     def __lt__(self, other: "Size") -> bool:
@@ -213,6 +211,15 @@ def symbol(name: str) -> Dim:
 
 def _terms(x: Size) -> Terms:
     return x.terms if isinstance(x, Dim) else {(): x} if x else {}
+
+
+def name_of(x: object) -> str | None:
+    """The name of the symbol that a size is; None for any other size."""
+    if isinstance(x, Dim) and len(x.terms) == 1:
+        ((m, c),) = x.terms.items()
+        if c == 1 and len(m) == 1 and isinstance(m[0], str):
+            return m[0]
+    return None
 
 
 def is_symbolic(x: object) -> bool:
@@ -315,6 +322,7 @@ class Ranges(Mapping[str, Range]):
     def __init__(self, ranges: Mapping[str, Range] | None = None) -> None:
         self._ranges = dict(ranges or {})
         self._bounds: dict[tuple[Dim, bool], int] = {}
+        self._positive: dict[tuple[Size, bool], bool | None] = {}
         self.memo: dict[object, object] = {}
         """For what is found out under these ranges."""
 
@@ -343,10 +351,38 @@ class Ranges(Mapping[str, Range]):
             found = self._bounds[dim, upper] = _bound_of(dim, self, upper)
         return found
 
+    def is_positive(self, size: Size, strict: bool) -> bool | None:
+        """Whether a size is above 0, or at least 0 where it is not `strict`: for all values of its symbols, for none (False), or neither
+        is proved (None)."""
+        if isinstance(size, int):
+            return size > 0 if strict else size >= 0
+        if (size, strict) not in self._positive:
+            self.trim()
+            # What holds for no sample needs no proof.
+            samples = self._samples(size)
+            least, most = min(samples, default=1), max(samples, default=-1)
+            holds: bool | None = None
+            if least + (not strict) > 0 and self.bound(size, False) + (not strict) > 0:
+                holds = True
+            elif most - strict < 0 and self.bound(size, True) - strict < 0:
+                holds = False
+            self._positive[size, strict] = holds
+        return self._positive[size, strict]
+
+    def _samples(self, dim: Dim) -> list[int]:
+        """Values of an expression: for typical, least and largest symbols."""
+        known = {name: self.of(name) for name in symbols_of(dim)}
+        found = []
+        for pick in (lambda r: r.typical, lambda r: r.low, lambda r: r.high):
+            with suppress(ZeroDivisionError):
+                found.append(evaluate(dim, {name: pick(r) for name, r in known.items()}))
+        return found
+
     def trim(self) -> None:
         """Forgets what was found out, where that has become much."""
-        if len(self._bounds) + len(self.memo) > _REMEMBERED:
+        if len(self._bounds) + len(self._positive) + len(self.memo) > _REMEMBERED:
             self._bounds.clear()
+            self._positive.clear()
             self.memo.clear()
 
     def __enter__(self) -> "Ranges":
@@ -405,19 +441,19 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
                 high += c * (most if c > 0 else least)
         return low, high
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
-    spans: dict[Atom, int] = {}
-    shifted: Size = 0
     ends = {atom: _atom_bounds(atom, ranges) for m in dim.terms for atom in m}
-    if not any(low for low, _ in ends.values()):
-        return _sum_of_monomials(dim.terms, {atom: high for atom, (_, high) in ends.items()})
+    shifted: Terms = {}
     for m, c in dim.terms.items():
-        product: Size = c
+        parts: Terms = {(): c}
         for atom in m:
-            low, high = ends[atom]
-            spans[atom] = high - low
-            product = product * Dim.make({(atom,): 1, (): low})
-        shifted = shifted + product
-    return _sum_of_monomials(_terms(shifted), spans)
+            low = ends[atom][0]
+            grown = {(*part, atom): value for part, value in parts.items()}
+            for part, value in parts.items() if low else ():
+                grown[part] = grown.get(part, 0) + value * low
+            parts = grown
+        for part, value in parts.items():
+            shifted[part] = shifted.get(part, 0) + value
+    return _sum_of_monomials(shifted, {atom: high - low for atom, (low, high) in ends.items()})
 
 
 def _sum_of_monomials(terms: Terms, spans: Mapping[Atom, int]) -> tuple[int, int]:
@@ -465,6 +501,30 @@ def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
                 one = rest + arg * c
                 yield (one, FAR_SIZE, 1) if (m[0].kind == "max") == (c > 0) else (-FAR_SIZE, one, 1)
             return
+    yield _coarser(dim, False), _coarser(dim, True), 1
+
+
+def _coarser(dim: Dim, upper: bool) -> Size:
+    """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division; else no bound."""
+    for m, c in dim.terms.items():
+        if len(m) > 1 and (c > 0) == upper and all(_atom_bounds(a, Ranges.current())[0] >= 0 for a in m):
+            for atom in m:
+                for other in dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor)):
+                    if (times := _times(atom, other)) is not None:
+                        left = list(m)
+                        left.remove(atom)
+                        return dim + Dim({m: -c}) + Dim({tuple(sorted((*left, other), key=str)): c * times})
+    return FAR_SIZE if upper else -FAR_SIZE
+
+
+def _times(atom: Atom, other: Floor) -> int | None:
+    """The k for which `atom` is at most k times a coarser division: 4 of (n + 1)//2 and (n + 7)//8. None where there is none."""
+    num, den = (atom, 1) if isinstance(atom, str) else (atom.num, atom.den) if isinstance(atom, Floor) else (None, 0)
+    if num is None or not (isinstance(den, int) and isinstance(other.den, int)) or other.den <= den or other.den % den:
+        return None
+    times = other.den // den
+    # floor(x / (k d)) = floor(floor(x / d) / k) is at least (floor(x / d) - (k - 1)) / k.
+    return times if _floordiv(other.num, den) - (times - 1) == Dim({(atom,): 1}) else None
 
 
 FAR_SIZE = 1 << 200

@@ -3,6 +3,7 @@
     latency    whole models, engine against engine
     dynamic    models compiled once, at many sizes, against the same compiled for each size
     ops        matrix products and convolutions, against the peak of the machine
+    loops      what a round of a loop costs, beside kernels that do next to nothing
     compile    seconds and memory of a first compilation
     passes     milliseconds of each pass on the graph, and fusion groups
     revisions  latency and compilation of this relayc, against that of another environment
@@ -33,6 +34,7 @@ from relayc.bench.dynamic import (
 )
 from relayc.bench.engines import ENGINES, Engine
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
+from relayc.bench.loops import loop_names, loops_table, measure_loops
 from relayc.bench.machine import describe, load_average, measure_peak
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
@@ -155,6 +157,16 @@ def ops(arguments: argparse.Namespace, console: Console) -> int:
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
 
 
+def loops(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench loops`."""
+    with status() as progress:
+        _warn_if_busy()
+        points = measure_loops(arguments.loops, _settings(arguments), progress)
+    console.print(loops_table(points, arguments.threads))
+    _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
+    return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
+
+
 def compilation(arguments: argparse.Namespace, console: Console) -> int:
     """`bench compile`."""
     sources = find_models(arguments.models)
@@ -222,6 +234,14 @@ def _engines(known: Mapping[str, Engine | Variant]) -> Callable[[str], tuple[str
     return parse
 
 
+def _loops(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(","))
+    unknown = [name for name in names if name not in loop_names()]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"expected loops out of {', '.join(loop_names())}, found {text!r}")
+    return names
+
+
 def _add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
     listed = f"of {', '.join(known)}, separated by commas (default: those of {engines} that are installed)"
     parser.add_argument("--engines", type=_engines(known), metavar="LIST", help=listed)
@@ -285,6 +305,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_rounds(command)
     _add_plot(command, "draw the roofline")
     command.set_defaults(action=ops)
+    command = commands.add_parser("loops", help="what a round of a loop costs, beside kernels that do next to nothing")
+    command.add_argument("--loops", type=_loops, default=loop_names(), metavar="LIST", help=f"of {', '.join(loop_names())} (default all)")
+    _add_common(command, "relayc,ort")
+    _add_rounds(command)
+    command.set_defaults(action=loops)
     command = commands.add_parser("compile", help="seconds and memory of a first compilation")
     _add_models(command)
     _add_common(command, "relayc")

@@ -9,6 +9,8 @@ import numpy as np
 from relayc.bench.engines import Call
 from relayc.bench.worker import EngineProcess, Server, timed
 
+CACHES_BYTES = 1 << 26
+"""More than the caches of a core hold."""
 WARMING = 2
 """Calls at the last size before the first one at a new size, which wake the threads."""
 
@@ -40,19 +42,25 @@ class SizedServer(Server):
         self._dims, self._buffers = dims, inputs
 
     def calls(self, sizes: Sequence[dict[str, int]], callers: int = 1) -> tuple[float, list[float]]:
-        """Calls the model at each of some sizes, from several threads that share them; gives the seconds of all together, and of each."""
+        """Calls the model at each of some sizes, from several threads that share them; gives the seconds of all together, and of each.
+
+        Before each call of a single caller other memory is read: what the caches hold is then the same whichever call came before.
+        """
         seconds = [0.0] * len(sizes)
+        other = np.ones(CACHES_BYTES // 8) if callers == 1 else np.zeros(0)
 
         def run(first: int) -> None:
             for i in range(first, len(sizes), callers):
-                seconds[i] = timed(self._call_at(sizes[i]))
+                call = self._call_at(sizes[i])
+                other.sum()
+                seconds[i] = timed(call)
 
         start = time.perf_counter()
         if callers == 1:
             run(0)
-        else:
-            with ThreadPoolExecutor(callers) as pool:
-                list(pool.map(run, range(callers)))
+            return sum(seconds), seconds
+        with ThreadPoolExecutor(callers) as pool:
+            list(pool.map(run, range(callers)))
         return time.perf_counter() - start, seconds
 
     def _call_at(self, sizes: dict[str, int]) -> Call:

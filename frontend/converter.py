@@ -188,11 +188,19 @@ def assume(x: Tensor, shape: Sequence[Size]) -> Tensor:
     if ModelBuilder.current().learn_equal(zip(x.shape, shape, strict=True)):
         # What is known now may make them the same.
         shape = tuple(substitute(d, {}) for d in shape)
-        known = x.type.with_shape(substitute(d, {}) for d in x.shape)
-        if known.shape == shape:
-            x.value.set_type(known.to_mlir())
-            return Tensor(known, value=x.value, name=x.name)
+        now = refreshed(x)
+        if now.shape == shape:
+            return now
     return emit("match_shape", x, shape=shape)
+
+
+def refreshed(x: Tensor) -> Tensor:
+    """x with its shape as what is known now of the symbols makes it."""
+    known = x.type.with_shape(substitute(d, {}) for d in x.shape)
+    if known.shape == x.shape or x.value is None:
+        return x
+    x.value.set_type(known.to_mlir())
+    return Tensor(known, value=x.value, name=x.name)
 
 
 def may_equal(a: Size, b: Size) -> bool:

@@ -11,10 +11,10 @@ from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.reshape import same_elements
 from relayc.dialects.relay.slices import slice_bounds
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, simpler
+from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, refreshed, simpler
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import is_at_import, tensor_of
-from relayc.symbolic import Dim, Size
+from relayc.symbolic import Dim, Size, substitute
 
 _FOLDED_BYTES = 1 << 16
 
@@ -33,6 +33,9 @@ def reshape(x: Tensor, shape: Sequence[Size]) -> Tensor:
         return x
     if x.elements is not None and is_at_import(x):
         return tensor_of(x.elements.reshape(shape), x.dtype)
+    if not same_elements(x.shape, shape):
+        # What has become known since they were computed may make them simpler.
+        x, shape = refreshed(x), tuple(substitute(d, {}) for d in shape)
     if not same_elements(x.shape, shape):
         if not may_equal(prod(x.shape), prod(shape)):
             raise ModelError(f"expected a shape of {prod(x.shape)} elements for {list(x.shape)}, found {list(shape)}")

@@ -3,7 +3,7 @@
 Sizes, offsets and the size of the arena may be expressions over symbols: one plan holds for all sizes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -72,11 +72,12 @@ def _plan_static(tensors: Sequence[Tensor]) -> Size:
 def _plan_symbolic(tensors: Sequence[Tensor]) -> Size:
     """One plan for all sizes: of those that several cases lead to, the one that is never far from the plan for a case alone."""
     cases = _cases(tensors)
-    alone = [_plan_static([Tensor(evaluate(t.size, case), t.first, t.last) for t in tensors]) for case in cases]
+    known = _Known(cases)
+    alone = [_plan_static([Tensor(known.at(t.size)[i], t.first, t.last) for t in tensors]) for i in range(len(cases))]
     found: list[tuple[float, int, Size, list[Size]]] = []
-    for number, case in enumerate(cases):
-        total = _place_for(tensors, case)
-        worst = max(evaluate(total, c) / max(int(best), ALIGNMENT) for c, best in zip(cases, alone, strict=True))
+    for number in range(len(cases)):
+        total = _place_for(tensors, known, number)
+        worst = max(size / max(int(best), ALIGNMENT) for size, best in zip(known.at(total), alone, strict=True))
         found.append((worst, number, total, [t.offset for t in tensors]))
         if worst <= _CLOSE:
             break
@@ -103,31 +104,63 @@ def _cases(tensors: Sequence[Tensor]) -> list[dict[str, int]]:
     return list({tuple(case.items()): case for case in found}.values())[:_MOST_CASES]
 
 
-def _place_for(tensors: Sequence[Tensor], case: Mapping[str, int]) -> Size:
+class _Known:
+    """What was found out about sizes: layers that are alike ask the same questions."""
+
+    def __init__(self, cases: Sequence[Mapping[str, int]]) -> None:
+        self._cases = cases
+        self._at: dict[Size, tuple[int, ...]] = {}
+        self._sums: dict[tuple[Size, Size], Size] = {}
+        self._at_most: dict[tuple[Size, Size], bool] = {}
+        self._aligned: dict[Size, Size] = {}
+
+    def at(self, size: Size) -> tuple[int, ...]:
+        """The numbers that a size is in each case."""
+        found = self._at.get(size)
+        if found is None:
+            found = self._at[size] = tuple(evaluate(size, case) for case in self._cases)
+        return found
+
+    def aligned(self, size: Size) -> Size:
+        found = self._aligned.get(size)
+        if found is None:
+            found = self._aligned[size] = align(size)
+        return found
+
+    def sum(self, a: Size, b: Size) -> Size:
+        found = self._sums.get((a, b))
+        if found is None:
+            found = self._sums[a, b] = a + b
+        return found
+
+    def at_most(self, a: Size, b: Size) -> bool:
+        """Whether a <= b is proved. What is not so in one of the cases needs no proof."""
+        found = self._at_most.get((a, b))
+        if found is None:
+            holds = all(x <= y for x, y in zip(self.at(a), self.at(b), strict=True))
+            found = self._at_most[a, b] = holds and proves(lambda: a <= b)
+        return found
+
+
+def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:
     """Greedy by the sizes of a case: each tensor at the lowest end of one that is alive with it where it is proved to be free; where it is
     proved nowhere, behind all of these."""
-
-    def at(size: Size) -> int:
-        return evaluate(size, case)
-
-    placed: list[Tensor] = []
-    for tensor in sorted(tensors, key=lambda t: (-at(t.size), t.first)):
-        others = [other for other in placed if tensor.meets(other)]
-        tensor.offset = _free_place(align(tensor.size), others, at)
-        placed.append(tensor)
-    return _largest(t.end for t in placed)
+    placed: list[tuple[Tensor, Size]] = []  # with their ends
+    for tensor in sorted(tensors, key=lambda t: (-known.at(t.size)[case], t.first)):
+        others = [(other.offset, end) for other, end in placed if tensor.meets(other)]
+        size = known.aligned(tensor.size)
+        tensor.offset = _free_place(size, list(dict.fromkeys(others)), known, case)
+        placed.append((tensor, known.sum(tensor.offset, size)))
+    return _largest(end for _, end in placed)
 
 
-def _free_place(size: Size, others: Sequence[Tensor], at: Callable[[Size], int]) -> Size:
-    ends = [other.end for other in others]
-    for place in sorted(dict.fromkeys([0, *ends]), key=at):
-        if all(_at_most(place + size, o.offset) or _at_most(o.end, place) for o in others):
+def _free_place(size: Size, others: Sequence[tuple[Size, Size]], known: _Known, case: int) -> Size:
+    ends = [end for _, end in others]
+    for place in sorted(dict.fromkeys([0, *ends]), key=lambda end: known.at(end)[case]):
+        end = known.sum(place, size)
+        if all(known.at_most(end, low) or known.at_most(high, place) for low, high in others):
             return place
     return _largest(ends)
-
-
-def _at_most(a: Size, b: Size) -> bool:
-    return proves(lambda: a <= b)
 
 
 def _largest(sizes: Iterable[Size]) -> Size:

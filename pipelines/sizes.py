@@ -13,7 +13,7 @@ from typing import TypeAlias
 from relayc.dialects.functions import signature_of, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.runtime.artifact import EqualSizes
-from relayc.symbolic import Dim, Extreme, Floor, Size, bounds, ceil_div, maximum, minimum, symbols_of
+from relayc.symbolic import Dim, Extreme, Floor, Size, bounds, ceil_div, maximum, minimum, name_of, symbols_of
 
 Value: TypeAlias = ir.Value
 
@@ -64,9 +64,9 @@ class SizeValues:
         """A size as a value of type index; an expression at the start of the function. Raises KeyError for a symbol without a value."""
         if isinstance(size, int):
             return _constant(size)
-        (m, c), *more = size.terms.items()
-        if not more and c == 1 and len(m) == 1 and isinstance(m[0], str):
-            return self.symbols[m[0]]
+        name = name_of(size)
+        if name is not None:
+            return self.symbols[name]
         if not symbols_of(size) <= self._early:
             return self._sum(size)
         if size not in self._found:

@@ -28,6 +28,8 @@ _Made = tuple[tuple[int, ...], np.dtype, int]
 
 _IDLE_SECONDS = 10.0
 """How long an arena is kept while others are used."""
+_MOST_SPARE_BYTES = 1 << 28
+"""By how much an arena may be larger than any call has asked for."""
 
 
 class ArenaPool:
@@ -47,14 +49,17 @@ class ArenaPool:
 
         One that is too small goes: those that are kept come to be as large as the largest call.
         """
+        room = num_bytes
         try:
             found = self._free.pop()[1]
             if found[1].nbytes >= num_bytes:
                 return found
+            # Sizes that grow by and by get new memory, whose pages cost time, seldom. What no call touches has no pages.
+            room = max(num_bytes, found[1].nbytes + min(found[1].nbytes, _MOST_SPARE_BYTES))
             del found
         except IndexError:
             pass
-        arena = aligned_empty(num_bytes)
+        arena = aligned_empty(room)
         return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:

@@ -78,6 +78,7 @@ class Arange(Op, name="arange"):
     stop: Number
     step: Number = 1.0
     dtype: str = "float32"
+    pattern = Pattern.INJECTIVE
     repeats_only = True
 
     @staticmethod

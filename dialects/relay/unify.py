@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types
-from relayc.symbolic import Dim, Size, exact, substitute, symbol, symbols_of
+from relayc.symbolic import Dim, Size, exact, name_of, substitute, symbol, symbols_of
 
 __all__ = ["Bindings", "joined", "match", "substitute_type", "symbols_of_type"]
 
@@ -63,7 +63,7 @@ def match(
     expressions: list[tuple[Dim, Size]] = []
     for p, a in pairs:
         if isinstance(p, Dim):
-            name = _plain(p)
+            name = name_of(p)
             if name is None:
                 expressions.append((p, a))
             elif bindable is None or name in bindable:
@@ -90,15 +90,6 @@ def _same_structure(a: RelayType, b: RelayType) -> bool:
     if isinstance(a, TensorType) or isinstance(b, TensorType):
         return isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype == b.dtype and a.rank == b.rank
     return len(a.fields) == len(b.fields) and all(map(_same_structure, a.fields, b.fields))
-
-
-def _plain(x: Size) -> str | None:
-    """The name of the symbol that a size is; None for any other size."""
-    names = symbols_of(x)
-    if len(names) == 1:
-        (name,) = names
-        return name if x == symbol(name) else None
-    return None
 
 
 def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Collection[str] | None) -> None:

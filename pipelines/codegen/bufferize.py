@@ -7,7 +7,8 @@ Kernels that no tiled schedule takes (sorting, scattering, scans, odd windows) c
      `scf.parallel`, the rest stays sequential so that the innermost loop vectorises;
   4. temporaries become stack buffers when they are small, heap buffers that the function frees otherwise.
 
-Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs.
+Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it updates
+(see kernel.updates) may be the destination.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
 from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
+from relayc.pipelines.kernel.updates import updates_of
 from relayc.pipelines.sizes import function_sizes, size_value, symbol_attributes, symbol_names
 from relayc.pipelines.upstream import run_upstream
 from relayc.symbolic import Dim, Size
@@ -91,10 +93,13 @@ def _to_destination_passing(function: func.FuncOp) -> list[Size]:
     tensors = [*[a.type for a in inputs], *[r.type for r in terminator.operands]]
     types = list(map(_argument_type, tensors))
     with ir.InsertionPoint.at_block_begin(block), function.location:
-        for i, argument in enumerate(inputs):
-            buffer = block.add_argument(types[i], argument.location)
-            argument.replace_all_uses_with(_to_tensor(argument.type, buffer))
+        buffers = [block.add_argument(type_, a.location) for type_, a in zip(types, inputs, strict=False)]
         destinations = [block.add_argument(type_, function.location) for type_ in types[len(inputs) :]]
+        updated = {i: destinations[result] for result, i in updates_of(function).items()}
+        for i, (argument, buffer) in enumerate(zip(inputs, buffers, strict=True)):
+            if i in updated:
+                _copy_unless_same(buffer, updated[i])
+            argument.replace_all_uses_with(_to_tensor(argument.type, updated.get(i, buffer), i in updated))
     with ir.InsertionPoint(terminator), function.location:
         for value, destination in zip(terminator.operands, destinations, strict=True):
             value, destination = _through_reshapes(value, destination)
@@ -114,6 +119,15 @@ def _to_destination_passing(function: func.FuncOp) -> list[Size]:
     return [prod(_sizes(t)) for t in tensors]
 
 
+def _copy_unless_same(source: ir.Value, target: ir.Value) -> None:
+    """Copies a buffer, where the target is not the same memory."""
+    addresses = [memref.extract_aligned_pointer_as_index(buffer) for buffer in (source, target)]
+    differ = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, *addresses))
+    with ir.InsertionPoint(differ.then_block):
+        memref.CopyOp(source, target)
+        scf.YieldOp([])
+
+
 def _argument_type(type_: ir.RankedTensorType) -> ir.MemRefType:
     """The memref in which functions pass a tensor: flat where its size is an expression, and where it has no elements."""
     if not type_.has_static_shape:
@@ -121,10 +135,10 @@ def _argument_type(type_: ir.RankedTensorType) -> ir.MemRefType:
     return ir.MemRefType.get([0] if 0 in type_.shape else type_.shape, type_.element_type)
 
 
-def _to_tensor(type_: ir.RankedTensorType, buffer: ir.Value) -> ir.Value:
+def _to_tensor(type_: ir.RankedTensorType, buffer: ir.Value, writable: bool) -> ir.Value:
     """The tensor in the memory of an argument, without an encoding where that says its size (see `_drop_encodings`)."""
     plain = ir.RankedTensorType.get(type_.shape, type_.element_type)
-    return bufferization.to_tensor(plain, _with_shape(buffer, _sizes(type_)), restrict=True)
+    return bufferization.to_tensor(plain, _with_shape(buffer, _sizes(type_)), restrict=True, writable=writable)
 
 
 def _sizes(type_: ir.Type) -> list[Size]:

@@ -11,13 +11,16 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.cpu.jit import jit
 from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.lowering import tir_to_llvm
+from relayc.runtime.cpu import host
 from relayc.runtime.profile import Peak
 from relayc.runtime.threads import Team
 
 _STEPS = 1 << 19
 """A millisecond of work, next to which starting the threads is nothing."""
-_ARRAY_BYTES = 1 << 27
-"""Size of an array that streams: four times a last-level cache of 32 MiB."""
+_LEAST_BYTES = 3 << 27
+"""Size of the memory that is streamed through, at least."""
+_CACHES = 2
+"""How many times the last-level cache that memory is: what is read again has been displaced."""
 _BLOCK = 1 << 15
 """Elements of a block of an array, the unit of work of a thread."""
 
@@ -39,7 +42,8 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
     accumulators = target.num_vector_registers * 3 // 4
     # A factor below 1: the accumulators neither grow nor become denormal.
     operands = np.array([[0.5], [0.25]], np.float32).repeat(lanes, axis=1)
-    blocks = _ARRAY_BYTES // (4 * _BLOCK)
+    last_level = max(host.cache_bytes(level) or 0 for level in range(1, 5))
+    blocks = max(_LEAST_BYTES, _CACHES * last_level) // (3 * 4 * _BLOCK)
 
     def least(text: str, name: str, *arrays: np.ndarray) -> float:
         return _least_seconds(compile_kernel(text, name, arrays), seconds, fewest_calls)
@@ -47,10 +51,11 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
     with Team(threads):
         taken = least(peak_text(threads, lanes, accumulators, fused), "peak", operands, np.empty((threads, lanes), np.float32))
         gflops = 2 * threads * lanes * accumulators * _STEPS / taken / 1e9
-        b, c, a = (np.full((blocks, _BLOCK), value, np.float32) for value in (1, 2, 0))
-        read = _ARRAY_BYTES / least(read_text(blocks, lanes), "read", b, np.empty((blocks, lanes), np.float32)) / 1e9
+        memory = np.ones((3, blocks, _BLOCK), np.float32)
+        a, b, c = memory
+        read = least(read_text(3 * blocks, lanes), "read", memory, np.empty((3 * blocks, lanes), np.float32))
         triad = least(triad_text(blocks, lanes, fused), "triad", b, c, np.array([3], np.float32), a)
-    return Peak(threads, gflops, read, 3 * _ARRAY_BYTES / triad / 1e9)
+    return Peak(threads, gflops, memory.nbytes / read / 1e9, memory.nbytes / triad / 1e9)
 
 
 def _least_seconds(call: Callable[[], None], enough: float, fewest_calls: int) -> float:

@@ -21,7 +21,7 @@ from relayc.pipelines.graph.simplify_inference import simplify_inference
 from relayc.pipelines.graph.sink_reshapes import sink_reshapes
 from relayc.pipelines.graph.specialize import specialize
 from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
-from relayc.pipelines.graph.winograd import winograd
+from relayc.pipelines.graph.winograd import winograd, winograd_by_size
 from relayc.pipelines.passes import Sequential, register_pass
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "specialize",
     "to_mixed_precision",
     "winograd",
+    "winograd_by_size",
 ]
 
 
@@ -80,6 +81,7 @@ def graph_pipeline() -> Sequential:
         loop_invariant_code_motion,
         dead_code_elimination,
         fuse_ops,
+        winograd_by_size,
         to_mixed_precision,
         share_parameters,
     ]

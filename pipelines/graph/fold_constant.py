@@ -29,7 +29,7 @@ def _repeats(array: np.ndarray) -> bool:
 
 
 class _Folding:
-    """The constants of one block and the values folded from them."""
+    """The constants of one function and the values folded from them. A loop or a branch uses those of the blocks around it."""
 
     def __init__(self, mod: IRModule, max_growth: int) -> None:
         self.mod = mod
@@ -38,8 +38,9 @@ class _Folding:
         self.keys: dict[ir.Value, str] = {}
         self.folded: list[Op] = []
 
-    def run(self, block: ir.Block) -> None:
-        for op in block.operations:
+    def run(self, func: ir.OpView) -> None:
+        # A block after the one around it, whose values it uses.
+        for op in [op for block in reversed(list(graph_blocks(func))) for op in block.operations]:
             if isinstance(op, Constant):
                 array = self.mod.value_of(op.result)
                 if array is not None:
@@ -89,8 +90,7 @@ class _Folding:
 def fold_constant(mod: IRModule, ctx: PassContext) -> IRModule:
     """Computes what depends on constants alone, with numpy, and drops the parameters that nothing names any more."""
     for func in functions(mod):
-        for block in list(graph_blocks(func)):
-            _Folding(mod, ctx.get("relay.FoldConstant.max_growth")).run(block)
+        _Folding(mod, ctx.get("relay.FoldConstant.max_growth")).run(func)
         erase_dead(func)
     drop_unused_params(mod)
     return mod

@@ -10,7 +10,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.fusion.groups import graph_groups
 from relayc.pipelines.graph.fusion.merge import wrap
-from relayc.pipelines.graph.fusion.sweep import Sweep, enabled_rules
+from relayc.pipelines.graph.fusion.sweep import Enabled, Sweep, enabled_rules
 from relayc.pipelines.passes import PassContext, function_pass
 
 
@@ -19,10 +19,15 @@ def fuse_ops(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Gathers operators into relay.fused groups; below opt_level 1 every operator is a group of its own."""
     enabled = enabled_rules(ctx)
     for block in list(graph_blocks(func)):
-        for composite in enabled.composites:
-            composite.gather(block)
-        for rules in enabled.sweeps:
-            Sweep(block, rules, enabled).run()
-        for group in graph_groups(block):
-            if not group.is_fused:
-                wrap(group.op)
+        fuse_block(block, enabled)
+
+
+def fuse_block(block: ir.Block, enabled: Enabled) -> None:
+    """Gathers the operators of a block."""
+    for composite in enabled.composites:
+        composite.gather(block)
+    for rules in enabled.sweeps:
+        Sweep(block, rules, enabled).run()
+    for group in graph_groups(block):
+        if not group.is_fused:
+            wrap(group.op)

@@ -23,7 +23,7 @@ from relayc.dialects.relay.unify import Bindings, joined, match, substitute_type
 from relayc.pipelines.callgraph import components, is_recursive
 from relayc.pipelines.graph.inline import read_calls
 from relayc.pipelines.passes import PassContext, functions, module_pass
-from relayc.symbolic import Dim, Size, is_name, symbol, symbols_of
+from relayc.symbolic import Dim, Size, is_name, name_of, symbol, symbols_of
 
 _MAX_ROUNDS = 100
 
@@ -173,7 +173,7 @@ class _Inference:
                 if isinstance(sizes[0], int) and len(set(sizes)) == 1 and name not in self.recursive:
                     return sizes[0]
                 if sizes not in made:
-                    made[sizes] = self.fresh(str(sizes[0]) if is_name(str(sizes[0])) else f"{name}_{len(made)}")
+                    made[sizes] = self.fresh(name_of(sizes[0]) or f"{name}_{len(made)}")
                 return made[sizes]
 
             self._set(argument, _map_sizes(type_of(argument), general))

@@ -23,7 +23,7 @@ from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.restated import restated
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 from relayc.pipelines.upstream import run_upstream
-from relayc.symbolic import bounds, is_name, symbol
+from relayc.symbolic import bounds, name_of, symbol
 
 config_option(
     "relay.Inline.max_operations",
@@ -120,8 +120,9 @@ def _rename_symbols(call: func.CallOp, callee: ir.Operation, copy: ir.Operation,
     own = {name: names.free(name) for name in sorted(_symbols(copy) - bindings.keys())}
     free = {str(new): name for name, new in own.items()}
     for name, size in _named_by_caller(call, {**bindings, **own}, free).items():
-        if is_name(str(size)) and str(size) not in {*scope, *map(str, own.values())}:
-            own[free[name]] = symbol(str(size))
+        given = name_of(size)
+        if given is not None and given not in {*scope, *map(str, own.values())}:
+            own[free[name]] = symbol(given)
     ranges = {**{str(new): mod.ranges[name] for name, new in own.items() if name in mod.ranges}, **mod.ranges}
     if len(ranges) > len(mod.ranges):
         mod.set_ranges(ranges)

@@ -6,6 +6,7 @@ the reciprocal is exact.
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.pipelines.graph.positions import columns_of, computed, positions_of, read_at
 from relayc.pipelines.graph.reshapes import regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
@@ -323,6 +325,77 @@ def reshape_of_slice(op: Op, rw: Rewriter) -> Found:
             return build("strided_slice", view, begin=(begin // inner,), end=(end // inner,), strides=(1,), axes=(position,))
         position, source = position + len(after), source + len(before)
     return None
+
+
+# ---- positions ----------------------------------------------------------------------------------------------------------------------
+
+
+@RULES.on("take")
+def take_at_positions(op: Op, rw: Rewriter) -> Found:
+    """take at computed positions -> strided_slice."""
+    data, result = _type(op.data), _type(op.result)
+    if op.axis is None or op.batch_dims or rw.array(op.indices) is not None or not (data.is_known and result.is_known):
+        return None
+    found = positions_of(op.indices, rw)
+    axis = normalize_axis(op.axis, data.rank)
+    return None if found is None else read_at(op.data, {axis: found}, axis, result.sizes)
+
+
+@RULES.on("gather_nd")
+def gather_at_positions(op: Op, rw: Rewriter) -> Found:
+    """gather_nd at computed positions -> strided_slice and transpose."""
+    result = _type(op.result)
+    if op.batch_dims or rw.array(op.indices) is not None or not result.is_known:
+        return None
+    found = columns_of(op.indices, 0, rw)
+    return read_at(op.data, dict(enumerate(found)), 0, result.sizes) if found else None
+
+
+@RULES.on("add", "subtract")
+def shifted_positions(op: Op, rw: Rewriter) -> Found:
+    """A sum of computed positions -> arange."""
+    found = positions_of(op.result, rw)
+    return None if found is None else computed(found, _type(op.result).dtype)
+
+
+_ORDERS: dict[str, Callable[[Size, Size], tuple[bool, bool]]] = {
+    "less": lambda least, most: (proves(lambda: most < 0), proves(lambda: least >= 0)),
+    "less_equal": lambda least, most: (proves(lambda: most <= 0), proves(lambda: least > 0)),
+    "greater": lambda least, most: (proves(lambda: least > 0), proves(lambda: most <= 0)),
+    "greater_equal": lambda least, most: (proves(lambda: least >= 0), proves(lambda: most < 0)),
+}
+"""Whether a comparison is true, and false, of all differences between two bounds."""
+
+
+@RULES.on(*_ORDERS)
+def known_order(op: Op, rw: Rewriter) -> Found:
+    """A comparison of positions that is the same everywhere -> its value."""
+    result, a, b = _type(op.result), positions_of(op.lhs, rw), positions_of(op.rhs, rw)
+    if a is None or b is None or not result.is_known:
+        return None
+    difference = a.broadcast(result.sizes).minus(b.broadcast(result.sizes))
+    is_true, is_false = _ORDERS[op._op_name](*difference.ends)
+    if not is_true and not is_false:
+        return None
+    return build("full", rw.mod.constant(np.array(is_true)), shape=result.sizes)
+
+
+@RULES.on("logical_and", "logical_or")
+def known_conjunct(op: Op, rw: Rewriter) -> Found:
+    """x and true, x or false -> x."""
+    neutral = op._op_name == "logical_and"
+    for known, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        if _is_all(known, neutral, rw) and _type(op.result).is_known:
+            return other if _type(other) == _type(op.result) else build("broadcast_to", other, shape=_type(op.result).sizes)
+    return None
+
+
+def _is_all(value: ir.Value, truth: bool, rw: Rewriter) -> bool:
+    """Whether all elements are one and the same, seen under another shape or not."""
+    seen = rw.producer(value, "reshape")
+    source = _unbroadcast(seen.data if seen is not None else value, rw)
+    scalar = rw.scalar(value if source is None else source)
+    return scalar is not None and bool(scalar) == truth
 
 
 # ---- products -------------------------------------------------------------------------------------------------------------------------

@@ -4,62 +4,111 @@ The multiplications shrink fourfold, but tiles are transformed before and after,
 (relative error about 1e-6 instead of 1e-7): too much for bf16, whose products are cheap besides. `disabled_pass=["Winograd"]` turns it off.
 The attribute OWN_FLOPS says how many operations the convolution is by its definition, which is what profiles and benchmarks count.
 
-Batch, height and width may be symbolic. Whether it pays is decided by typical sizes then: over small maps it takes up to twice as long as
-the convolution itself, of which there is little.
+Batch, height and width may be symbolic. Where whether it pays depends on them, typical sizes decide as long as the transformed weights are
+near: over small maps it takes up to twice as long as the convolution itself, of which there is little. Where they are far, a call decides:
+`winograd_by_size` makes a branch of it once the convolution and what follows it are one group, which each side computes in its own way.
 """
+
+from dataclasses import dataclass
+
+import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operation_set import OperationSet
-from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
+from relayc.dialects.relay.structure import Fused, If, Yield
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_weights
 from relayc.pipelines.graph.blocks import graph_blocks
+from relayc.pipelines.graph.fuse_ops import fuse_block
+from relayc.pipelines.graph.fusion.sweep import Enabled, enabled_rules
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 from relayc.pipelines.passes import PassContext, module_pass
-from relayc.symbolic import Size, guess
+from relayc.symbolic import Size, guess, minimum, proves
 
 LEAST_CHANNELS = 32
 """Channels, in and out, below which the transforms weigh as much as the product."""
 LEAST_TILES = 16
 """Tiles below which the transformed weights are read too rarely for what they cost to read."""
-LEAST_GAIN = 1.5
+LEAST_GAIN = 3, 2
 """Ratio of multiplications, direct to Winograd's, below which it does not pay: maps that fill their last tiles badly."""
 GROWTH_SHARE, GROWTH_BYTES = 0.15, 64 << 20
 """How much larger all parameters together may become: a share of what they are, and bytes on top. Convolutions over the largest maps come
 first, as they gain the most for each byte."""
+FAR_BYTES = 4 << 20
+"""Bytes of transformed weights from which on few tiles wait for them: more than a core's share of the caches."""
+TAPS = 9
+BY_SIZE = "relay.winograd"
+"""Attribute of a convolution that is Winograd's at the sizes for which this expression is 0 or more."""
 
 
-def _tiles(op: Conv2d) -> int:
-    """Tiles of a convolution that Winograd's algorithm does, and pays for; 0 for any other."""
+@dataclass(frozen=True)
+class _Choice:
+    """A convolution that Winograd's algorithm does.
+
+    Attributes:
+      tiles: of all maps.
+      direct, transformed: multiplications of a map for a pair of channels, by the definition and on tiles.
+      weight_bytes: of the transformed weights.
+    """
+
+    tiles: Size
+    direct: Size
+    transformed: Size
+    weight_bytes: int
+
+    @property
+    def margin(self) -> Size:
+        """An expression that is 0 or more at the sizes for which it pays."""
+        gain, per = LEAST_GAIN
+        return minimum(self.tiles - LEAST_TILES, self.direct * per - self.transformed * gain)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only a call can decide."""
+        margin = self.margin
+        return self.weight_bytes >= FAR_BYTES and not (proves(lambda: margin >= 0) or proves(lambda: margin < 0))
+
+    @property
+    def pays(self) -> bool:
+        """Whether it does at typical sizes."""
+        gain, per = LEAST_GAIN
+        return guess(self.tiles) >= LEAST_TILES and guess(self.direct) * per >= guess(self.transformed) * gain
+
+    @property
+    def growth(self) -> int:
+        """Bytes that parameters grow by."""
+        return self.weight_bytes // POINTS * (POINTS if self.is_open else POINTS - TAPS)
+
+
+def _choice(op: Conv2d) -> _Choice | None:
+    """What to choose by for a convolution that Winograd's algorithm does; None for any other."""
     if op.data_layout != op.out_layout or op.kernel_layout != "OIHW" or op.groups != 1 or layout(op.data_layout).axes[-1] != "c":
-        return 0
+        return None
     data, weight, out = TensorType.of(op.data), TensorType.of(op.weight), TensorType.of(op.operation.results[0])
     plain = weight.shape[2:] == (3, 3) and set(op.strides) == {1} and set(op.dilation) == {1} and data.dtype == out.dtype == "float32"
     if not plain or not (data.is_known and out.is_known) or layout(op.data_layout).block("C") == 1:
-        return 0
+        return None
     channels = [t.sizes[1] * t.sizes[-1] for t in (data, out)]
     if not all(isinstance(c, int) and c >= LEAST_CHANNELS for c in channels):
-        return 0
-    height, width = (guess(size) for size in out.sizes[2:4])
-    count = guess(tiles(height) * tiles(width))
-    gain = height * width * 9 / (count * POINTS) if count else 0
-    count *= guess(out.sizes[0])
-    return count if count >= LEAST_TILES and gain >= LEAST_GAIN else 0
+        return None
+    height, width = out.sizes[2:4]
+    of_map = tiles(height) * tiles(width)
+    return _Choice(out.sizes[0] * of_map, height * width * TAPS, of_map * POINTS, guess(weight.num_bytes) // TAPS * POINTS)
 
 
 def _chosen(mod: IRModule) -> OperationSet:
-    """The convolutions to transform: as many as parameters may grow for."""
+    """The convolutions to transform, at some sizes or at all: as many as parameters may grow for."""
     room = GROWTH_SHARE * sum(array.nbytes for array in mod.params.values()) + GROWTH_BYTES
     found = []
     for block in graph_blocks(mod.module.operation):
         for op in block.operations:
-            if isinstance(op, Conv2d) and (count := _tiles(op)):
-                taps = 9
-                found.append((count, guess(TensorType.of(op.weight).num_bytes) * (POINTS - taps) // taps, op.operation))
+            if isinstance(op, Conv2d) and (choice := _choice(op)) is not None and (choice.pays or choice.is_open):
+                found.append((guess(choice.tiles), choice.growth, op.operation))
     chosen = OperationSet()
     for _, growth, operation in sorted(found, key=lambda f: (-f[0], f[1])):
         if growth <= room:
@@ -68,14 +117,13 @@ def _chosen(mod: IRModule) -> OperationSet:
     return chosen
 
 
-def _transformed(op: Conv2d, rw: Rewriter) -> Found:
-    """conv2d -> input transform, grouped 1x1 convolution, output transform."""
-    array = rw.array(op.weight)
-    if array is None:
-        return None
+def _transformed(op: Conv2d, data: ir.Value, mod: IRModule) -> ir.Value:
+    """conv2d, of which the weights are a constant -> input transform, grouped 1x1 convolution, output transform."""
+    array = mod.value_of(op.weight)
+    assert array is not None
     out = TensorType.of(op.operation.results[0])
-    points = rw.mod.constant(transform_weights(array), "winograd")
-    transformed = build("nn.winograd_input_transform", op.data, padding=op.padding, layout=op.data_layout)
+    points = mod.constant(transform_weights(array), "winograd")
+    transformed = build("nn.winograd_input_transform", data, padding=op.padding, layout=op.data_layout)
     product = build("nn.conv2d", transformed, points, groups=POINTS, data_layout=op.data_layout, out_layout=op.data_layout)
     result = build("nn.winograd_output_transform", product, height=out.shape[2], width=out.shape[3], layout=op.data_layout)
     # What the three together stand for is booked to the product.
@@ -95,7 +143,64 @@ def winograd(mod: IRModule, ctx: PassContext) -> IRModule:
         @rules.on("nn_conv2d")
         def convolution(op: Conv2d, rw: Rewriter) -> Found:
             # Asked again, as a new operation may stand where a chosen one was.
-            return _transformed(op, rw) if op.operation in chosen and _tiles(op) else None
+            choice = _choice(op) if op.operation in chosen else None
+            if choice is None or rw.array(op.weight) is None:
+                return None
+            if not choice.is_open:
+                return _transformed(op, op.data, rw.mod)
+            op.operation.attributes[BY_SIZE] = size_attribute(choice.margin)
+            return None
 
         rules.apply(mod)
     return mod
+
+
+@module_pass(opt_level=3, name="WinogradBySize")
+def winograd_by_size(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Groups of convolutions that are Winograd's at some sizes: a branch for each, with the group as it is on the other side."""
+    enabled = enabled_rules(ctx)
+    for block in list(graph_blocks(mod.module.operation)):
+        conditions: dict[Size, ir.Value] = {}
+        for op in list(block.operations):
+            if isinstance(op, Fused):
+                convolution = next((m for m in op.members() if BY_SIZE in m.operation.attributes), None)
+                if convolution is not None:
+                    margin = read_size_attribute(convolution.operation.attributes[BY_SIZE])
+                    del convolution.operation.attributes[BY_SIZE]
+                    if margin not in conditions:
+                        with ir.InsertionPoint(op.operation), op.operation.location:
+                            conditions[margin] = _is_natural(margin, mod)
+                    _branch(op, convolution, conditions[margin], mod, enabled)
+    return mod
+
+
+def _is_natural(size: Size, mod: IRModule) -> ir.Value:
+    """A group that says whether a size is 0 or more, and its result as a scalar."""
+    group = Fused.create(TensorType((1,), "bool").to_mlir())
+    with ir.InsertionPoint(group.body()):
+        Yield(build("greater_equal", build("sizes", values=(size,)), mod.constant(np.zeros(1, np.int64))))
+    return build("reshape", group.operation.results[0], newshape=())
+
+
+def _branch(group: Fused, convolution: Conv2d, condition: ir.Value, mod: IRModule, enabled: Enabled) -> None:
+    """relay.if: the group with Winograd's operators in the place of the convolution, else the group as it is."""
+
+    def transformed() -> ir.Value:
+        values: dict[ir.Value, ir.Value] = {}
+        for member in group.members():
+            with member.operation.location:
+                if member == convolution:
+                    found = [_transformed(convolution, values.get(convolution.data, convolution.data), mod)]
+                else:
+                    copy = member.operation.clone()
+                    for i, value in enumerate(list(copy.operands)):
+                        copy.operands[i] = values.get(value, value)
+                    found = list(copy.results)
+            values.update(zip(member.operation.results, found, strict=True))
+        return values[group.yielded()]
+
+    with ir.InsertionPoint(group.operation), group.operation.location:
+        result = If.create(condition, transformed, lambda: group.operation.clone().results[0])
+    fuse_block(result.owner.opview.body(0), enabled)
+    group.operation.results[0].replace_all_uses_with(result)
+    group.operation.erase()

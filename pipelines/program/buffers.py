@@ -34,7 +34,7 @@ from relayc.pipelines.program.components import HEAP
 from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
 from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
-from relayc.pipelines.program.results import check_results
+from relayc.pipelines.program.results import check_results, is_update
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import function_sizes, require_at_most, size_value, symbol_names, symbol_positions, tensor_count
 from relayc.pipelines.specializations import KNOWN_AS, SIZES
@@ -55,7 +55,7 @@ def bufferize_programs(mod: IRModule) -> IRModule:
         functions = read_functions(mod.module)
         programs = [read_program(f) for f in functions.programs.values()]
         for program in programs:
-            check_results(program)
+            check_results(program, functions)
         callees = _Callees(functions)
         parameters = _Parameters(mod.module)
         for program in programs:
@@ -184,8 +184,8 @@ class _Place:
 class _Places:
     """The places of all values of a program whose results are materialized, by value."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, functions: Functions) -> None:
+        self.program, self.functions = program, functions
         self.of: dict[Value, _Place] = {}
         self._whole: dict[Value, _Bytes] = {}
         arguments = program.inputs
@@ -209,6 +209,7 @@ class _Places:
                     for value, place in zip(values, places, strict=True):
                         self.of[value] = place or self._heap(value)
                 self._assign(item.before, places)
+                self._update(item.after)
                 self._assign(item.after, places)
         nesting = Nesting(self.program, body)
         nesting.add_joins()
@@ -220,6 +221,13 @@ class _Places:
                 places = [None if self.program.is_late(r) else self.of[r] for r in item.made]
                 self._assign(item.then, places)
                 self._assign(item.otherwise, places)
+
+    def _update(self, body: Body) -> None:
+        """Puts late results of a loop's body where the arguments are that they are updates of; the places of others are known."""
+        for argument, value in zip(body.arguments, body.given, strict=True):
+            result = self.program.root(value)
+            if self.program.is_late(argument) and is_update(self.program, self.functions, body, argument, result):
+                self.of[result] = self.of[argument]
 
     def _carried(self, argument: Value, wanted: _Place | None, result: Value) -> _Place | None:
         """The one place of what a loop carries; None where each round has its own."""
@@ -244,7 +252,7 @@ class _Bufferizing:
 
     def __init__(self, program: Program, callees: _Callees, parameters: _Parameters) -> None:
         self.program, self.callees, self.parameters = program, callees, parameters
-        self.places = _Places(program)
+        self.places = _Places(program, callees.functions)
         self.owned: list[_Bytes] = []
         """Memory of the heap that the body that is being built has to free, or to give."""
 

@@ -19,6 +19,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.types import TensorType, shape_of
+from relayc.pipelines.kernel.updates import find_updates, updates_of
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import buffer_type
 from relayc.pipelines.sizes import symbol_names
@@ -75,6 +76,12 @@ class Functions:
     def implementation(self, standin: str) -> str:
         """Name of the function of the tir stage that a declaration stands for."""
         return ir.FlatSymbolRefAttr(self.standins[standin].attributes["relay.tir"]).value
+
+    def updates(self, callee: str) -> dict[int, int]:
+        """Which arguments a call may update, by position of the result: of a kernel, or what has become of it."""
+        if callee in self.kernels:
+            return find_updates(self.kernels[callee])
+        return updates_of(self.tir[self.implementation(callee)]) if callee in self.standins else {}
 
     def get(self, name: str) -> ir.OpView:
         """The te function of a name. Raises RelayError where there is none."""

@@ -12,6 +12,7 @@ What a person and the runtime want to know stands in the attributes of the funct
   at least, in and out;
 - `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
 - `relay.workspace`: bytes of its workspace, where that is an expression;
+- `relay.updates`: a result may be where an argument is (see kernel.updates);
 - `relay.uses_tiles`: it has operations on tile registers.
 """
 
@@ -26,6 +27,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
+from relayc.pipelines.kernel.updates import UPDATES, updates_of
 from relayc.pipelines.program.functions import WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
@@ -34,7 +36,7 @@ from relayc.pipelines.target import Target
 from relayc.runtime.artifact import TensorSpec
 from relayc.symbolic import Dim, Size, minimum
 
-_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS)
+_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS, UPDATES)
 
 
 def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -> IRModule:
@@ -70,7 +72,7 @@ def _schedule(
     left = []
     for name, function in kernels.items():
         with ir.InsertionPoint(module.body), function.operation.location:
-            scheduled = schedule_kernel(function, target, config)
+            scheduled = schedule_kernel(function, target, config) if UPDATES not in function.attributes else None
         if scheduled is None:
             left.append(function)
         else:
@@ -131,8 +133,9 @@ def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView) -> None:
     cost = kernel_cost(source)
     ins, outs = specs_of(source, "input"), specs_of(source, "output")
     taken = [TensorSpec(s.name, scheduled.packings[i].shape, s.dtype) if i in scheduled.packings else s for i, s in enumerate(ins)]
-    moved = sum((minimum(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(taken)), 0)
-    moved += sum(s.num_bytes for s in outs) + scheduled.workspace_bytes
+    updates = updates_of(source)  # of what stays where it is, only the elements that are written would count
+    moved = sum((minimum(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(taken) if i not in updates.values()), 0)
+    moved += sum(s.num_bytes for i, s in enumerate(outs) if i not in updates) + scheduled.workspace_bytes
     _annotate(function, source, schedule, cost.flops, moved)
     if isinstance(scheduled.workspace_bytes, Dim):
         function.attributes[WORKSPACE] = size_attribute(scheduled.workspace_bytes)

@@ -5,7 +5,7 @@ After this pass, in every block of a program,
   - what func.return returns, what a branch yields and what a loop begins with is the result of a call, a branch or a loop of the same block
     (or a reshape of it) that stands in this one place only; what a loop begins with is not read once the loop has begun;
   - what a loop yields is such a result too, or the loop's own argument of that place, and all reads of that argument come before the call
-    that writes the result: the call can write where the argument is.
+    that writes the result: the call can write where the argument is. A kernel that updates the argument (see kernel.updates) may read it.
 
 Where a program does not have this form, calls of kernels that copy are put in: before a loop, and at the end of a block. At the end of a
 loop's body, they come in an order in which nothing is overwritten before it is read; arguments that change places in a ring take one copy
@@ -21,6 +21,7 @@ from relayc.dialects.mlir import func, ir, tensor
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, shape_of
+from relayc.pipelines.kernel.updates import mark_updates
 from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, bodies_of, items_of, read_program, within
 from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions
 from relayc.pipelines.sizes import function_sizes, symbol_attributes
@@ -37,13 +38,23 @@ def materialize_results(mod: IRModule) -> IRModule:
         kernels = _CopyKernels(mod.module)
         for function in functions.programs.values():
             program = read_program(function)
-            _Copying(program, _Dtypes(program, functions), kernels).run()
+            _Copying(program, functions, kernels).run()
     return mod
 
 
-def check_results(program: Program) -> None:
+def check_results(program: Program, functions: Functions) -> None:
     """Raises RelayError where a program needs a copy that is not there."""
-    _Results(program).run()
+    _Results(program, functions).run()
+
+
+def is_update(program: Program, functions: Functions, body: Body, argument: Value, result: Value) -> bool:
+    """Whether a call gives `result` by updating an argument of a loop's body that nothing else reads from there on."""
+    call = next((item for item in body.items if isinstance(item, Call) and result in item.made), None)
+    if call is None or (position := functions.updates(call.callee).get(call.made.index(result))) is None:
+        return False
+    reads, read = _Reads(program, body), [program.root(v) for v in call.reads]
+    is_last = reads.last(argument) == body.items.index(call) and argument not in reads.at_end
+    return is_last and read[position] == argument and read.count(argument) == 1
 
 
 @dataclass
@@ -62,8 +73,8 @@ class _Place:
 class _Results:
     """Finds the places whose value is not written for them alone; each is an error."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, functions: Functions) -> None:
+        self.program, self.functions = program, functions
 
     def copy(self, place: _Place, body: Body, position: int) -> None:
         """Called for a place that needs a copy, before the item of a body at a position."""
@@ -75,6 +86,9 @@ class _Results:
         """Called for the places of a loop's yield that need a copy."""
         for place in pending:
             self.copy(place, body, len(body.items))
+
+    def update(self, body: Body, root: Value) -> None:
+        """Called for what a call writes where the argument is that it updates."""
 
     def run(self) -> None:
         loops = [item for item in items_of(self.program.body) if isinstance(item, While)]
@@ -121,6 +135,10 @@ class _Results:
             if root == argument:
                 continue
             fresh = root not in taken and _is_made_in(body, root)
+            if fresh and is_update(self.program, self.functions, body, argument, root):
+                self.update(body, root)
+                taken.add(root)
+                continue
             # A late tensor has memory of its own in every round: it overwrites nothing.
             if fresh and (self.program.is_late(argument) or (argument not in roots and reads.last(argument) < reads.first_write(root))):
                 taken.add(root)
@@ -190,9 +208,14 @@ class _Reads:
 class _Copying(_Results):
     """Puts in a copy for each place that needs one."""
 
-    def __init__(self, program: Program, dtypes: "_Dtypes", kernels: "_CopyKernels") -> None:
-        super().__init__(program)
-        self.dtypes, self.kernels = dtypes, kernels
+    def __init__(self, program: Program, functions: Functions, kernels: "_CopyKernels") -> None:
+        super().__init__(program, functions)
+        self.dtypes, self.kernels = _Dtypes(program, functions), kernels
+
+    def update(self, body: Body, root: Value) -> None:
+        for item in body.items:
+            if isinstance(item, Call) and root in item.made:
+                mark_updates(self.functions.kernels[item.callee], self.functions.updates(item.callee))
 
     def copy(self, place: _Place, body: Body, position: int) -> None:
         value = place.value

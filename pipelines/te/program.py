@@ -20,7 +20,7 @@ from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
 from relayc.pipelines.te.dispatch import dispatch
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_dtype, te_function
-from relayc.symbolic import Ranges, Size, is_name, substitute, symbol, symbols_of
+from relayc.symbolic import Ranges, Size, name_of, substitute, symbol, symbols_of
 
 Values: TypeAlias = list[ir.Value]
 
@@ -246,8 +246,9 @@ class _Program:
         """Sizes that are stated of a tensor: new symbols have the values that these say, others are checked."""
         data = TensorType.of(op.data)
         for found, stated in zip(data.sizes, op.shape, strict=True):
-            if is_name(str(stated)) and str(stated) not in self.sizes.symbols:
-                self._name(str(stated), size_value(found))
+            name = name_of(stated)
+            if name is not None and name not in self.sizes.symbols:
+                self._name(name, size_value(found))
         for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             if found != stated:
                 text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld and {stated} is %lld, expected the same"
@@ -259,8 +260,9 @@ class _Program:
         self.values[op.result] = self.values[op.data]
         values = self.callee_sizes.get(op.data)
         for found, stated in zip(TensorType.of(op.data).sizes, op.shape, strict=True):
-            if values is not None and is_name(str(stated)) and str(stated) not in self.sizes.symbols:
-                self._name(str(stated), self.sizes.among(values).value(found))
+            name = name_of(stated)
+            if values is not None and name is not None and name not in self.sizes.symbols:
+                self._name(name, self.sizes.among(values).value(found))
 
     def _name(self, name: str, value: ir.Value) -> None:
         """Gives a size a name that types have for it from here on."""

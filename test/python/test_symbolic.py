@@ -209,6 +209,15 @@ def test_bounds_are_tight_where_terms_cancel(text: str, low: int, high: int) -> 
         assert bounds(parse(text)) == (low, high)
 
 
+def test_products_of_divisions_are_compared_by_coarser_ones() -> None:
+    with Ranges({"h": Range(1), "w": Range(1)}):
+        fine, coarse = parse("((h + 1)//2)*((w + 1)//2)"), parse("((h + 7)//8)*((w + 7)//8)")
+        assert proves(lambda: fine <= 16 * coarse)
+        assert proves(lambda: parse("h*w") <= 64 * coarse)
+        assert not proves(lambda: fine <= 15 * coarse)
+        assert not proves(lambda: coarse <= fine - 1)
+
+
 def test_ranges_hold_inside_only() -> None:
     n = symbol("n")
     with Ranges({"n": Range(4, 4)}):

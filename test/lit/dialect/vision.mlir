@@ -7,3 +7,12 @@ func.func @main(%boxes: tensor<?x?x4xf32, ["b", "n"]>, %scores: tensor<?x3x?xf32
   %0:2 = "relay.vision_all_class_non_max_suppression"(%boxes, %scores, %most, %t, %t) : (tensor<?x?x4xf32, ["b", "n"]>, tensor<?x3x?xf32, ["b", "n"]>, tensor<i64>, tensor<f32>, tensor<f32>) -> (tensor<?x?xi64>, tensor<?xi64>)
   return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @static
+// CHECK-NEXT: %{{.*}}:2 = "relay.vision_all_class_non_max_suppression"{{.*}} -> (tensor<42x3xi64>, tensor<1xi64>)
+func.func @static(%boxes: tensor<2x7x4xf32>, %scores: tensor<2x3x7xf32>, %most: tensor<i64>, %t: tensor<f32>) {
+  %0:2 = "relay.vision_all_class_non_max_suppression"(%boxes, %scores, %most, %t, %t) : (tensor<2x7x4xf32>, tensor<2x3x7xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> (tensor<?x?xi64>, tensor<?xi64>)
+  return
+}

@@ -85,3 +85,23 @@ func.func @absent_parameter() -> tensor<2xf32> {
   %0 = "relay.exp"(%a) : (tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// -----
+
+// What a loop computes of constants from around it is folded too.
+// CHECK-LABEL: func.func @captured
+// CHECK: %[[C:.*]] = "relay.constant"() {value = dense<{{\[\[}}1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]>
+// CHECK: "relay.multiply"(%{{.*}}, %[[C]])
+func.func @captured(%c: tensor<i1>, %x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %a = "relay.constant"() {value = dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "relay.while"(%x) ({
+  ^bb0(%y: tensor<2x2xf32>):
+    "relay.yield"(%c) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%y: tensor<2x2xf32>):
+    %1 = "relay.transpose"(%a) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %2 = "relay.multiply"(%y, %1) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    "relay.yield"(%2) : (tensor<2x2xf32>) -> ()
+  }) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}

@@ -121,3 +121,49 @@ func.func @ring(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %r#0 : tensor<4xf32>
 }
+
+// -----
+
+// A kernel that inserts elements into an argument of the loop is called where that is, if nothing reads the argument later: @put says so.
+// CHECK: func.func private @put({{.*}}) -> tensor<4xf32> attributes {relay.updates = array<i64: 0, 0>}
+// CHECK-LABEL: func.func @updated
+// CHECK: do {
+// CHECK: ^bb0(%[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>):
+// CHECK: %[[M:.*]] = func.call @put(%[[A]], %arg0)
+// CHECK-NEXT: %[[N:.*]] = func.call @put(%[[B]], %[[B]])
+// CHECK-NEXT: %[[C:.*]] = func.call @fused_copy(%[[N]])
+// CHECK-NEXT: scf.yield %[[M]], %[[C]]
+func.func private @put(%t: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %0 = scf.for %i = %zero to %two step %one iter_args(%s = %t) -> tensor<4xf32> {
+    %a = tensor.extract %x[%i] : tensor<4xf32>
+    %b = tensor.insert %a into %s[%i] : tensor<4xf32>
+    scf.yield %b : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func private @more(%x: tensor<4xf32>) -> tensor<i8> {
+  %0 = tensor.empty() : tensor<i8>
+  return %0 : tensor<i8>
+}
+func.func @updated(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %p = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %q = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %r:2 = scf.while (%a = %p, %b = %q) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %c = func.call @more(%a) : (tensor<4xf32>) -> tensor<i8>
+    %e = tensor.extract %c[] : tensor<i8>
+    %t = arith.trunci %e : i8 to i1
+    scf.condition(%t) %a, %b : tensor<4xf32>, tensor<4xf32>
+  } do {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+    %m = func.call @put(%a, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %n = func.call @put(%b, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %m, %n : tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}

@@ -12,9 +12,11 @@
 // CHECK-NEXT: vector.store [[ZERO]], [[PANEL]]
 // CHECK: return
 
-// One row waits for nothing but the memory, which the core keeps busy by itself.
+// A tile of one row reads its panel once: each step asks for every cache line of a step that is some way ahead.
 // CHECK-LABEL: func.func private @fused_dense_2(
-// CHECK-NOT: memref.prefetch
+// CHECK: scf.for {{.*}} iter_args(
+// CHECK: memref.prefetch {{.*}}, read, locality<2>, data : memref<{{[0-9]+}}xf32>
+// CHECK: vector.fma
 // CHECK: return
 
 // What fits the second-level cache is not asked for.
@@ -22,11 +24,11 @@
 // CHECK-NOT: memref.prefetch
 // CHECK: return
 
-// A tile of two rows that reads its panel once: each step asks for every cache line of a step that is some way ahead.
+// So does one of two rows.
 // CHECK-LABEL: func.func private @fused_dense(
 // CHECK: scf.for {{.*}} iter_args(
-// CHECK: memref.prefetch {{.*}}, read, locality<3>, data : memref<{{[0-9]+}}xf32>
-// CHECK: memref.prefetch {{.*}}, read, locality<3>, data : memref<{{[0-9]+}}xf32>
+// CHECK: memref.prefetch {{.*}}, read, locality<2>, data : memref<{{[0-9]+}}xf32>
+// CHECK: memref.prefetch {{.*}}, read, locality<2>, data : memref<{{[0-9]+}}xf32>
 // CHECK: vector.fma
 // CHECK: scf.yield
 

@@ -252,6 +252,26 @@ def test_sizes_that_cannot_be_equal_are_an_error():
         from_onnx(model_of([node("Add", ["x", "z"], ["y"])], {"x": ["n"], "z": ["n + 1"]} | {"w": ["n"]}))
 
 
+def test_sizes_are_read_with_what_has_become_known_since():
+    """A window says of h and w that they are 1 or more: what was computed of them before is the same expression as its result then."""
+    nodes = [
+        node("Slice", ["x", "ones", "ends", "axes"], ["rest"]),
+        node("Shape", ["rest"], ["left"], start=2),
+        node("Div", ["left", "four"], ["quotients"]),
+        node("Add", ["quotients", "one"], ["steps"]),
+        node("ReduceProd", ["steps"], ["places"]),
+        node("Shape", ["x"], ["batch"], end=1),
+        node("Concat", ["batch", "six", "places"], ["shape"], axis=0),
+        node("MaxPool", ["x"], ["pooled"], kernel_shape=[2, 2], strides=[4, 4], pads=[0, 0, 1, 1]),
+        node("Reshape", ["pooled", "shape"], ["y"]),
+    ]
+    numbers = {"ones": [1, 1], "ends": [2**40, 2**40], "axes": [2, 3], "four": [4], "one": [1], "six": [6]}
+    initializers = {name: np.array(values) for name, values in numbers.items()}
+    mod = imported(model_of(nodes, {"x": ["n", 6, "h", "w"]}, initializers=initializers))
+    assert shapes(mod)["y"] == ["n", "6", "((h + 3)//4)*((w + 3)//4)"]
+    assert mod.ranges["h"].low == mod.ranges["w"].low == 1 and "match_shape" not in operators(mod)
+
+
 # ---- sizes that data decide --------------------------------------------------------------------------------------------------------------
 
 

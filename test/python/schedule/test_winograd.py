@@ -74,6 +74,35 @@ def test_agrees_with_direct_convolution(channels: int, filters: int, height: int
     np.testing.assert_allclose(fast["main"](x), expected, rtol=0, atol=TOLERANCE * scale)
 
 
+def test_a_call_chooses_where_weights_are_far() -> None:
+    """Transformed weights of 5 MB: from 16 tiles on, and where tiles are filled."""
+    channels, rng = 192, np.random.default_rng(3)
+
+    def weight(o: int, i: int, k: int) -> np.ndarray:
+        return (rng.standard_normal((o, i, k, k)) / np.sqrt(i * k * k)).astype(np.float32)
+
+    weights = [weight(channels, 8, 1), weight(channels, channels, 3), weight(8, channels, 1)]
+    program = relayc.Program(dims={"h": (1, 1000), "w": (1, 1000)})
+    op = program.op
+
+    @program.function(x=relayc.TensorType((1, 8, "h", "w"), "float32"))
+    def main(x):  # type: ignore[no-untyped-def] # of values that are being built
+        y = op.nn.conv2d(x, weights[0])
+        z = op.nn.relu(op.nn.conv2d(y, weights[1], padding=(1, 1, 1, 1)) + y)
+        return op.nn.conv2d(z, weights[2])
+
+    with relayc.PassContext(3, required_pass=["Winograd", "AlterOpLayout"]):
+        module = relayc.compile(program)
+    with relayc.PassContext(3, disabled_pass=["Winograd"]):
+        direct = relayc.compile(program)
+    for size, wanted in (((1, 64), False), ((12, 16), False), ((13, 14), True), ((16, 16), True), ((21, 19), True)):
+        x = rng.standard_normal((1, 8, *size)).astype(np.float32)
+        reached = " ".join(row.kernel.name for row in module.profile([x], repeat=1).rows if row.calls)
+        assert ("winograd" in reached) == wanted
+        expected = direct["main"](x)
+        np.testing.assert_allclose(module["main"](x), expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
+
+
 def test_operations_are_counted_by_the_definition_of_a_convolution() -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((1, 32, 32, 32)).astype(np.float32)

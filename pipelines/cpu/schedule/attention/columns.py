@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows, larger, most_few_rows
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows, larger
 from relayc.pipelines.cpu.schedule.attention.rows import Rows
 from relayc.pipelines.cpu.schedule.attention.rows import default_parameters as few_parameters
 from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Strips
-from relayc.pipelines.kernel.access import Accesses, Analysis
+from relayc.pipelines.kernel.access import Analysis
 from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, even_runs
@@ -93,22 +93,20 @@ def tuned_parameters(attention: Attention, target: Target, tuning: Tuning, rows:
 
 
 def symbolic_queries(kernel: Kernel, attention: Attention, target: Target, tuning: Tuning) -> list[Version]:
-    """For a symbolic number of queries: few of them for each key, those of one vector, and more."""
+    """For a symbolic number of queries: at most those of one vector, and more."""
     rows, lanes = attention.rows, target.lanes(attention.product.element.width)
+    few = Rows(kernel, attention, few_parameters(attention, target), lanes)
     several = Columns(kernel, attention, tuned_parameters(attention, target, tuning, 2 * lanes))
-    single = Columns(kernel, attention, default_parameters(attention, target, lanes), is_short=True)
-    few = most_few_rows(attention, target) if single.fits_short else lanes - 1
-    versions = [Version(Rows(kernel, attention, few_parameters(attention, target), few), rows, few)]
-    if single.fits_short:
-        versions.append(Version(single, rows, lanes))
-    return [*versions, Version(several)]
+    return [Version(few, rows, lanes), Version(several)]
 
 
 @dataclass
 class _Tile:
-    """A tile of queries: its number within the task, the indices of its head, and the query with which each vector starts."""
+    """A tile of queries: its number within the task and among all of its head, the indices of the head, and the query with which each
+    vector starts."""
 
     number: Index
+    of_head: Index
     row: list[Index]
     starts: list[Index]
 
@@ -124,15 +122,12 @@ class _Turned:
 
 
 class Columns(Emission):
-    """Buffers of a thread are rows of a tile's width.
+    """Buffers of a thread are rows of a tile's width. There are as many queries as lanes, at least."""
 
-    With `is_short` there is one tile of one vector with at most as many queries as lanes: the last query stands for those that are missing.
-    """
-
-    def __init__(self, kernel: Kernel, attention: Attention, parameters: AttentionParameters, is_short: bool = False) -> None:
+    def __init__(self, kernel: Kernel, attention: Attention, parameters: AttentionParameters) -> None:
         super().__init__(kernel, attention)
-        self.p, self.is_short = parameters, is_short
-        self.tiles: Size = 1 if is_short else ceil_div(attention.rows, parameters.width)
+        self.p = parameters
+        self.tiles: Size = ceil_div(attention.rows, parameters.width)
         self.strips = Strips.of(self.keys, parameters.height, parameters.strips)
         self.block_keys = self.strips.block_keys
         self.variables = [Var(0, e - 1, name="r") for e in attention.shape]
@@ -146,31 +141,15 @@ class Columns(Emission):
         return maximum(1, minimum(maximum(wanted, ceil_div(PARALLEL_TASKS, outer)), self.tiles // 2))
 
     def _find_turned(self) -> list[_Turned]:
-        """What the scores read with a stride along the queries and without along the keys."""
-        found = self._reads()
+        """What the scores read before the causal mask with a stride along the queries and without along the keys."""
+        analysis = Analysis([*self.kernel.args, self.a.product])
+        analysis.visit(self.a.plain, [Index.of(v) for v in self.variables])
+        found = analysis.found
         row, key = self.variables[self.a.row_loop], self.variables[KEY]
         if (isinstance(self.keys, int) and self.keys < self.p.lanes) or {row, key} & found.irregular:
             return []
         reads = [(n, o) for n, o in found.offsets if n is not self.a.product]
         return [_Turned(n, o) for n, o in reads if o.coefficient(row) not in (0, 1) and o.coefficient(key) == 1]
-
-    def _reads(self) -> Accesses:
-        """What the scores read before the causal mask."""
-        analysis = Analysis([*self.kernel.args, self.a.product])
-        analysis.visit(self.a.plain, [Index.of(v) for v in self.variables])
-        return analysis.found
-
-    @property
-    def fits_short(self) -> bool:
-        """Whether nothing but queries, and what is transposed, is read by the number of the query: lanes without one read nothing."""
-        found, row = self._reads(), self.variables[self.a.row_loop]
-        turned = [t.node for t in self.turned]
-        regular = all(n is self.a.product or n in turned or o.coefficient(row) == 0 for n, o in found.offsets)
-        checked = found.irregular | {v for index, _ in found.bounds for v in index.terms}
-        analysis = Analysis([self.a.context, self.a.total])
-        analysis.visit(self.a.result, [Index.of(Var(0, extent - 1)) for extent in self.a.result.shape])
-        alone = all(n in (self.a.context, self.a.total) for n, _ in analysis.found.offsets)
-        return regular and row not in checked and alone and min(self.depth, self.width) >= self.p.lanes
 
     @property
     def block_tiles(self) -> int:
@@ -221,10 +200,19 @@ class Columns(Emission):
         number = Var(0, self.block_tiles - 1, name="tile")
         with emit.for_loop(0, count, 1, number), self.evaluator.scope():
             p, place = self.p, Index.of(number) if self.block_tiles > 1 else Index()
-            starts = [Index()] if self.is_short else [self._start(first + place, j) for j in range(p.vectors)]
-            body(_Tile(place, row, starts))
+            body(_Tile(place, first + place, row, [self._start(first + place, j) for j in range(p.vectors)]))
 
-    def _start(self, tile: Index, j: int) -> Index:
+    def _each_vector(self, tile: _Tile, body: Callable[[Index | int, Index], None]) -> None:
+        """`body(number, start)` for the vectors of a tile: in a loop where sizes are symbols, as code is emitted more than once then."""
+        if isinstance(self.a.rows, int):
+            for j, start in enumerate(tile.starts):
+                body(j, start)
+            return
+        number = Var(0, self.p.vectors - 1, name="j")
+        with emit.for_loop(0, self.p.vectors, 1, number), self.evaluator.scope():
+            body(Index.of(number), self._start(tile.of_head, Index.of(number)))
+
+    def _start(self, tile: Index, j: Index | int) -> Index:
         """The query with which vector `j` of a tile starts."""
         return emit.at_most(tile * self.p.width + j * self.p.lanes, self.a.rows - self.p.lanes)
 
@@ -251,42 +239,43 @@ class Columns(Emission):
 
     # ---- a tile
 
-    def _vector(self, name: str, row: Index, j: int) -> ir.Value:
+    def _vector(self, name: str, row: Index, j: Index | int) -> ir.Value:
         """Vector `j` of a row of a buffer of the thread."""
         return self._load(name, self._lane_place(row, j))
 
-    def _keep(self, name: str, row: Index, j: int, value: ir.Value) -> None:
+    def _keep(self, name: str, row: Index, j: Index | int, value: ir.Value) -> None:
         self._store(name, self._lane_place(row, j), value)
 
-    def _lane_place(self, row: Index, j: int) -> Index:
+    def _lane_place(self, row: Index, j: Index | int) -> Index:
         return row * self.p.width + j * self.p.lanes + self.lane
 
-    def _row(self, tile: _Tile, j: int, place: Index | int) -> list[Index]:
-        """Indices (BATCH to QUERY) of a query of vector `j`."""
-        if self.is_short and isinstance(place, int):
-            place = emit.at_most(Index(place), self.a.rows - 1)
-        return [tile.starts[j] + place if i == self.a.row_loop else index for i, index in enumerate(tile.row)]
+    def _row(self, tile: _Tile, start: Index, place: Index | int) -> list[Index]:
+        """Indices (BATCH to QUERY) of a query of the vector that begins at one."""
+        return [start + place if i == self.a.row_loop else index for i, index in enumerate(tile.row)]
 
     def _start_tile(self, tile: _Tile) -> None:
         """Transposes the queries; sets the largest scores, their totals and the context to what no key gives."""
         a, p = self.a, self.p
-        for j in range(p.vectors):
-            self._transpose_queries(tile, j)
+
+        def start_vector(j: Index | int, start: Index) -> None:
+            self._transpose_queries(tile, j, start)
             for position, node in enumerate((a.largest, a.total)):
                 self._keep("rows", tile.number * 2 + position, j, self._initial(node))
+
+        self._each_vector(tile, start_vector)
         element = Var(0, self.width - 1, name="e")
         with emit.for_loop(0, self.width, 1, element), self.evaluator.scope():
             for j in range(p.vectors):
                 self._keep("context", tile.number * self.width + element, j, self._initial(a.context))
 
-    def _transpose_queries(self, tile: _Tile, j: int) -> None:
+    def _transpose_queries(self, tile: _Tile, j: Index | int, first: Index) -> None:
         def block(start: Index, lanes: int) -> None:
             if lanes == 1:
-                point = [*self._row(tile, j, Index.of(self.lane)), Index(), start]
+                point = [*self._row(tile, first, Index.of(self.lane)), Index(), start]
                 columns = [self._operand(self.a.product, 0, point)]
             else:
                 with self.evaluator.lanes(lanes) as lane:
-                    points = [[*self._row(tile, j, i), Index(), start + lane] for i in range(lanes)]
+                    points = [[*self._row(tile, first, i), Index(), start + lane] for i in range(lanes)]
                     columns = vectors.transpose([self._operand(self.a.product, 0, point) for point in points])
             for i, column in enumerate(columns):
                 self._keep("query", tile.number * self.depth + start + i, j, column)
@@ -300,7 +289,8 @@ class Columns(Emission):
             self._scores_and_context(tile, keys, [(keys.counts, self.a.scores)])
             return
         # Up to `free` keys are seen by every query of the tile, from `seen` on none.
-        first, last = self._row(tile, 0, 0)[QUERY], self._row(tile, -1, self.p.lanes - 1 if self.a.row_loop == QUERY else 0)[QUERY]
+        first = self._row(tile, tile.starts[0], 0)[QUERY]
+        last = self._row(tile, tile.starts[-1], self.p.lanes - 1 if self.a.row_loop == QUERY else 0)[QUERY]
         free, seen = (q + (self.a.causal + 1) - keys.base for q in (first, last))
         unmasked = self.strips.below(keys, free, counts_last=False)
         masked = self.strips.below(keys, seen, counts_last=True)
@@ -325,11 +315,19 @@ class Columns(Emission):
         growth = [self._weight(b, m) for b, m in zip(before, largest, strict=True)]
         self._weights(tile, count, largest, growth)
         start = 0
-        for size, number in even_runs(self.width, p.height):
+        for size, number in self._runs():
             element = Var(start, start + (number - 1) * size, step=size if start % size == 0 else 1, name="e")
             with emit.for_loop(start, start + number * size, size, element), self.evaluator.scope():
                 self._add(tile, keys.base, count, Index.of(element), size, growth)
             start += number * size
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """Sizes of the runs of elements of the context whose sums stay in registers, and how many of each there are: one size where sizes
+        are symbols and it is not much smaller."""
+        size = max(n for n in range(1, self.p.height + 1) if self.width % n == 0)
+        if isinstance(self.a.rows, int) or 2 * size <= self.p.height:
+            return even_runs(self.width, self.p.height)
+        return [(size, self.width // size)]
 
     def _turn_block(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
         if isinstance(self.keys, int):
@@ -346,10 +344,13 @@ class Columns(Emission):
         """`_turn` for fewer keys than a vector has, which are one block."""
         p, key = self.p, Var(0, self.p.lanes - 1, name="k")
         with emit.for_loop(0, count, 1, key), self.evaluator.scope():
-            for j in range(p.vectors):
-                points = [[*self._row(tile, j, i), keys.base + key] for i in range(p.lanes)]
-                column = vectors.from_elements([self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points])
-                self.evaluator.store(column, turned.buffer, self._lane_place(Index.of(key) + self.turned_before, j))
+
+            def column(j: Index | int, first: Index) -> None:
+                points = [[*self._row(tile, first, i), keys.base + key] for i in range(p.lanes)]
+                found = vectors.from_elements([self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points])
+                self.evaluator.store(found, turned.buffer, self._lane_place(Index.of(key) + self.turned_before, j))
+
+            self._each_vector(tile, column)
 
     def _turn(self, turned: _Turned, tile: _Tile, keys: KeyBlock, count: ir.Value) -> None:
         """Transposes what the scores of a block of keys read across its rows. The last vector of all keys starts early rather
@@ -361,12 +362,15 @@ class Columns(Emission):
             start = Index.of(
                 Var(-self.turned_before, self.block_keys - 1, emit.arith("minsi", emit.materialize(Index.of(step)), last), name="start")
             )
-            for j in range(p.vectors):
+
+            def block(j: Index | int, first: Index) -> None:
                 with self.evaluator.lanes(p.lanes) as lane:
-                    points = [[*self._row(tile, j, i), keys.base + start + lane] for i in range(p.lanes)]
+                    points = [[*self._row(tile, first, i), keys.base + start + lane] for i in range(p.lanes)]
                     rows = [self.evaluator.load(turned.node, self._at(turned.offset, point)) for point in points]
                 for i, column in enumerate(vectors.transpose(rows)):
                     self.evaluator.store(column, turned.buffer, self._lane_place(start + self.turned_before + i, j))
+
+            self._each_vector(tile, block)
 
     def _at(self, offset: Index, point: Sequence[Index]) -> Index:
         """An offset, a function of the loops BATCH to KEY, at a point."""
@@ -401,7 +405,7 @@ class Columns(Emission):
         products = list(loop.results)
         for i, key in enumerate(keys):
             for j in range(p.vectors):
-                point = [*self._row(tile, j, Index.of(self.lane)), base + key]
+                point = [*self._row(tile, tile.starts[j], Index.of(self.lane)), base + key]
                 for turned in self.turned:
                     value = self.evaluator.load_from(turned.buffer, turned.node.element, self._lane_place(key + self.turned_before, j))
                     self.evaluator.remember_load(turned.node, self._at(turned.offset, point), value)
@@ -455,11 +459,10 @@ class Columns(Emission):
 
     def _finish_tile(self, tile: _Tile) -> None:
         """Divides by the totals, transposes back and stores."""
-        for j in range(self.p.vectors):
-            self._finish(tile, j)
+        self._each_vector(tile, lambda j, start: self._finish(tile, j, start))
 
-    def _finish(self, tile: _Tile, j: int) -> None:
-        row = self._row(tile, j, Index.of(self.lane))
+    def _finish(self, tile: _Tile, j: Index | int, first: Index) -> None:
+        row = self._row(tile, first, Index.of(self.lane))
 
         def result(element: Index) -> ir.Value:
             context = self._vector("context", tile.number * self.width + element, j)
@@ -469,11 +472,9 @@ class Columns(Emission):
             if lanes == 1:
                 self.evaluator.store(result(start), self.output, self._place(row, start))
                 return
-            columns = list(enumerate(vectors.transpose([result(start + i) for i in range(lanes)])))
-            # Lanes without a query go before the last query, which they stand for: a causal mask hides less from them.
-            for i, column in reversed(columns) if self.is_short else columns:
+            for i, column in enumerate(vectors.transpose([result(start + i) for i in range(lanes)])):
                 with self.evaluator.lanes(lanes) as lane:
-                    self.evaluator.store(column, self.output, self._place(self._row(tile, j, i), start + lane))
+                    self.evaluator.store(column, self.output, self._place(self._row(tile, first, i), start + lane))
 
         self._along(self.width, self.p.lanes, block)
 

@@ -7,7 +7,7 @@ late, and only rows that are new are stored.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import prod
+from math import ceil, prod
 from typing import Protocol
 
 from relayc.dialects.mlir import ir
@@ -15,7 +15,7 @@ from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
 from relayc.pipelines.cpu.schedule.bf16.moves import LANES, TASKS
 from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
-from relayc.pipelines.cpu.schedule.bf16.plan import Lower, Plan
+from relayc.pipelines.cpu.schedule.bf16.plan import STORED, Lower, Plan
 from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
@@ -26,7 +26,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Dim, Size, ceil_div, guess, maximum, minimum
+from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, maximum, minimum
 
 Point = dict[Var, Index]
 Values = Sequence[ir.Value]
@@ -70,11 +70,8 @@ class PairsNest:
     def __init__(self, kernel: Kernel, plan: Plan, instructions: Callable[[Block], BlockKernel], target: Target, tuning: Tuning) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
         self.kernel, self.plan, self.c, self.layout, self.make = kernel, plan, contraction, layout, instructions
-        grain = tuning.number("grain", GRAIN)
-        # Where a call says how much work there is, as many cycles count as the plan has for a typical call.
-        self.work = plan.work
-        self.grain = max(1, int(guess(plan.work) * grain / max(plan.cycles, 1)))
-        self.is_parallel = isinstance(plan.work, Dim) or plan.cycles >= grain
+        self.grain = tuning.number("grain", GRAIN)
+        self.is_parallel = isinstance(plan.work, Dim) or plan.cycles >= self.grain
         self.lanes = target.lanes(32)
         self.rows = layout.row_loops(contraction)
         self.blocks = ceil_div(contraction.column_extent, block.width) * block.column_tiles
@@ -93,8 +90,9 @@ class PairsNest:
         self.tiles: Size = minimum(self.row_extent, 1) if self.is_staged else ceil_div(self.row_extent, block.rows)
         # Tiles of a block are neighbours along the innermost rows, or else, where those are few, along the rows around.
         self.along_rows = self.tiles % block.row_tiles == 0 or len(self.rows) < 2 or not isinstance(self.tiles, int)
-        # What is read once is asked for before.
-        self.prefetches = self.streams and ceil_div(self.tiles * prod(row.extent for row in self.rows[:-1]), block.row_tiles) == 1
+        # What is read once is asked for before; what a call may read once, too.
+        row_blocks = ceil_div(self.tiles * prod(row.extent for row in self.rows[:-1]), block.row_tiles)
+        self.prefetches = self.streams and (isinstance(row_blocks, Dim) or row_blocks == 1)
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
@@ -113,10 +111,12 @@ class PairsNest:
                 view(body.workspace, start, size, bf16) if body.workspace is not None and size != 0 else self.evaluator.memory(operand.node)
                 for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
             )
+            # Where a call says how much is copied, as many cycles count as the plan has for a typical call.
+            work, grain = self.plan.work, max(1, int(guess(self.plan.work) * self.grain / max(self.plan.cycles, 1)))
             if sizes[0] != 0:
-                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel, self.work, self.grain)
+                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel, work, grain)
             if sizes[1] != 0:
-                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel, self.work, self.grain)
+                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel, work, grain)
             if isinstance(self.row_extent, int):
                 self._nest()
             else:
@@ -212,9 +212,12 @@ class PairsNest:
         def body(indices: list[Index]) -> None:
             self._block({**fixed, **{v: index for (v, _), index in zip(loops, indices, strict=True)}})
 
-        nest.box(
-            extents, self.evaluator, body, nest.leading(extents, TASKS) if self.is_parallel else 0, self._allocate, self.work, self.grain
-        )
+        # Where a call says how many rows there are, they may all be in one block: then columns are what threads share.
+        least = [max(1, bounds(extent)[0]) for extent in extents]
+        parallel_loops = nest.leading(least, TASKS) if self.is_parallel else 0
+        # A block takes its time however many of its rows are there.
+        cycles = ceil(self.layout.steps * self.plan.instructions.cycles(block) + block.size / STORED)
+        nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, prod(extents) * cycles, self.grain)
 
     def _allocate(self) -> None:
         self.scratch = local_buffer(self.block.size, ir.F32Type.get())

@@ -35,8 +35,8 @@ from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
 from relayc.symbolic import Size, ceil_div, maximum, minimum
 
-STREAM_BYTES = 2048
-"""How far ahead a tile asks for what it reads once: what arrives while the memory answers."""
+STREAM_BYTES = 4096
+"""How far ahead a tile asks for what it reads once: what arrives while the memory answers, and a page, where the core's own guesses end."""
 
 
 @dataclass(frozen=True)
@@ -252,18 +252,32 @@ class BlockedNest(ContractionNest):
             return Panel(self.packed, self._panel_start(panel, point))
         return Panel(self.panel_scratch, self._scratch_start(task, panel, step)) if self.plan.b is Source.COPY else None
 
-    def _ahead(self, task: _Task, panel: Index, point: Point, tile: Index) -> Ahead | None:
+    def _ahead(self, task: _Task, panel: Index, point: Point, at: Point) -> Ahead | None:
         """What a tile of a task asks the memory for while it adds up all steps of a panel.
 
         A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
-        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel; a tile of
-        one row need not, as the core has loads of many of its short steps under way at once.
+        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel; so does one
+        of those that cover what is left, as it may be the only one of a call.
         """
-        if self.packed is None or not self.plan.prefetches or self.blocks.tiles == self.tile.rows == 1:
+        if self.packed is None or not self.plan.prefetches:
             return None
-        if self.blocks.tiles == 1:
-            return Ahead(self.packed, self._panel_start(panel, point) + STREAM_BYTES // LINE * self.line, self.tile.width, 1)
-        return self._share(self.packed, self._panel_start(panel + 1, point), tile, Index(), self.c.depth)
+        if self.blocks.tiles == 1 or TILE not in at:
+            return self._stream(self.packed, self._panel_start(panel, point))
+        return self._share(self.packed, self._panel_start(panel + 1, point), self._tile_number(task, at), Index(), self.c.depth)
+
+    def _stream(self, packed: ir.Value, start: Index) -> Ahead:
+        """What a tile that goes through a panel from element `start` on reads a little later, and the next panel after that."""
+        return Ahead(packed, start + STREAM_BYTES // LINE * self.line, self.tile.width, 2)
+
+    def _ahead_of_chunk(self, task: _Task, panel: Index, following: Index | None, low: Index, steps: Size, at: Point) -> Ahead | None:
+        """The same of a chunk of `steps` steps from step `low` on, where the chunk that is visited next begins at `following`."""
+        if self.packed is None or following is None:
+            return None
+        if not self.is_covered:
+            return self._share(self.packed, following, self._tile_number(task, at), low, steps)
+        if TILE not in at:
+            return self._stream(self.packed, self._panel_start(panel, task.point))
+        return self._share_of_call(self.packed, task, following, low, steps, at)
 
     def _share(self, packed: ir.Value, start: Index, tile: Index, low: Index, steps: Size) -> Ahead:
         """The share of a tile of a task in `steps` steps of a panel from element `start` on, asked for from reduction step `low` on."""
@@ -272,18 +286,15 @@ class BlockedNest(ContractionNest):
         first = emit.at_most(start + tile * share, packed.type.shape[0] - steps * pitch)
         return Ahead(packed, first - low * pitch, pitch, 2)
 
-    def _share_of_call(self, task: _Task, start: Index, low: Index, steps: Size, at: Point) -> Ahead | None:
+    def _share_of_call(self, packed: ir.Value, task: _Task, start: Index, low: Index, steps: Size, at: Point) -> Ahead:
         """The same where a call says how many tiles there are. The share of a step is then a number of the call, of whose cache lines it
         asks for the first two: more there are only where tiles are few."""
-        if TILE not in at:
-            return None
-        assert self.packed is not None
         tiles = emit.arith("subi", emit.materialize(task.end), emit.materialize(task.first))
         share = emit.arith("ceildivui", emit.index_constant(self.tile.width), tiles)
         # Tile t has the steps from t on, as if all tiles were one after the other.
         number = emit.materialize((at[TILE] - task.first) * steps - low)
         first = start + self.evaluator.opaque(emit.arith("muli", number, share))
-        return Ahead(self.packed, first, min(self.tile.width, 2 * self.line), 2, share)
+        return Ahead(packed, first, min(self.tile.width, 2 * self.line), 2, share)
 
     def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: Size) -> Index:
         """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
@@ -326,8 +337,7 @@ class BlockedNest(ContractionNest):
             sweep = Sweep(columns, self._panel(task, panel, inner, Index()))
 
             def tile(start: Index, rows: int, at: Point) -> None:
-                ahead = self._ahead(task, panel, inner, self._tile_number(task, at)) if TILE in at else None
-                self.micro.tile_code(self.row_var, start, rows, replace(sweep, ahead=ahead), at)
+                self.micro.tile_code(self.row_var, start, rows, replace(sweep, ahead=self._ahead(task, panel, inner, at)), at)
 
             self._tiles(task, inner, tile)
 
@@ -404,15 +414,12 @@ class BlockedNest(ContractionNest):
             def panel_code(panel: Index) -> None:
                 of_panel = replace(sweep, panel=self._panel(task, panel, task.point, low * inner_steps))
                 steps = size * inner_steps
-                asks = self.packed is not None and self.plan.prefetches
-                following = self._next_chunk(task, panel, low * inner_steps, steps) if asks else None
+                following = (
+                    self._next_chunk(task, panel, low * inner_steps, steps) if self.packed is not None and self.plan.prefetches else None
+                )
 
                 def tile(start: Index, rows: int, at: Point) -> None:
-                    ahead = None
-                    if self.packed is not None and following is not None and self.is_covered:
-                        ahead = self._share_of_call(task, following, low * inner_steps, steps, at)
-                    elif self.packed is not None and following is not None:
-                        ahead = self._share(self.packed, following, self._tile_number(task, at), low * inner_steps, steps)
+                    ahead = self._ahead_of_chunk(task, panel, following, low * inner_steps, steps, at)
                     points, place = rows_from(self.row_var, start, rows, at), self._sums_place(task, panel, at)(Index())
                     sums = self._kept(rows, sweep.columns, place)
                     self._keep(self.micro.reduce(points, replace(of_panel, ahead=ahead), sums), sweep.columns, place)

@@ -69,7 +69,6 @@ class Sweep:
       steps: bounds of reduction loops that do not run over their whole extent.
       on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
       ahead: what the steps ask the memory for; None for nothing.
-      is_edge: whether a padding may bound the rows, of which there is one: the steps inside are found when it runs.
     """
 
     columns: Columns
@@ -77,7 +76,6 @@ class Sweep:
     steps: Steps = field(default_factory=dict)
     on_inner_loop: Callable[[Point], None] | None = None
     ahead: Ahead | None = None
-    is_edge: bool = False
 
 
 class Microkernel:
@@ -124,10 +122,7 @@ class Microkernel:
         checks = [(index, extent) for index, extent in self.c.a.checks if index.coefficient(var)]
         if edge is not None and any(index.coefficient(edge) for index, _ in checks):
             return self._unrolled(var, rest, checks, points, sweep, accumulators, edge)
-        low, high = sweep.steps.get(var, (0, var.extent))
-        for index, extent in checks:
-            if not self._is_inside(index, extent, points[0], sweep.is_edge):
-                low, high = _bounds(index, extent, var, points[0])
+        low, high = sweep.steps[var] if var in sweep.steps else steps_of(self.c, var, points[0])
         loop = Var(0, var.high, name=var.name)
         keys = list(accumulators)
         with emit.for_loop(low, high, 1, loop, [accumulators[k] for k in keys]) as op, self.evaluator.scope():
@@ -135,14 +130,6 @@ class Microkernel:
             found = self._reduce(rest, inner, sweep, dict(zip(keys, op.inner_iter_args, strict=True)), edge)
             emit.yield_values([found[k] for k in keys])
         return dict(zip(keys, op.results, strict=True))
-
-    def _is_inside(self, index: Index, extent: Size, point: Point, is_edge: bool) -> bool:
-        """Whether a checked index stays within its dimension at this row, for every step of the loop it depends on.
-
-        Tiles that are no edges were chosen so that checks along the innermost row loop hold.
-        """
-        here = index.at({**{v: Index.of(v) for v in index.terms}, **point})
-        return here.is_within(0, extent - 1) or (not is_edge and bool(self.c.rows) and self.c.rows[-1].var in index.terms)
 
     def _unrolled(
         self,
@@ -259,6 +246,20 @@ def along_columns(evaluator: Evaluator, point: Point, start: int, lanes: int) ->
     mask = evaluator.once(("columns", left.key, start, lanes), lambda: emit.first_lanes(emit.materialize(left - start), lanes))
     with evaluator.lanes(lanes, mask) as var:
         yield Index.of(var)
+
+
+def steps_of(contraction: Contraction, var: Var, point: Point) -> tuple["ir.Value | int", "ir.Value | int"]:
+    """First and one-past-last step of a reduction loop for which no index that a padding bounds leaves its dimension at a row.
+
+    Tiles were chosen so that checks along the innermost row loop hold.
+    """
+    c, low, high = contraction, 0, var.extent
+    for index, extent in c.a.checks:
+        if not index.coefficient(var) or (c.rows and c.rows[-1].var in index.terms):
+            continue
+        if not index.at({**{v: Index.of(v) for v in index.terms}, **point}).is_within(0, extent - 1):
+            low, high = _bounds(index, extent, var, point)
+    return low, high
 
 
 def _bounds(index: Index, extent: Size, var: Var, point: Point) -> tuple[ir.Value, ir.Value]:

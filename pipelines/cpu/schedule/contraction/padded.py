@@ -5,18 +5,16 @@ from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, Cover, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Microkernel, Panel, Point, Sweep
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
-from relayc.pipelines.cpu.schedule.contraction.tile import cycles
+from relayc.pipelines.cpu.schedule.contraction.strips import FIRST, RowCover, StripCopy
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.graph import NotStructured
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import prefetch
-from relayc.symbolic import Size, ceil_div, guess, maximum, minimum
+from relayc.symbolic import ceil_div, guess
 
 
 def _sure_iterations(loops: Sequence[MergedLoop]) -> int:
@@ -28,24 +26,26 @@ class PaddedNest(ContractionNest):
     """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves.
 
     Attributes:
-      inner, cover: where a call says how long a row is, the rows that no padding touches (from, to), and the tiles that cover them.
+      row_cover, strip: where a call says how long a row is, the tiles that cover it, and the copy of its ends.
     """
 
-    inner: tuple[Size, Size]
-    cover: Cover
+    row_cover: RowCover
+    strip: StripCopy
 
-    def __init__(self, plan: Plan, fewest_tasks: int) -> None:
+    def __init__(self, plan: Plan, fewest_tasks: int, has_masks: bool) -> None:
         super().__init__(plan, plan.packed_bytes if plan.b is Source.COPY else 0)
-        self.fewest_tasks = fewest_tasks
+        self.fewest_tasks, self.has_masks = fewest_tasks, has_masks
 
     def _loops(self, body: Body, packed: ir.Value | None) -> None:
         c, plan = self.c, self.plan
         if plan.b is Source.COPY:
             packed = self._copies(body, c.b.node.element)
         micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], None)
+        begin = lambda: None  # noqa: E731
         if not isinstance(plan.rows, int):
-            self.inner = low, high = self._inner_rows(c.rows[-1].var)
-            self.cover = cover(high - low, heights(self.tile.rows, high - low), lambda rows: cycles(rows, self.tile.vectors))
+            self.row_cover = RowCover(c, self.tile.rows, self.tile.vectors)
+            self.strip = StripCopy(c, self.row_cover.most_rows, self.tile.lanes, self.has_masks, self.evaluator)
+            begin = self.strip.allocate
         panel = Var(0, plan.panels - 1, name="panel")
         loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]
         rows = list(c.rows)
@@ -64,7 +64,7 @@ class PaddedNest(ContractionNest):
                 inner = {**point, **{loop.var: Index.of(v) for loop, v in zip(outer, variables, strict=True)}}
                 self._row(micro, last, sweep, ahead if plan.prefetches else None, inner)
 
-        self._tasks(loops, lambda point: self._panel_code(point[panel], point, code))
+        self._tasks(loops, lambda point: self._panel_code(point[panel], point, code), begin)
 
     def _row(self, micro: Microkernel, rows: MergedLoop | None, sweep: Sweep, ahead: Index | None, point: Point) -> None:
         """The tiles of the innermost row loop: equal ones in loops, those that a padding touches one by one.
@@ -82,43 +82,28 @@ class PaddedNest(ContractionNest):
                 micro.tile_code(var, start, run.size, own, point, edge=not run.is_inside)
 
     def _row_of_call(self, micro: Microkernel, var: Var, sweep: Sweep, ahead: Index | None, point: Point) -> None:
-        """The tiles of a row whose length only a call knows: those that no padding touches, then one by one the rows that one does."""
-        low, high = self.inner
+        """The tiles of a row whose length only a call knows: those at its ends in strips, then those between."""
+        rows = self.row_cover
+        at_ends = Microkernel(self.strip.contraction, self.tile, self.evaluator, micro.output, None)
 
-        def tile(start: Index, rows: int) -> None:
-            visit = self._prefetching(sweep, ahead, start, rows, point) if ahead is not None else None
-            micro.tile_code(var, start, rows, Sweep(sweep.columns, sweep.panel, on_inner_loop=visit), point)
+        def tile(code: Microkernel, start: Index, height: int, at: Point) -> None:
+            visit = self._prefetching(sweep, ahead, start, height, point) if ahead is not None else None
+            code.tile_code(var, start, height, Sweep(sweep.columns, sweep.panel, on_inner_loop=visit), at)
 
-        whole = Var(0, self.cover.full.bounds()[1], name="tile")
-        with emit.for_loop(emit.index_constant(0), emit.materialize(self.cover.full), 1, whole), self.evaluator.scope():
-            tile(self.cover.start(Index.of(whole) * self.tile.rows, self.tile.rows) + low, self.tile.rows)
-        for lower in self.cover.low:
-            number = Var(0, MOST_LEFT - 1, name="low")
-            with emit.for_loop(emit.index_constant(0), lower.count, 1, number), self.evaluator.scope():
-                tile(self.cover.start(lower.first + Index.of(number) * lower.height, lower.height) + low, lower.height)
-        edge = Var(0, self.plan.rows - 1, name="edge")
-        with emit.for_loop(0, self.plan.rows - (high - low), 1, edge), self.evaluator.scope():
-            # Behind those at the beginning there are those at the end.
-            number = emit.materialize(Index.of(edge))
-            begins = emit.compare("slt", number, emit.index_constant(low))
-            row = emit.select(begins, number, emit.materialize(Index.of(edge) + (high - low)))
-            start = Index.of(Var(0, self.plan.rows - 1, row, name="row"))
-            micro.tile_code(var, start, 1, Sweep(sweep.columns, sweep.panel, is_edge=True), point)
-
-    def _inner_rows(self, var: Var) -> tuple[Size, Size]:
-        """The rows for which no index that moves along the row loop leaves its dimension: from, to."""
-        first: Size = 0
-        end: Size = self.plan.rows
-        for index, extent in self.c.a.checks:
-            c = index.coefficient(var)
-            if c == 0:
-                continue
-            if not isinstance(c, int) or c < 0:
-                raise NotStructured("a padding along which rows go backwards")
-            low, high = (index + Index(0, {var: -c})).bounds()
-            first, end = maximum(first, ceil_div(-low, c)), minimum(end, (extent - 1 - high) // c + 1)
-        first = minimum(first, self.plan.rows)
-        return first, maximum(first, end)
+        with rows.strips(self.evaluator) as strip:
+            self.strip.fill(strip, point)
+            slot = Index()
+            for tiles in strip.tiles:
+                number = Var(0, rows.most_rows - 1, name="low")
+                with emit.for_loop(emit.index_constant(0), tiles.count, 1, number), self.evaluator.scope():
+                    start = emit.materialize(slot + Index(0, {number: tiles.height}))
+                    last = emit.arith("subi", strip.rows, emit.index_constant(tiles.height))
+                    start = Index.of(Var(0, rows.most_rows - 1, emit.arith("minsi", start, last), name="start"))
+                    tile(at_ends, strip.first + start, tiles.height, {**point, FIRST: strip.first})
+                slot += Index(0, {Var(0, rows.most_rows, tiles.count, name="count"): tiles.height})
+        whole = Var(0, self.plan.rows, name="tile")
+        with emit.for_loop(emit.index_constant(0), rows.count, 1, whole), self.evaluator.scope():
+            tile(micro, rows.first + Index.of(whole) * rows.height, rows.height, point)
 
     def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
         """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it

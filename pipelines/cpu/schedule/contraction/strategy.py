@@ -23,6 +23,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     panel_fits,
     typical_rows,
 )
+from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
@@ -53,7 +54,8 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
         plan = Plan(kernel, contraction, tile, Source.MEMORY, b, *_work(contraction, tuning), target.num_threads, prefetches)
-        return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS)).emit()
+        has_masks = 0 < mask_bits(target) <= contraction.a.node.element.width
+        return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS), has_masks).emit()
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))

@@ -1,0 +1,75 @@
+"""What loops carry: tensors that a round updates stay where they are."""
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc import TensorType
+
+ROUNDS = TensorType((), "int64")
+
+
+def f32(*shape):
+    return TensorType(shape, "float32")
+
+
+def update_program(body, rows):
+    """main(x, steps): a table that begins with zeros, and `body(op, table, row, at)` in each round; `row` is x + step."""
+    program = relayc.Program()
+    op = program.op
+
+    @program.function(x=f32("n"), steps=ROUNDS)
+    def main(x, steps):
+        if rows == "steps":
+            op.define_sizes(op.maximum(steps, 0), names=("steps",))
+        table = op.zeros(shape=(rows, "n"), dtype="float32")
+
+        def step(i, table):
+            row = op.reshape(x + op.cast(i, dtype="float32"), newshape=(1, "n"))
+            return i + 1, body(op, table, row, op.reshape(i, newshape=(1, 1)))
+
+        return program.while_loop(lambda i, table: i < steps, step, (np.int64(0), table))[1]
+
+    return program
+
+
+def update(op, table, row, at):
+    return op.scatter_nd(table, at, row, mode="update")
+
+
+def update_after(op, table, row, at):
+    # The old table is read by what comes after: the result cannot be where it is.
+    new = op.scatter_nd(table, at, row, mode="update")
+    return op.scatter_nd(new, at, op.reshape(op.sum(table, axis=(0,)), newshape=(1, "n")) + row, mode="add")
+
+
+def update_by_itself(op, table, row, at):
+    return op.scatter_nd(table, at, op.take(table, op.reshape(at, newshape=(1,)), axis=0, mode="wrap") + row, mode="update")
+
+
+def expected(body, x, steps, rows):
+    table = np.zeros((rows, len(x)), np.float32)
+    for i in range(steps):
+        row = x + np.float32(i)
+        if body is update_after:
+            row = row + (table.sum(0) + row)
+        elif body is update_by_itself:
+            row = table[i] + row
+        table[i] = row
+    return table
+
+
+@pytest.mark.parametrize("rows", [6, "steps"])
+@pytest.mark.parametrize("body", [update, update_after, update_by_itself])
+def test_a_loop_updates_what_it_carries(body, rows):
+    module = relayc.compile(update_program(body, rows))
+    for n, steps in ((3, 6), (1, 4), (0, 2), (5, 0)):
+        x = np.arange(n, dtype=np.float32)
+        found = module["main"](x, np.array(steps))
+        assert np.array_equal(found, expected(body, x, steps, steps if rows == "steps" else rows))
+
+
+@pytest.mark.parametrize(("body", "stays"), [(update, True), (update_after, False)])
+def test_a_table_that_is_read_later_is_copied(body, stays):
+    text = str(relayc.compile(update_program(body, 6), stop_after="tir").module)
+    assert ("relay.updates" in text) == stays

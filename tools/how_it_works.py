@@ -69,6 +69,7 @@ PARAGRAPHS = {
     "ConvTransposeToConv": """A transposed convolution becomes ordinary ones.""",
     "AlterOpLayout": """Convolutions take the layout in which the channels of a block lie side by side in memory.""",
     "Winograd": """3x3 convolutions are computed with fewer multiplications, between two transforms.""",
+    "WinogradBySize": """Where only a call knows whether that pays, there is a branch with both.""",
     "CombineParallelDense": """Products of one tensor with several matrices become one product.""",
     "CombineParallelConv2D": """Convolutions of one tensor with several filters become one convolution.""",
     "DeadCodeElimination": """What nothing uses goes away.""",

@@ -14,7 +14,7 @@ from relayc.dialects.functions import signature_of, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.later import Require
 from relayc.runtime.artifact import EqualSizes
-from relayc.symbolic import Dim, Extreme, Floor, Size, bounds, ceil_div, maximum, minimum, name_of, symbols_of
+from relayc.symbolic import Dim, Extreme, Floor, Monomial, Size, bounds, ceil_div, maximum, minimum, name_of, symbols_of
 
 Value: TypeAlias = ir.Value
 
@@ -142,16 +142,22 @@ class SizeValues:
     def _sum(self, size: Dim) -> Value:
         total: Value | None = None
         for m, c in size.terms.items():
-            value: Value | None = None
-            for atom in m:
-                factor = self._atom(atom)
-                value = factor if value is None else _arith("muli", value, factor)
-            if value is None:
-                value = _constant(c)
-            elif c != 1:
+            value = self._product(m, is_part=c != 1 or len(size.terms) > 1) if m else _constant(c)
+            if m and c != 1:
                 value = _arith("muli", value, _constant(c))
             total = value if total is None else _arith("addi", total, value)
         assert total is not None  # a Dim has terms
+        return total
+
+    def _product(self, m: Monomial, is_part: bool) -> Value:
+        """The product of some atoms. What is a part of another size is remembered like a size by itself."""
+        if is_part:
+            return self.value(Dim({m: 1}))
+        total: Value | None = None
+        for atom in m:
+            value = self._atom(atom) if len(m) == 1 else self.value(Dim({(atom,): 1}))
+            total = value if total is None else _arith("muli", total, value)
+        assert total is not None  # a product has factors
         return total
 
     def _atom(self, atom: str | Floor | Extreme) -> Value:

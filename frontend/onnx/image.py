@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import floor, prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from relayc.frontend.converter import Tensor, axes_of, constant, emit, known
 from relayc.frontend.onnx.antialias import resize_axis, weights
@@ -33,7 +33,7 @@ def _floats(tensor: Tensor | None, what: str) -> tuple[float, ...]:
 
 
 def _resize(
-    x: Tensor, axes: tuple[int, ...], sizes: Sequence[Size], scales: Sequence[Factor], roi: Sequence[float], **attributes: object
+    x: Tensor, axes: tuple[int, ...], sizes: Sequence[Size], scales: Sequence[Factor], roi: Sequence[float], **attributes: Any
 ) -> Tensor:
     """Resizes `axes` of x to `sizes`: the axes that change are brought to the end, where Relay has the spatial ones."""
     changed = [i for i, a in enumerate(axes) if sizes[i] != x.shape[a] or scales[i] != 1.0]
@@ -43,7 +43,11 @@ def _resize(
     if not changed:
         return x
     if len(changed) > 3:
-        raise OnnxError(f"expected at most three axes that change, found {len(changed)}: {list(x.shape)} to {list(sizes)}")
+        # Axes are resampled independently of each other.
+        for part in (changed[:3], changed[3:]):
+            region = [roi[j * len(axes) + i] for j in (0, 1) for i in part] if roi else ()
+            x = _resize(x, tuple(axes[i] for i in part), [sizes[i] for i in part], [scales[i] for i in part], region, **attributes)
+        return x
     last = [axes[i] for i in changed]
     first = [a for a in range(x.rank) if a not in last]
     moved = transpose(x, (*first, *last))

@@ -62,7 +62,8 @@ def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) ->
     if values.shape != (2,):
         raise OnnxError(f"input values: expected two elements, off and on, found {list(values.shape)}")
     off, on = (reshape(strided_slice(values, [i], [i + 1], [1], [0]), ()) for i in (0, 1))
-    along, extent = axis_of(axis, indices.rank + 1), size(depth, "depth")
+    along = axis_of(axis, indices.rank + 1)
+    extent = size(cast(depth, "int64") if depth.is_float and not depth.is_known else depth, "depth")
     whole = cast(indices, "int64") if indices.is_float else indices
     return emit("one_hot", whole, on, off, depth=extent, axis=along, dtype=values.dtype)
 

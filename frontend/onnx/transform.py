@@ -144,7 +144,10 @@ def Slice(data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Seq
 
 @converter("Slice", since=10)
 def Slice_10(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None) -> Tensor:
-    chosen, strides = (None if t is None else ints(t, name) for t, name in ((axes, "axes"), (steps, "steps")))
+    chosen = None if axes is None else ints(axes, "axes")
+    if steps is not None and not steps.is_known:
+        return _slice_by(data, starts, ends, chosen, steps)
+    strides = None if steps is None else ints(steps, "steps")
     found = _row_of_iteration(data, starts, ends, chosen, strides)
     if found is not None:
         return found
@@ -169,6 +172,31 @@ def _row_of_iteration(
     if trips is None or last - first != 1 or not proves(lambda: trips <= data.shape[axis]):
         return None
     return emit("take", data, emit("reshape", starts, newshape=(1,)), axis=axis, mode="clip")
+
+
+def _slice_by(data: Tensor, starts: Tensor, ends: Tensor, axes: Sequence[int] | None, steps: Tensor) -> Tensor:
+    """A slice whose steps only the program knows: elements at computed positions. A step of 0 is an error when it runs."""
+    if len({starts.shape, ends.shape, steps.shape}) > 1 or steps.rank != 1 or not steps.type.is_static:
+        raise OnnxError(f"expected starts, ends and steps of one length, found {starts.type}, {ends.type} and {steps.type}")
+    length = prod(steps.type.static_shape)
+    along = axes_of(range(length) if axes is None else axes, data.rank)
+    extents = tensor_of(objects([length], [data.shape[a] for a in along]), "int64")
+    first, last, by = (cast(t, "int64") for t in (starts, ends, steps))
+    # Backwards, the first position is at most the last element, and the slice may end before the first one.
+    back = cast(binary("less", by, 0), "int64")
+    first, last = (emit("where", binary("less", t, 0), emit("add", t, extents), t) for t in (first, last))
+    first = emit("minimum", binary("maximum", first, 0), emit("subtract", extents, back))
+    last = emit("minimum", emit("maximum", last, emit("negative", back)), emit("subtract", extents, back))
+    sign = emit("sign", by)
+    reach = emit("subtract", emit("add", emit("subtract", last, first), by), sign)
+    counts = binary("maximum", emit("divide", reach, emit("add", by, binary("subtract", emit("abs", sign), 1))), 0)
+    # A negative count for a step of 0.
+    counts = emit("where", binary("equal", by, 0), emit("subtract", by, constant(1, "int64")), counts)
+    counts.name = "count"
+    for i, (axis, count) in enumerate(zip(along, sizes(counts, "steps"), strict=True)):
+        start, step = (emit("strided_slice", t, begin=(i,), end=(i + 1,), strides=(1,), axes=(0,)) for t in (first, by))
+        data = emit("take", data, emit("add", start, emit("multiply", positions(count), step)), axis=axis, mode="clip")
+    return data
 
 
 def _within(at: Tensor, extents: Sequence[Size]) -> Tensor:

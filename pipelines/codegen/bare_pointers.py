@@ -18,17 +18,24 @@ UNBOUNDED = 1 << 40
 """Elements of a buffer whose size is not known: more than any has, so that no access is outside of it."""
 
 
+_OF_VALUES = ("arith.", "math.", "vector.")
+"""Most operations: they have no regions, and give no buffers but for arith.select."""
+
+
 def give_bare_pointers(module: ir.Module) -> None:
     """Gives flat buffers of unknown size a static type, in place."""
     views: list[ir.Operation] = []
     memory: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in ("memref.view", "memref.reinterpret_cast") and _is_unsized(op.results[0].type):
+        name = op.name
+        if name.startswith(_OF_VALUES) and name != "arith.select":
+            return ir.WalkResult.ADVANCE
+        if name in ("memref.view", "memref.reinterpret_cast") and _is_unsized(op.results[0].type):
             views.append(op)
-        elif op.name in ("memref.alloc", "memref.dealloc") and HEAP in op.attributes:
+        elif name in ("memref.alloc", "memref.dealloc") and HEAP in op.attributes:
             memory.append(op)
-        elif op.name == "memref.alloc" and _is_unsized(op.results[0].type):
+        elif name == "memref.alloc" and _is_unsized(op.results[0].type):
             views.append(op)
         else:
             for result in op.results:

@@ -23,10 +23,11 @@ MAX_VECTOR_BYTES = 4096
 _IF_CLAUSE = 2
 """Which operand segment of omp.parallel its clause `if` is; regions that are made of scf.parallel have no other operands."""
 
+_LINALG = "convert-linalg-to-loops"
 _TO_OPENMP = (
     "arith-expand{include-bf16=true}",
     "convert-math-to-funcs",
-    "convert-linalg-to-loops",
+    _LINALG,
     "convert-scf-to-openmp",
 )
 _TO_LLVM = (
@@ -47,7 +48,8 @@ _TO_LLVM = (
     "reconcile-unrealized-casts",
 )
 _POINTERS = _TO_LLVM.index("finalize-memref-to-llvm") + 1
-_TO_LLVM_OF_SYMBOLS = (*_TO_LLVM[:_POINTERS], "cse", *_TO_LLVM[_POINTERS:])
+_OFFSETS = _TO_LLVM.index("lower-affine") + 1
+_TO_LLVM_OF_SYMBOLS = (*_TO_LLVM[:_OFFSETS], "cse", *_TO_LLVM[_OFFSETS:_POINTERS], "cse", *_TO_LLVM[_POINTERS:])
 """Offsets that are computed of symbols are long, and alike: the passes after, and LLVM, see each once."""
 
 
@@ -60,7 +62,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
     """
     with module.context, module.operation.location:
         give_bare_pointers(module)
-        types = _result_types(module)
+        names, types = _contents(module)
         if any(map(_is_too_large, types)):
             _refuse_vectors(module)
         machine = target.machine
@@ -77,7 +79,8 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         x86 = bool(emulated) and machine.has_bf16 and uses_x86(module)
         copies_to_linalg(module.operation)
         has_hints = keep_loops(module)
-        _run(module, *_TO_OPENMP)
+        has_linalg = "memref.copy" in names or any(name.startswith("linalg.") for name in names)
+        _run(module, *(p for p in _TO_OPENMP if has_linalg or p != _LINALG))
         _parallel_if(module)
         _stack_per_thread(module)
         if x86:
@@ -132,16 +135,18 @@ def _stack_per_thread(module: ir.Module) -> None:
             op.operation.move_before(region.regions[0].blocks[0].operations[0])
 
 
-def _result_types(module: ir.Module) -> set[ir.Type]:
-    """The types of everything that is computed in a module."""
+def _contents(module: ir.Module) -> tuple[set[str], set[ir.Type]]:
+    """The names of all operations in a module, and the types of everything that is computed."""
+    names: set[str] = set()
     types: set[ir.Type] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
+        names.add(op.name)
         types.update(result.type for result in op.results)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    return types
+    return names, types
 
 
 def _is_too_large(type_: ir.Type) -> bool:

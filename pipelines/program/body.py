@@ -394,10 +394,11 @@ class _Reader:
         """What tensor.dim gives."""
         position = self.sizes[axis]
         assert isinstance(position, int)  # as tensor.dim of a program is built
-        # A reshape has another shape than what it is of.
-        own = value.owner
-        if not isinstance(own, ir.Block) and own.name in ("tensor.expand_shape", "tensor.collapse_shape"):
-            return _sizes_of(value.type)[position]
+        while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.cast":
+            value = value.owner.operands[0]
+        if value in self.sources:
+            # A reshape has another shape than what it is of.
+            return substitute(_sizes_of(value.type)[position], self.named)
         return self.program.shape(value)[position]
 
     def condition(self, op: ir.OpView, value: Value) -> Value:

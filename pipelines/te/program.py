@@ -161,7 +161,9 @@ class _Program:
 
     def _view(self, operation: ir.Operation) -> None:
         data, result = operation.operands[0], operation.results[0]
-        self.values[result] = [core.reshape(self.values[data][0], TensorType.of(result).sizes)]
+        # Under its own type: a tensor of no elements is known to be one only where that is stated.
+        given = _cast(self.values[data][0], core.te_type(TensorType.of(data)))
+        self.values[result] = [core.reshape(given, TensorType.of(result).sizes)]
 
     def _enter_field(self, op: TupleGetItem) -> None:
         type_ = relay_type(op.data.type)
@@ -216,6 +218,8 @@ class _Program:
         for op in block.operations:
             bound: Bindings = {}
             conditions: list[Condition] = []
+            if _is_static(op):
+                continue
             if isinstance(op, func.CallOp):
                 kernel = self.functions.get(op.callee.value)
                 if kernel is not None and "relay.primitive" in kernel.attributes:
@@ -346,6 +350,12 @@ class _Program:
 def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
     """A tensor under a type with other names for its sizes."""
     return value if value.type == type_ else tensor.CastOp(type_, value).result
+
+
+def _is_static(op: ir.OpView) -> bool:
+    """Whether all that an operation takes and gives are tensors of known sizes."""
+    types = [v.type for v in (*op.operation.operands, *op.operation.results)]
+    return all(isinstance(t, ir.RankedTensorType) and t.has_static_shape for t in types)
 
 
 def _name_symbols(op: ir.OpView, names: Sequence[str]) -> None:

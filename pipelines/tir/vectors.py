@@ -59,10 +59,13 @@ def transpose(rows: Sequence[ir.Value]) -> list[ir.Value]:
         low = [lane if not lane & block else n + lane - block for lane in range(n)]
         high = [lane + block if not lane & block else n + lane for lane in range(n)]
         result = list(rows)
+        made: dict[tuple[ir.Value, ir.Value], tuple[ir.Value, ir.Value]] = {}  # one row may stand for several that are missing
         for i in range(n):
             if not i & block:
-                for at, lanes in ((i, low), (i + block, high)):
-                    result[at] = shuffle(rows[i], rows[i + block], lanes)
+                a, b = pair = rows[i], rows[i + block]
+                if pair not in made:
+                    made[pair] = shuffle(a, b, low), shuffle(a, b, high)
+                result[i], result[i + block] = made[pair]
         rows, block = result, block * 2
     return rows
 

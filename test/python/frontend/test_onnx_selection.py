@@ -1,4 +1,4 @@
-"""NonMaxSuppression, Unique along an axis and Scan of operator set 8: at any sizes what ONNX Runtime gives."""
+"""NonMaxSuppression, Unique along an axis, Scan of operator set 8, and steps of Slice that data give: what ONNX Runtime gives."""
 
 import numpy as np
 import onnxruntime
@@ -142,3 +142,67 @@ def test_a_length_beyond_the_steps_of_a_scan():
     x = np.zeros((2, 5, 3), np.float32)
     with pytest.raises(ValueError):
         module.run({"lengths": np.array([1, 6]), "s0": x[:, 0], "x": x, "z": x})
+
+
+# ---- steps and amounts -------------------------------------------------------------------------------------------------------------------
+
+
+def test_steps_of_a_slice():
+    made = node("Slice", ["x", "first", "last", "", "steps"], ["y"])
+    bounds = {name: (INT, [2]) for name in ("first", "last", "steps")}
+    model = model_of([made], {"x": ["n", 5]} | bounds, ir_version=8)
+    rng, far = np.random.default_rng(0), 1 << 62
+    feeds = [
+        {"x": rng.random((int(n), 5), np.float32), "first": rng.integers(-9, 10, 2), "last": last, "steps": rng.choice([-3, -1, 1, 2], 2)}
+        for n in (0, 1, 2, 7, 7)
+        for last in (*rng.integers(-9, 10, (4, 2)), np.array([-far, far]))
+    ]
+    module = agrees(model, *feeds)
+    with pytest.raises(ValueError, match="count_1: expected 0 or more, found -1"):
+        module.run(feeds[0] | {"steps": np.array([1, 0])})
+
+
+def test_depths_and_sizes_of_all_axes():
+    hot = node("OneHot", ["i", "depth", "values"], ["y"], axis=0)
+    types = {"i": (INT, ["n"]), "depth": (FLOAT, []), "values": (FLOAT, [2])}
+    feeds = [{"i": np.arange(n), "depth": np.float32(d), "values": np.float32([1, 2])} for n, d in ((3, 2), (1, 7), (0, 3))]
+    agrees(model_of([hot], types, ir_version=8), *feeds)
+    resize = node("Resize", ["x", "", "", "s"], ["y"], mode="nearest")
+    x = np.random.default_rng(0).random((1, 2, 5, 3), np.float32)
+    sizes = [{"x": x, "s": np.array(s)} for s in ((1, 2, 10, 6), (1, 2, 3, 3), (2, 4, 5, 1))]
+    agrees(model_of([resize], {"x": ["n", 2, "h", "w"], "s": (INT, [4])}, ir_version=8), *sizes)
+
+
+# ---- in branches and loops ---------------------------------------------------------------------------------------------------------------
+
+
+def test_selections_of_a_branch():
+    def branch(name, made):
+        return helper.make_graph([made], name, [], [helper.make_tensor_value_info("r", INT, [2, None])])
+
+    column = node("NonZero", ["x"], ["r"])
+    other = node("Expand", ["one", "shape"], ["r"])
+    choice = node("If", ["c"], ["y"], then_branch=branch("a", column), else_branch=branch("b", other))
+    types = {"x": ["n", 3], "c": (TensorProto.BOOL, []), "shape": (INT, [2])}
+    x = np.random.default_rng(0).integers(0, 2, (7, 3)).astype(np.float32)
+    feeds = [{"x": x[:n], "c": np.array(c), "shape": np.array([2, 5])} for n in (1, 7) for c in (True, False)]
+    agrees(model_of([choice], types, initializers={"one": np.array([[1], [2]])}, ir_version=8), *feeds)
+
+
+def test_selections_of_a_loop():
+    """Boxes of each step: those that are chosen of it, behind those of the steps before."""
+    inputs = [helper.make_tensor_value_info(*i) for i in (("i", INT, []), ("go", TensorProto.BOOL, []), ("all", INT, [None, 3]))]
+    results = [helper.make_tensor_value_info(*o) for o in (("on", TensorProto.BOOL, []), ("more", INT, [None, 3]))]
+    nodes = [
+        node("Cast", ["i"], ["f"], to=FLOAT),
+        node("Mul", ["f", "eighth"], ["t"]),
+        node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "t"], ["found"]),
+        node("Concat", ["all", "found"], ["more"], axis=0),
+        node("Identity", ["go"], ["on"]),
+    ]
+    made = node("Loop", ["trips", "", "none"], ["y"], body=helper.make_graph(nodes, "body", inputs, results))
+    types = {"trips": (INT, []), "boxes": ["b", "n", 4], "scores": ["b", "c", "n"]}
+    constants = {"most": np.int64(3), "iou": np.float32(0.4), "eighth": np.float32(0.125), "none": np.zeros((0, 3), np.int64)}
+    constants = {name: np.asarray(value) for name, value in constants.items()}
+    feeds = [detections(2, 2, 13) | {"trips": np.int64(trips)} for trips in (0, 1, 9)]
+    agrees(model_of([made], types, initializers=constants, ir_version=8), *feeds)

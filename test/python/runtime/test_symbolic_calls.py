@@ -419,3 +419,15 @@ def test_what_is_joined_with_a_tensor_of_a_size_that_only_data_give_may_be_there
 
     module = relayc.compile(program(body, x=f32("n"), k=COUNT))
     assert list(module["main"](ramp(3), np.int32(-2))) == [4, 4, 0, 2, 6]
+
+
+@pytest.mark.parametrize(("given", "shape"), [((2, 3, 4), (4, 6)), ((2, 3, 4), (24, 1)), ((0, 3, 4), (5, 0))])
+def test_an_argument_that_is_given_back_under_sizes_that_only_data_give(given, shape):
+    def body(p, op, x, s):
+        op.define_sizes(s, names=("a", "b"))
+        flat = op.match_shape(op.reshape(x, newshape=(24 if 0 not in given else 0,), allowzero=True), shape=("a*b",))
+        return op.reshape(flat, newshape=("a", "b"))
+
+    module = relayc.compile(program(body, x=f32(*given), s=TensorType((2,), "int64")))
+    x = np.arange(np.prod(given), dtype=np.float32).reshape(given)
+    np.testing.assert_array_equal(module["main"](x, np.array(shape)), x.reshape(shape))

@@ -120,12 +120,19 @@ def test_every_level_of_the_instruction_set(mcpu):
 
 CALLS = [
     *[(0, 3, 5, 7), (2, 0, 5, 7), (2, 3, 5, 0), (2, 3, 0, 7), (1, 1, 1, 1), (3, 1, 64, 97), (3, 17, 33, 1), (1, 7, 13, 31)],
-    *[(5, 33, 64, 16), (2, 29, 131, 64), (1, 128, 300, 48), (2, 65, 17, 200)],
+    *[(5, 33, 64, 16), (2, 29, 131, 64), (1, 128, 300, 48), (2, 65, 17, 200), (2, 19, 0, 33), (1, 9, 1, 1)],
 ]
 """Batches, rows, depths, columns."""
 
 
-def batch_products(symbolic: Sequence[str], transpose_a: bool, transpose_b: bool, target: Target | None = None, dtype: str = "f32") -> None:
+def batch_products(
+    symbolic: Sequence[str],
+    transpose_a: bool,
+    transpose_b: bool,
+    target: Target | None = None,
+    dtype: str = "f32",
+    strategy: str = "contraction",
+) -> None:
     """Products of which some of the dimensions b, n, k, m are symbolic, and the others numbers."""
     numbers = {"b": 3, "n": 19, "k": 40, "m": 24}
     b, n, k, m = (d if d in symbolic else numbers[d] for d in "bnkm")
@@ -139,7 +146,7 @@ def batch_products(symbolic: Sequence[str], transpose_a: bool, transpose_b: bool
         return (x.swapaxes(1, 2) if transpose_a else x) @ (y.swapaxes(1, 2) if transpose_b else y)
 
     calls = [{d: size for d, size in zip("bnkm", call, strict=True) if d in symbolic} for call in CALLS]
-    check(text, lambda sizes: sizes.get("k", numbers["k"]), oracle, calls, target, "contraction")
+    check(text, lambda sizes: sizes.get("k", numbers["k"]), oracle, calls, target, strategy)
 
 
 @pytest.mark.parametrize("symbolic", [s for count in (1, 2, 3, 4) for s in itertools.combinations("bnkm", count)], ids="".join)
@@ -242,6 +249,14 @@ def test_bf16_rows(depth, columns, server):
 def test_bf16_rows_of_several_dimensions(server):
     calls = [{"b": b, "n": n} for b, n in [(0, 3), (3, 0), (1, 1), (2, 7), (5, 13), (8, 16)]]
     check_dense(["b", "n"], 64, 40, calls, "bf16", *server)
+
+
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("symbolic", ["m", "nm", "k", "bnk", "bnkm"])
+def test_bf16_columns_and_reductions(symbolic, transpose_b, server):
+    target, strategy = server
+    # Steps of the reduction that only a call knows have to be rows of B.
+    batch_products(symbolic, False, transpose_b, target, "bf16", "contraction" if transpose_b and "k" in symbolic else strategy)
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])

@@ -23,6 +23,7 @@ class ColumnsCopy:
         self.element = contraction.b.node.element
         self.in_columns = contraction.b.offset.coefficient(contraction.column)
         self.in_depth = contraction.b.offset.coefficient(layout.inner[0])
+        self.is_masked = self.in_columns == 1 and not (isinstance(contraction.column_extent, int) and isinstance(layout.size, int))
 
     def emit(self, parallel: bool, work: Size = 0, grain: int = 0) -> None:
         """The loops: blocks of columns in parallel where it is asked for (see `emit.parallel_loop`)."""
@@ -43,7 +44,7 @@ class ColumnsCopy:
 
             if full == self.blocks:
                 whole()
-            elif not full:
+            elif full == 0:
                 self._partly(block, point, target)
             else:
                 nest.when(emit.below(block, full), self.evaluator, whole, lambda: self._partly(block, point, target))
@@ -51,13 +52,18 @@ class ColumnsCopy:
         nest.box(extents, self.evaluator, body, len(c.batch) + 1 if parallel else 0, work=work, grain=grain)
 
     def _value(self, column: Index, step: Index, point: Point) -> ir.Value:
-        """Element(s) of B."""
+        """Element(s) of B; of the last column where a call says how many columns there are, and it has fewer: what follows is not used."""
         c = self.c
+        if not isinstance(c.column_extent, int) and not self.is_masked:
+            column = emit.at_most(column, c.column_extent - 1)
         offset = c.b.offset.at({**point, **c.column_point(column), self.layout.inner[0]: step})
         return self.evaluator.load_from(self.evaluator.memory(c.b.node), self.element, offset)
 
     def _whole(self, first: Index, point: Point, target: Index) -> None:
         """A block of COLUMNS columns."""
+        if not isinstance(self.layout.size, int) or not isinstance(self.layout.pitch, int):
+            self._masked(first, emit.index_constant(COLUMNS), point, target)
+            return
         size, pitch = self.layout.size, self.layout.pitch
         if self.in_columns != 1 and (self.in_depth != 1 or size < LANES):
             self._elements(first, 0, COLUMNS, point, target)
@@ -73,7 +79,7 @@ class ColumnsCopy:
 
     def _interleaved(self, first: Index, point: Point, target: Index) -> None:
         """Columns that are neighbours in memory: two rows of B by turns."""
-        size = self.layout.size
+        size = int(self.layout.size)
 
         def row(step: Index) -> ir.Value:
             with self.evaluator.lanes(COLUMNS) as lane:
@@ -90,6 +96,28 @@ class ColumnsCopy:
         if size % 2:
             pair(Index(size - 1), row(Index(size - 1)), emit.zero(emit.vector_of(COLUMNS, self.element)))
 
+    def _masked(self, first: Index, count: ir.Value, point: Point, target: Index) -> None:
+        """The first `count` columns of a block, which are neighbours in memory, where a call says how many there are, or how deep they are:
+        zeros are in the other columns and behind the last step."""
+        size, pairs = self.layout.size, self.layout.pitch // 2
+        whole, zero = size // 2, emit.zero(emit.vector_of(COLUMNS, self.element))
+
+        def row(step: Index, columns: ir.Value) -> ir.Value:
+            with self.evaluator.lanes(COLUMNS, emit.first_lanes(columns, COLUMNS)) as lane:
+                return self._value(first + Index.of(lane), step, point)
+
+        def pair(at: Index, a: ir.Value, b: ir.Value) -> None:
+            vectors.store(vectors.interleave(a, b), self.buffer, target + at * (2 * COLUMNS))
+
+        both = Var(0, whole - 1, name="pair")
+        with emit.for_loop(0, whole, 1, both), self.evaluator.scope():
+            at = Index.of(both)
+            pair(at, row(at * 2, count), row(at * 2 + 1, count))
+        last = Var(whole, pairs - 1, name="pair")
+        with emit.for_loop(whole, pairs, 1, last), self.evaluator.scope():
+            at = Index.of(last)
+            pair(at, row(at * 2, emit.select(emit.below(at * 2, size), count, emit.index_constant(0))), zero)
+
     def _transposed(self, first: Index, start: Index, point: Point, target: Index) -> None:
         """Columns whose reduction steps are neighbours in memory: LANES steps of each, transposed as pairs."""
 
@@ -103,13 +131,19 @@ class ColumnsCopy:
     def _partly(self, block: Index, point: Point, target: Index) -> None:
         """A block after whose columns there are zeros."""
         count = emit.larger(emit.materialize(block * -COLUMNS + self.c.column_extent), 0)
+        if self.is_masked:
+            self._masked(block * COLUMNS, count, point, target)
+            return
+        if not isinstance(self.c.column_extent, int):
+            self._whole(block * COLUMNS, point, target)
+            return
         self._elements(block * COLUMNS, 0, count, point, target)
         size = self.layout.size + self.layout.size % 2
         set_zeros(self.buffer, target + size * COLUMNS, (self.layout.pitch - size) * COLUMNS, self.evaluator)
 
     def _elements(self, first: Index, low: int, count: "int | ir.Value", point: Point, target: Index) -> None:
         """Element by element: `count` columns for the steps from `low` (even) on, zeros in the other columns and beside an odd step."""
-        size = self.layout.size
+        size = int(self.layout.size)
         if size // 2 > low // 2:
             pair = Var(low // 2, size // 2 - 1)
             with emit.for_loop(low // 2, size // 2, 1, pair), self.evaluator.scope():

@@ -84,7 +84,7 @@ class PairsLayout:
     """
 
     inner: tuple[Var, ...]
-    pitch: int
+    pitch: Size
     merged: tuple[Var, ...]
     outer: tuple[Var, ...]
     step: int
@@ -92,29 +92,37 @@ class PairsLayout:
     copy: tuple[CopiedAxis, ...] | None
 
     @property
-    def size(self) -> int:
+    def size(self) -> Size:
         """Elements of `inner`."""
-        return known(self.inner)
+        return iterations(self.inner)
 
     @property
-    def run(self) -> int:
+    def run(self) -> Size:
         """Elements that are contiguous in A, zeros included."""
-        return self.pitch * known(self.merged)
+        return self.pitch * iterations(self.merged)
 
     @property
-    def steps(self) -> int:
+    def steps(self) -> Size:
         """Instructions in depth."""
-        return self.run // self.step * known(self.outer)
+        return self.run // self.step * iterations(self.outer)
 
     @property
-    def depth(self) -> int:
+    def depth(self) -> Size:
         """Reduction steps, zeros included."""
-        return self.run * known(self.outer)
+        return self.run * iterations(self.outer)
 
     @property
     def copied(self) -> Size:
         """Elements of the copy of A."""
         return prod(axis.pitch for axis in self.copy) if self.copy is not None else 0
+
+    def only_completes(self, contraction: Contraction) -> bool:
+        """Whether the copy of A is A, but for the zeros behind reduction steps of which only a call says how many there are."""
+        shape = contraction.a.node.shape
+        if self.copy is None or isinstance(self.size, int):
+            return False
+        axes = [(axis.dimension, axis.low, axis.stride, axis.extent) for axis in self.copy]
+        return axes == [(d, 0, 1, extent) for d, extent in enumerate(shape)]
 
     def row_loops(self, contraction: Contraction) -> list[MergedLoop]:
         """The contraction's row loops, merged where they are evenly spaced in A or in its copy."""
@@ -138,9 +146,9 @@ def layouts(contraction: Contraction, max_step: int) -> list[PairsLayout]:
     return found
 
 
-def known(loops: Sequence[Var]) -> int:
-    """Iterations of loops together. Raises Undecided where only a call says how many they are."""
-    return int(prod(v.extent for v in loops))
+def iterations(loops: Sequence[Var]) -> Size:
+    """Iterations of loops together."""
+    return prod(v.extent for v in loops)
 
 
 def _reduction(contraction: Contraction) -> list[Var]:
@@ -153,33 +161,34 @@ def _moving(index: Index) -> Index:
     return Index(index.const, {v: c for v, c in index.terms.items() if v.high != 0})
 
 
-def _run(offset: Index, loops: Sequence[Var], length: int) -> list[Var]:
+def _run(offset: Index, loops: Sequence[Var], length: Size) -> list[Var]:
     """Loops that walk memory without gaps from a distance of `length` on, innermost last."""
     found: list[Var] = []
-    while (var := next((v for v in loops if v not in found and offset.coefficient(v) == length), None)) is not None:
+    distance: Size = length
+    while (var := next((v for v in loops if v not in found and offset.coefficient(v) == distance), None)) is not None:
         found.insert(0, var)
-        length *= known([var])
+        distance = distance * var.extent
     return found
 
 
 def _layouts(
     contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[CopiedAxis, ...] | None, max_step: int
 ) -> list[PairsLayout]:
-    size = known(inner)
-    pitch = int(copy[-1].pitch) if copy is not None and copy[-1].extent == size else size
+    size = iterations(inner)
+    pitch = copy[-1].pitch if copy is not None and copy[-1].extent == size else size
     rest = [v for v in _reduction(contraction) if v not in inner]
     merged = _run(offset, rest, pitch)
     found = []
     for count in range(len(merged) + 1):
         some = merged[len(merged) - count :]
-        step = _even_part(pitch * known(some), max_step)
+        step = _even_part(pitch * iterations(some), max_step)
         if inner and step:
             outer = tuple(v for v in rest if v not in some)
             found.append(PairsLayout(tuple(inner), pitch, tuple(some), outer, step, offset, copy))
     return found
 
 
-def _even_part(count: int, most: int) -> int:
+def _even_part(count: Size, most: int) -> int:
     """The largest even divisor of `count` that is at most `most`, 0 where there is none."""
     return max((n for n in range(2, most + 1, 2) if count % n == 0), default=0)
 
@@ -194,10 +203,10 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Pai
     if not inner:
         return []
     axis = axes[innermost]
-    size = known(inner)
+    size = iterations(inner)
     alone = set(index.terms) <= set(inner)
     # With other loops in the same dimension nothing can be put between their rounds.
-    pitches = sorted({ceil_div(size, n) * n for n in (2, 4, 8, 16, 32)}) if alone else [size]
+    pitches = _pitches(size, max_step) if alone else [size]
     # A dimension that is contiguous in memory goes next to the innermost, so that the copy is a transposition of blocks.
     rest = [axes[d] for d in range(len(axes)) if d != innermost]
     found = []
@@ -210,6 +219,13 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Pai
             offset += Index(reach.const // part.stride, {v: c // part.stride for v, c in reach.terms.items()}) * stride
         found += _layouts(contraction, offset, inner, copy, max_step)
     return found
+
+
+def _pitches(size: Size, max_step: int) -> list[Size]:
+    """How many elements a copy may have for some that are contiguous in it; where a call says how many they are, whole steps."""
+    if not isinstance(size, int):
+        return [ceil_div(size, max_step) * max_step]
+    return [*sorted({ceil_div(size, n) * n for n in (2, 4, 8, 16, 32)})]
 
 
 def _axis(a: Operand, dimension: int) -> CopiedAxis:

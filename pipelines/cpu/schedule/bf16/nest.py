@@ -15,22 +15,27 @@ from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
 from relayc.pipelines.cpu.schedule.bf16.moves import LANES, TASKS
 from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
-from relayc.pipelines.cpu.schedule.bf16.plan import STORED, Lower, Plan
+from relayc.pipelines.cpu.schedule.bf16.plan import COPIED, STORED, Lower, Plan
 from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
+from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
+from relayc.pipelines.cpu.schedule.contraction.plan import has_contiguous_columns
+from relayc.pipelines.cpu.schedule.contraction.strategy import contraction_nest
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.memory import align
-from relayc.pipelines.schedule.strategy import Scheduled, is_param, kernel_body
+from relayc.pipelines.schedule.strategy import Body, Scheduled, is_param, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, maximum, minimum
+from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, maximum, minimum, proves
 
 Point = dict[Var, Index]
 Values = Sequence[ir.Value]
 
+FEW_ROWS = 8
+"""Rows up to which a run-time B is not copied in pairs, where a call says how many rows there are."""
 GRAIN = 6000
 """Cycles below which a kernel stays on one thread."""
 STREAM_BYTES = 1024
@@ -72,7 +77,7 @@ class PairsNest:
         self.kernel, self.plan, self.c, self.layout, self.make = kernel, plan, contraction, layout, instructions
         self.grain = tuning.number("grain", GRAIN)
         self.is_parallel = isinstance(plan.work, Dim) or plan.cycles >= self.grain
-        self.lanes = target.lanes(32)
+        self.target, self.lanes = target, target.lanes(32)
         self.rows = layout.row_loops(contraction)
         self.blocks = ceil_div(contraction.column_extent, block.width) * block.column_tiles
         self.row = self.rows[-1].var if self.rows else None
@@ -103,29 +108,64 @@ class PairsNest:
         sizes = layout.copied, 0 if packed else prod(packed_shape(c, layout, self.blocks))
         starts = 0, align(sizes[0] * 2)
         staged_at = starts[1] + align(sizes[1] * 2)
+        self.cycles = self._cycles(sum(sizes))
         stage = self._staged()
         workspace_bytes = staged_at + stage * 2 if stage else starts[1] + sizes[1] * 2
-        with kernel_body(self.kernel, packings, workspace_bytes) as body:
+        few = self._few_rows()
+        if few is not None:
+            workspace_bytes = maximum(workspace_bytes, few.workspace_bytes)
+
+        def pairs(body: Body) -> None:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
             self.a, self.b = (
                 view(body.workspace, start, size, bf16) if body.workspace is not None and size != 0 else self.evaluator.memory(operand.node)
                 for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
             )
-            # Where a call says how much is copied, as many cycles count as the plan has for a typical call.
-            work, grain = self.plan.work, max(1, int(guess(self.plan.work) * self.grain / max(self.plan.cycles, 1)))
             if sizes[0] != 0:
-                RowsCopy(c, layout, self.evaluator, self.a).emit(self.is_parallel, work, grain)
+                self._copy_rows()
             if sizes[1] != 0:
-                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel, work, grain)
+                ColumnsCopy(c, layout, self.blocks, self.evaluator, self.b).emit(self.is_parallel, self.cycles, self.grain)
             if isinstance(self.row_extent, int):
                 self._nest()
             else:
                 assert body.workspace is not None or not stage
                 buffer = view(body.workspace, staged_at, stage, bf16) if stage else None
                 self._nest_of_call(self.block, self.plan.instructions.lower(self.block), buffer)
+
+        with kernel_body(self.kernel, packings, workspace_bytes) as body:
+            if few is None:
+                pairs(body)
+            else:
+                height = emit.index_constant(prod(row.extent for row in self.rows))
+                is_few = emit.compare("sle", height, emit.index_constant(FEW_ROWS))
+                nest.when(is_few, body.evaluator, lambda: few.emit_in(body), lambda: pairs(body))
         return Scheduled(body.function, packings, workspace_bytes, self.instructions.uses_tiles)
 
     # ---- outer loops
+
+    def _copy_rows(self) -> None:
+        """Copies A, unless a call finds it to be in memory as it would be in the copy: its reduction is whole steps."""
+        layout, source = self.layout, self.evaluator.memory(self.c.a.node)
+
+        def copy() -> None:
+            RowsCopy(self.c, layout, self.evaluator, self.a).emit(self.is_parallel, self.cycles, self.grain)
+
+        if not layout.only_completes(self.c) or source.type != self.a.type:
+            copy()
+            return
+        left = emit.arith("remui", emit.index_constant(layout.size), emit.index_constant(layout.step))
+        is_whole = emit.compare("eq", left, emit.index_constant(0))
+        nest.when(is_whole, self.evaluator, lambda: None, copy)
+        self.a = emit.select(is_whole, source, self.a)
+
+    def _few_rows(self) -> ContractionNest | None:
+        """Loops on f32 vectors for the calls of few rows, where these read in place what the kernel would have to copy in pairs."""
+        if isinstance(self.row_extent, int) or is_param(self.kernel, self.c.b.node) or proves(lambda: self.row_extent > FEW_ROWS):
+            return None
+        if not has_contiguous_columns(self.c):
+            return None
+        found = contraction_nest(self.kernel, self.target, Tuning())
+        return found if found is not None and not found.packings() else None
 
     def _staged(self) -> int:
         """Elements of a copy of few rows for tiles that read rows behind the last; 0 where there is none."""
@@ -192,7 +232,14 @@ class PairsNest:
         many = emit.compare("sgt", rows, emit.index_constant(most))
         nest.when(many, self.evaluator, lambda: nest_of(block), few)
 
-    def _nest(self) -> None:
+    def _cycles(self, copied: Size) -> Size:
+        """About how long the kernel takes on one core. A block takes its time however many of its rows are there, and all loops decide
+        alike whether threads are worth it: each reads what it has copied itself."""
+        block = self.block
+        one = self.layout.steps * ceil(self.plan.instructions.cycles(block)) + ceil(block.size / STORED)
+        return prod(extent for _, extent in self._loops()) * one + copied // COPIED
+
+    def _loops(self) -> list[tuple[Var, Size]]:
         """Loops over batch, blocks of columns and of rows: those that walk the larger operand outside, so that it is read once."""
         block = self.block
         columns = [(self.column_block, self.blocks // block.column_tiles)]
@@ -206,6 +253,11 @@ class PairsNest:
         height = prod(row.extent for row in self.rows)
         loops = [(v, v.extent) for v in self.c.batch]
         loops += [*columns, *rows] if guess(self.c.column_extent) >= guess(height) else [*rows, *columns]
+        return loops
+
+    def _nest(self) -> None:
+        """The loops around blocks."""
+        loops = self._loops()
         extents = [extent for _, extent in loops]
         fixed = {m: Index() for row in self.rows for m in row.members}
 
@@ -215,9 +267,7 @@ class PairsNest:
         # Where a call says how many rows there are, they may all be in one block: then columns are what threads share.
         least = [max(1, bounds(extent)[0]) for extent in extents]
         parallel_loops = nest.leading(least, TASKS) if self.is_parallel else 0
-        # A block takes its time however many of its rows are there.
-        cycles = ceil(self.layout.steps * self.plan.instructions.cycles(block) + block.size / STORED)
-        nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, prod(extents) * cycles, self.grain)
+        nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, self.cycles, self.grain)
 
     def _allocate(self) -> None:
         self.scratch = local_buffer(self.block.size, ir.F32Type.get())
@@ -295,7 +345,10 @@ class PairsNest:
     def _columns(self, tile: Index, point: Point, old: Index) -> None:
         """The epilogue of a row tile: full blocks of columns and the last one are told apart here."""
         width = self.block.width
-        full, left = divmod(int(self.c.column_extent), width)
+        if not isinstance(self.c.column_extent, int):
+            self._columns_of_call(tile, point, old)
+            return
+        full, left = divmod(self.c.column_extent, width)
 
         def code(block: Index, count: int) -> None:
             with self.evaluator.scope():
@@ -308,6 +361,20 @@ class PairsNest:
             whole = Index.of(Var(0, full - 1, emit.materialize(at), name="columns"))
             nest.when(emit.below(at, full), self.evaluator, lambda: code(whole, width), lambda: code(Index(full), left))
 
+    def _columns_of_call(self, tile: Index, point: Point, old: Index) -> None:
+        """The same where only a call knows how many columns there are: whole blocks, and one of which some are there."""
+        at, width = point[self.column_block], self.block.width
+        full = self.c.column_extent // width
+
+        def whole() -> None:
+            inside = Index.of(Var(0, full - 1, emit.materialize(at), name="columns"))
+            self._rows(tile, {**point, self.column_block: inside}, old, width)
+
+        def some() -> None:
+            self._rows(tile, point, old, width, at * -width + self.c.column_extent)
+
+        nest.when(emit.below(at, full), self.evaluator, whole, some)
+
     def _vectors(self, count: int) -> list[tuple[int, int]]:
         """(start, lanes) of vectors that cover `count` columns, none of which spans two blocks of the result."""
         lanes = self.lanes
@@ -316,8 +383,8 @@ class PairsNest:
                 lanes //= 2
         return vectors.pieces(count, lanes)
 
-    def _rows(self, tile: Index, point: Point, old: Index, count: int) -> None:
-        """The epilogue of `count` columns of a row tile, without its first `old` rows."""
+    def _rows(self, tile: Index, point: Point, old: Index, count: int, left: Index | None = None) -> None:
+        """The epilogue of `count` columns of a row tile, or of the first `left` of them, without its first `old` rows."""
         pieces, rows = self._vectors(count), self.block.rows
         row_stride = self.c.store_stride(self.row) if self.row is not None else 0
         transposed = self.c.store_stride(self.c.column) != 1 and row_stride == 1 and rows > 1
@@ -327,7 +394,8 @@ class PairsNest:
             first = emit.materialize(old) if not old.is_constant else old.const
             with emit.for_loop(first, self.row_extent if self.is_staged else rows, 1, row), self.evaluator.scope():
                 for start, lanes in pieces:
-                    with self.evaluator.lanes(lanes):
+                    mask = None if left is None else emit.first_lanes(emit.materialize(left - start), lanes)
+                    with self.evaluator.lanes(lanes, mask):
                         value, offset = self._element(tile, point, Index.of(row), start)
                         self.evaluator.store(value, self.output, offset)
 

@@ -21,7 +21,7 @@ def pairs_packing(contraction: Contraction, layout: PairsLayout, blocks: Size) -
     c = contraction
     loops = [(v, v.extent) for v in (*c.batch, c.column, *layout.outer, *layout.merged, *layout.inner)]
     loops[len(c.batch)] = (c.column, c.column_extent)
-    numbers = {"batch": len(c.batch), "outer": len(layout.outer), "inner": len(layout.inner), "pitch": layout.pitch}
+    numbers = {"batch": len(c.batch), "outer": len(layout.outer), "inner": len(layout.inner), "pitch": int(layout.pitch)}
     return Packing.reading("pairs", c.b.node.shape, c.b.indices, loops, packed_shape(c, layout, blocks), **numbers)
 
 

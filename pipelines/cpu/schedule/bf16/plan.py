@@ -85,16 +85,17 @@ def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
 def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructions: Instructions) -> Plan | None:
     c = contraction
     rows = layout.row_loops(c)
-    if not isinstance(c.column_extent, int) or not isinstance(c.depth, int):
+    if not _is_regular(c, layout):
         return None
+    columns_hint = c.column_extent if isinstance(c.column_extent, int) else max(guess(c.column_extent), MANY_COLUMNS)
     extent, outer = guess(rows[-1].extent) if rows else 1, guess(prod(row.extent for row in rows[:-1]))
     batches = guess(c.batches)
     is_known = not rows or isinstance(rows[-1].extent, int)
-    block = instructions.block(extent if is_known else MANY_ROWS, outer, c.column_extent)
+    block = instructions.block(extent if is_known else MANY_ROWS, outer, columns_hint)
     tiles = ceil_div(extent, block.rows) * outer
     row_blocks = ceil_div(tiles, block.row_tiles)
-    columns = ceil_div(c.column_extent, block.width)
-    cycles = batches * row_blocks * columns * layout.steps * instructions.cycles(block)
+    columns = ceil_div(columns_hint, block.width)
+    cycles = batches * row_blocks * columns * guess(layout.steps) * instructions.cycles(block)
     if layout.copy is not None:
         contiguous = c.a.offset.coefficient(layout.inner[-1]) == 1
         cycles += guess(layout.copied) / COPIED * (1 if contiguous else 4)
@@ -102,13 +103,27 @@ def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructi
         if len(layout.inner) != 1:
             return None  # pairs of several loops are made at compile time only
         regular = 1 in (c.b.offset.coefficient(c.column), c.b.offset.coefficient(layout.inner[0]))
-        cycles += batches * layout.depth * columns * block.width / COPIED * (1 if regular else 16)
-    cycles += batches * outer * extent * c.column_extent / STORED * (1 if c.store_stride(c.column) == 1 else 2)
+        cycles += batches * guess(layout.depth) * columns * block.width / COPIED * (1 if regular else 16)
+    cycles += batches * outer * extent * columns_hint / STORED * (1 if c.store_stride(c.column) == 1 else 2)
     return Plan(c, layout, block, cycles, instructions)
 
 
 MANY_ROWS = 240
 """Rows that a block is chosen for where a call says how many there are: so many that tiles of any height have them about evenly."""
+
+
+MANY_COLUMNS = 64
+"""Columns that a block is chosen for, at least, where a call says how many there are."""
+
+
+def _is_regular(c: Contraction, layout: PairsLayout) -> bool:
+    """Whether masks suffice for what a call says: columns that are stored side by side, rows of B and of A that are contiguous."""
+    if not isinstance(c.column_extent, int) and (len(c.columns) != 1 or c.store_stride(c.column) != 1):
+        return False
+    if isinstance(layout.depth, int):
+        return True
+    contiguous = c.b.offset.coefficient(c.column) == 1 and c.a.offset.coefficient(layout.inner[-1]) == 1
+    return contiguous and len(layout.inner) == 1 and not c.a.checks
 
 
 def column_tiles(columns: int) -> int:

@@ -111,6 +111,9 @@ class RowsCopy:
             with nest.serial([loop], self.evaluator):
                 move(Index.of(loop) * LANES, LANES)
         if not isinstance(count, int):
+            if rest[-1].pitch != rest[-1].extent:
+                self._masked(source, target, whole * LANES, count, rest[-1].pitch)
+                return
             single = Var(0, count - whole * LANES - 1)
             with nest.serial([single], self.evaluator):
                 move(Index.of(single) + whole * LANES, 1)
@@ -118,6 +121,17 @@ class RowsCopy:
         for at, lanes in vectors.pieces(count - int(whole) * LANES, LANES):
             move(Index(whole * LANES + at), lanes)
         self._zeros(target + count, prod(axis.pitch for axis in rest) - count)
+
+    def _masked(self, source: Index, target: Index, first: Size, count: Size, pitch: Size) -> None:
+        """What is left of a run from element `first` on, and zeros from `count` to `pitch`."""
+        at = Var(first, pitch - 1, step=LANES, name="left")
+        with emit.for_loop(first, pitch, LANES, at), self.evaluator.scope():
+            here = Index.of(at)
+            inside, room = (emit.first_lanes(emit.materialize(here * -1 + end), LANES) for end in (count, pitch))
+            with self.evaluator.lanes(LANES, inside) as lane:
+                value = self.evaluator.load_from(self._memory(), self.node.element, source + here + Index.of(lane))
+            with self.evaluator.lanes(LANES, room) as lane:
+                self.evaluator.store(value, self.buffer, target + here + Index.of(lane))
 
     def _memory(self) -> ir.Value:
         return self.evaluator.memory(self.node)

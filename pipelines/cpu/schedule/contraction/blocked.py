@@ -20,6 +20,7 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     Panel,
     Point,
     Steps,
+    Sums,
     Sweep,
     rows_from,
 )
@@ -93,9 +94,9 @@ class BlockedNest(ContractionNest):
         blocks = maximum(blocks, minimum(plan.row_tiles, ceil_div(plan.tasks, maximum(others, 1))))
         return blocks, ceil_div(plan.row_tiles, maximum(blocks, 1))
 
-    def _packings(self) -> dict[int, Packing]:
+    def packings(self) -> dict[int, Packing]:
         rows = {self.c.a.node.position: self._rows_packing()} if self.plan.a is Source.PARAMETER else {}
-        return {**super()._packings(), **rows}
+        return {**super().packings(), **rows}
 
     def _rows_packing(self) -> Packing:
         c = self.c
@@ -446,17 +447,8 @@ class BlockedNest(ContractionNest):
 
     def _kept(self, rows: int, columns: Columns, place: Index) -> Accumulators:
         """The sums of a tile from scratch memory."""
-        found = {}
-        for j, (start, lanes) in enumerate(columns):
-            with self.evaluator.along(lanes) as lane:
-                for i in range(rows):
-                    at = place + i * self.sums_pitch + start + lane
-                    found[i, j] = self.evaluator.load_from(self.sums, self.c.node.element, at)
-        return found
+        return Sums(self.sums, self.sums_pitch, self.c.node.element).load(rows, columns, place, self.evaluator)
 
     def _keep(self, sums: Accumulators, columns: Columns, place: Index) -> None:
         """The sums of a tile to scratch memory."""
-        for (i, j), value in sums.items():
-            start, lanes = columns[j]
-            with self.evaluator.along(lanes) as lane:
-                self.evaluator.store(value, self.sums, place + i * self.sums_pitch + start + lane)
+        Sums(self.sums, self.sums_pitch, self.c.node.element).store(sums, columns, place, self.evaluator)

@@ -230,6 +230,31 @@ class Microkernel:
         return self.c.output_at({**point, **self.c.column_point(point[COLUMN] + column)})
 
 
+@dataclass(frozen=True)
+class Sums:
+    """Sums that wait in memory: `pitch` elements a row."""
+
+    buffer: ir.Value
+    pitch: int
+    element: ir.Type
+
+    def load(self, rows: int, columns: Columns, place: Index, evaluator: Evaluator) -> Accumulators:
+        """Those of a tile whose first row is at element `place`."""
+        found = {}
+        for j, (start, lanes) in enumerate(columns):
+            with evaluator.along(lanes) as lane:
+                for i in range(rows):
+                    found[i, j] = evaluator.load_from(self.buffer, self.element, place + i * self.pitch + start + lane)
+        return found
+
+    def store(self, sums: Accumulators, columns: Columns, place: Index, evaluator: Evaluator) -> None:
+        """Those of a tile whose first row is to be at element `place`."""
+        for (i, j), value in sums.items():
+            start, lanes = columns[j]
+            with evaluator.along(lanes) as lane:
+                evaluator.store(value, self.buffer, place + i * self.pitch + start + lane)
+
+
 def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
     """The element(s) of an operand, where it lies, at a point; loops without an index there are at 0."""
     return evaluator.at(operand.node, [index.at(point) for index in operand.indices])

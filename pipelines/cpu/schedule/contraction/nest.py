@@ -32,16 +32,25 @@ class ContractionNest(ABC):
         self.plan, self.c, self.tile, self.copied_bytes = plan, plan.contraction, plan.tile, copied_bytes
         self.line = LINE // element_bytes(self.c.b.node)
 
+    @property
+    def workspace_bytes(self) -> Size:
+        """Memory that the kernel works with."""
+        return self.plan.padded_bytes + self.copied_bytes
+
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
-        packings, workspace_bytes = self._packings(), self.plan.padded_bytes + self.copied_bytes
-        with kernel_body(self.plan.kernel, packings, workspace_bytes) as body:
-            self.evaluator = body.evaluator
-            packed = flat(body.arguments[self.c.b.node.position]) if self.plan.b is Source.PARAMETER else None
-            if body.workspace is not None and self.plan.pads:
-                self._pad(body.workspace)
-            self._loops(body, packed)
-        return Scheduled(body.function, packings, workspace_bytes)
+        packings = self.packings()
+        with kernel_body(self.plan.kernel, packings, self.workspace_bytes) as body:
+            self.emit_in(body)
+        return Scheduled(body.function, packings, self.workspace_bytes)
+
+    def emit_in(self, body: Body) -> None:
+        """The code in a function with the arguments and the memory that it asks for."""
+        self.evaluator = body.evaluator
+        packed = flat(body.arguments[self.c.b.node.position]) if self.plan.b is Source.PARAMETER else None
+        if body.workspace is not None and self.plan.pads:
+            self._pad(body.workspace)
+        self._loops(body, packed)
 
     @abstractmethod
     def _loops(self, body: Body, packed: ir.Value | None) -> None:
@@ -59,7 +68,7 @@ class ContractionNest(ABC):
         assert body.workspace is not None
         return view(body.workspace, self.plan.padded_bytes, self.copied_bytes * 8 // type_.width, type_)
 
-    def _packings(self) -> dict[int, Packing]:
+    def packings(self) -> dict[int, Packing]:
         """Of the kernel's arguments, by position."""
         return {self.c.b.node.position: self._panels_packing()} if self.plan.b is Source.PARAMETER else {}
 

@@ -5,15 +5,15 @@ from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Microkernel, Panel, Point, Sweep
+from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Microkernel, Panel, Point, Sums, Sweep, rows_from
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
-from relayc.pipelines.cpu.schedule.contraction.strips import FIRST, RowCover, StripCopy
+from relayc.pipelines.cpu.schedule.contraction.strips import FIRST, RowCover, Strip, StripCopy
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit, nest
-from relayc.pipelines.tir.buffers import prefetch
+from relayc.pipelines.tir.buffers import local_buffer, prefetch
 from relayc.symbolic import ceil_div, guess
 
 
@@ -26,11 +26,12 @@ class PaddedNest(ContractionNest):
     """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves.
 
     Attributes:
-      row_cover, strip: where a call says how long a row is, the tiles that cover it, and the copy of its ends.
+      row_cover, strip: where a call says how long a row is, the tiles that cover it, the copy of its ends, and their sums.
     """
 
     row_cover: RowCover
     strip: StripCopy
+    sums: ir.Value
 
     def __init__(self, plan: Plan, fewest_tasks: int, has_masks: bool) -> None:
         super().__init__(plan, plan.packed_bytes if plan.b is Source.COPY else 0)
@@ -45,7 +46,7 @@ class PaddedNest(ContractionNest):
         if not isinstance(plan.rows, int):
             self.row_cover = RowCover(c, self.tile.rows, self.tile.vectors)
             self.strip = StripCopy(c, self.row_cover.most_rows, self.tile.lanes, self.has_masks, self.evaluator)
-            begin = self.strip.allocate
+            begin = self._allocate
         panel = Var(0, plan.panels - 1, name="panel")
         loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]
         rows = list(c.rows)
@@ -81,29 +82,60 @@ class PaddedNest(ContractionNest):
                 own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
                 micro.tile_code(var, start, run.size, own, point, edge=not run.is_inside)
 
+    def _allocate(self) -> None:
+        """The buffers of a thread, where a call says how long rows are."""
+        self.strip.allocate()
+        if self.finishes_rows:
+            self.sums = local_buffer(self.row_cover.most_rows * self.tile.width, self.c.node.element)
+
+    @property
+    def finishes_rows(self) -> bool:
+        """Whether the epilogue of a strip is row by row: one code for tiles of all heights. Neighbours along rows are stored together."""
+        return self.c.store_stride(self.c.column) == 1
+
     def _row_of_call(self, micro: Microkernel, var: Var, sweep: Sweep, ahead: Index | None, point: Point) -> None:
         """The tiles of a row whose length only a call knows: those at its ends in strips, then those between."""
-        rows = self.row_cover
-        at_ends = Microkernel(self.strip.contraction, self.tile, self.evaluator, micro.output, None)
+        cover = self.row_cover
 
-        def tile(code: Microkernel, start: Index, height: int, at: Point) -> None:
+        def sweep_of(start: Index, height: int) -> Sweep:
             visit = self._prefetching(sweep, ahead, start, height, point) if ahead is not None else None
-            code.tile_code(var, start, height, Sweep(sweep.columns, sweep.panel, on_inner_loop=visit), at)
+            return Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
 
-        with rows.strips(self.evaluator) as strip:
-            self.strip.fill(strip, point)
-            slot = Index()
-            for tiles in strip.tiles:
-                number = Var(0, rows.most_rows - 1, name="low")
-                with emit.for_loop(emit.index_constant(0), tiles.count, 1, number), self.evaluator.scope():
-                    start = emit.materialize(slot + Index(0, {number: tiles.height}))
-                    last = emit.arith("subi", strip.rows, emit.index_constant(tiles.height))
-                    start = Index.of(Var(0, rows.most_rows - 1, emit.arith("minsi", start, last), name="start"))
-                    tile(at_ends, strip.first + start, tiles.height, {**point, FIRST: strip.first})
-                slot += Index(0, {Var(0, rows.most_rows, tiles.count, name="count"): tiles.height})
+        with cover.strips(self.evaluator) as strip:
+            self._strip(micro, strip, sweep.columns, var, sweep_of, point)
         whole = Var(0, self.plan.rows, name="tile")
-        with emit.for_loop(emit.index_constant(0), rows.count, 1, whole), self.evaluator.scope():
-            tile(micro, rows.first + Index.of(whole) * rows.height, rows.height, point)
+        with emit.for_loop(emit.index_constant(0), cover.count, 1, whole), self.evaluator.scope():
+            start = cover.first + Index.of(whole) * cover.height
+            micro.tile_code(var, start, cover.height, sweep_of(start, cover.height), point)
+
+    def _strip(
+        self, micro: Microkernel, strip: Strip, columns: Columns, var: Var, sweep_of: Callable[[Index, int], Sweep], point: Point
+    ) -> None:
+        """The tiles of a strip, of each height in turn; then the epilogue."""
+        code = Microkernel(self.strip.contraction, self.tile, self.evaluator, micro.output, None)
+        sums = Sums(self.sums, self.tile.width, self.c.node.element) if self.finishes_rows else None
+        most, point = self.row_cover.most_rows, {**point, FIRST: strip.first}
+        self.strip.fill(strip, point)
+        done = Index()
+        for tiles in strip.tiles:
+            number = Var(0, most - 1, name="low")
+            with emit.for_loop(emit.index_constant(0), tiles.count, 1, number), self.evaluator.scope():
+                last = emit.arith("subi", strip.rows, emit.index_constant(tiles.height))
+                place = emit.arith("minsi", emit.materialize(done + Index(0, {number: tiles.height})), last)
+                row = Index.of(Var(0, most - 1, place, name="row"))
+                sweep, points = sweep_of(strip.first + row, tiles.height), rows_from(var, strip.first + row, tiles.height, point)
+                found = code.reduce(points, sweep, code.initial(points, columns))
+                if sums is not None:
+                    sums.store(found, columns, row * self.tile.width, self.evaluator)
+                else:
+                    code.finish(points, columns, found, var)
+            done += Index(0, {Var(0, most, tiles.count, name="count"): tiles.height})
+        if sums is not None:
+            row_var = Var(0, most - 1, name="row")
+            with emit.for_loop(emit.index_constant(0), strip.rows, 1, row_var), self.evaluator.scope():
+                row = Index.of(row_var)
+                found = sums.load(1, columns, row * self.tile.width, self.evaluator)
+                code.finish(rows_from(var, strip.first + row, 1, point), columns, found, var)
 
     def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
         """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it

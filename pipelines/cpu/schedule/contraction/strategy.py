@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import prod
 
 from relayc.pipelines.cpu.schedule.contraction.blocked import BlockedNest
+from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.padded import PaddedNest
 from relayc.pipelines.cpu.schedule.contraction.plan import (
     FEWEST_PANELS,
@@ -37,6 +38,12 @@ MOST_TAPS = 64
 
 def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a kernel whose result is a contraction with an elementwise epilogue; None for any other."""
+    nest = contraction_nest(kernel, target, tuning)
+    return nest.emit() if nest is not None else None
+
+
+def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> ContractionNest | None:
+    """The loops of such a kernel; None for any other."""
     found = match(kernel)
     if not found:
         return None
@@ -55,7 +62,7 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
     if contraction.a.checks:
         plan = Plan(kernel, contraction, tile, Source.MEMORY, b, *_work(contraction, tuning), target.num_threads, prefetches)
         has_masks = 0 < mask_bits(target) <= contraction.a.node.element.width
-        return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS), has_masks).emit()
+        return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS), has_masks)
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
@@ -66,7 +73,7 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     a = source_of_a(kernel, contraction, tile)
     plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches)
-    return BlockedNest(plan, blocks).emit()
+    return BlockedNest(plan, blocks)
 
 
 def _work(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:

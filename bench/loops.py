@@ -75,12 +75,12 @@ _MODELS: dict[str, tuple[str, str, str]] = {
     "concatenation": (
         "4",
         "float[m, 4] y",
-        """<int64[1] zero = {{0}}> {{
+        """<int64[1] zero = {0}> {
             start = Unsqueeze(x, zero)
-            y = Loop <body = b (int64 i, bool c, float[p, 4] a) => (bool k, float[q, 4] s) {{
+            y = Loop <body = b (int64 i, bool c, float[p, 4] a) => (bool k, float[q, 4] s) {
                 k = Identity(c) s = Concat <axis = 0> (a, start)
-            }}> (steps, , start)
-        }}""",
+            }> (steps, , start)
+        }""",
     ),
 }
 """Size of the input, outputs and nodes of each model."""
@@ -118,7 +118,7 @@ def measure_loops(names: Sequence[str], settings: Settings, progress: Progress) 
         for name in names:
             onnx.save(loop_model(name), path)
             for rounds in ROUNDS:
-                inputs = {"steps": np.array(rounds, np.int64), "x": np.arange(_ELEMENTS, dtype=np.float32)}
+                inputs: dict[str, np.ndarray] = {"steps": np.array(rounds), "x": np.arange(_ELEMENTS, dtype=np.float32)}
                 case = Case(f"{name}, {rounds} rounds", path, inputs)
                 points.append(LoopPoint(name, rounds, measure_case(case, settings, progress)))
     return points

@@ -1,6 +1,6 @@
 """What every stage asks of the functions of a module (upstream's func.func): names, types, and who may call them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
@@ -50,6 +50,19 @@ def strings_attribute(texts: Iterable[str]) -> ir.ArrayAttr:
 def value_names(names: Sequence[str]) -> ir.ArrayAttr:
     """Names of arguments, or of results, as the attribute `arg_attrs` or `res_attrs` of a function says them (`relay.name`)."""
     return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])
+
+
+def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type]) -> None:
+    """Gives every value in an operation the type that `new` makes of its own: results, and arguments of blocks."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.arguments)):
+            type_ = new(value.type)
+            if type_ != value.type:
+                value.set_type(type_)
+        return ir.WalkResult.ADVANCE
+
+    operation.walk(visit)
 
 
 def refresh_signature(function: Function) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import check_scopes
 
 __all__ = ["DumpIR", "PassInfo", "PassInstrument", "PassTimingInstrument", "Verifier", "flag_of", "ir_text"]
 
@@ -155,10 +156,12 @@ class DumpIR(PassInstrument):
 
 
 class Verifier(PassInstrument):
-    """Verifies the module after every pass, so that a pass that breaks it is the one that the error names."""
+    """Verifies the module after every pass, and that symbols have values where they are used: an error names the pass that breaks it."""
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         try:
             mod.verify()
+            if info.stage == "relay":
+                check_scopes(mod.module)
         except (ir.MLIRError, ValueError) as e:
             raise RelayError(f"after pass {info.name}: {e}") from e

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from relayc.runtime.artifact import ALIGNMENT
 from relayc.symbolic import Dim, Ranges, Size, ceil_div, evaluate, maximum, proves, symbols_of
-
-ALIGNMENT = 64
-"""Alignment of every tensor in the arena and in the parameter blob: a cache line, and the widest vector."""
 
 
 @overload

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, value_attributes
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay.later import Require
 from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Dim, Extreme, Floor, Monomial, Size, bounds, ceil_div, maximum, minimum, name_of, symbols_of
 
@@ -231,6 +232,12 @@ def size_product(value: Value, size: Dim) -> Value:
     return values.product(value, size)
 
 
+def require(found: Value, expected: Value, predicate: str, message: str) -> None:
+    """In a program: two sizes must compare as `predicate` says (see relay.require)."""
+    attributes = {"predicate": ir.StringAttr.get(predicate), "message": ir.StringAttr.get(message)}
+    ir.Operation.create(Require.OPERATION_NAME, operands=[found, expected], attributes=attributes)
+
+
 def require_at_most(size: Size, limit: int, message: str, values: SizeValues | None = None) -> None:
     """In a program: a size, which 64 bits may not hold, must be at most a limit, where that is not known.
 
@@ -244,8 +251,7 @@ def require_at_most(size: Size, limit: int, message: str, values: SizeValues | N
     assert values is not None  # it is symbolic
     most = _arith("minimumf", values.estimate(size), _float(float(1 << 62)))
     found = _cast("index_cast", _cast("fptosi", most, ir.IntegerType.get_signless(64)), ir.IndexType.get())
-    attributes = {"predicate": ir.StringAttr.get("ge"), "message": ir.StringAttr.get(message)}
-    ir.Operation.create("relay.require", operands=[_constant(limit), found], attributes=attributes)
+    require(_constant(limit), found, "ge", message)
 
 
 _OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {

@@ -67,11 +67,12 @@ class BufferRef:
 
     Attributes:
       space: "input" and "output" are arguments of the program, at position `index` of its inputs or outputs; "arena" and "param" are blobs,
-        at byte `offset`: the program's part of the arena, and the parameters of the module.
+        at byte `offset`: the program's part of the arena, and the parameters of the module; "heap" is what slot `index` holds, from that
+        byte on.
       spec: the tensor that is read or written there.
     """
 
-    space: Literal["input", "output", "arena", "param"]
+    space: Literal["input", "output", "arena", "param", "heap"]
     index: int
     offset: Size
     spec: TensorSpec
@@ -119,6 +120,9 @@ class ProgramCall:
       arena: byte of the caller's arena at which the callee's arena begins.
       sources: names of the ONNX nodes that the call stands for.
       sizes: the values of the callee's symbols.
+      heap: the slot of memory that is its arena instead; -1 for none.
+      slots: which then hold the memory that the callee gives.
+      names: of the sizes that it gives.
     """
 
     function: str
@@ -127,6 +131,9 @@ class ProgramCall:
     arena: Size
     sources: tuple[str, ...] = ()
     sizes: tuple[Size, ...] = ()
+    heap: int = -1
+    slots: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,42 @@ class Loop:
     sources: tuple[str, ...] = ()
 
 
-Node = Step | PackedCall | ProgramCall | Branch | Loop
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Puts memory of the heap into a slot: so many bytes. A slot is a variable of the program."""
+
+    slot: int
+    num_bytes: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """Gives a size the value of an element of a tensor of integers: `position` counts in row-major order."""
+
+    name: str
+    source: BufferRef
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Lets slots hold what others hold, and sizes be others, all at once: what a branch gives, and a loop carries."""
+
+    slots: tuple[int, ...]
+    taken: tuple[int, ...]
+    names: tuple[str, ...] = ()
+    sizes: tuple[Size, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """What a program gives to its caller: the memory in these slots, and these sizes."""
+
+    slots: tuple[int, ...]
+    sizes: tuple[Size, ...] = ()
+
+
+Node = Step | PackedCall | ProgramCall | Branch | Loop | Allocate | Define | Move | Give
 """What a program does at a place."""
 
 
@@ -179,7 +221,6 @@ class ProgramInfo:
       late: which outputs are of sizes that only the program finds out. It gives memory of the C library's heap for them; others it writes
         where it is told.
       defined: names of the sizes that it finds out, which it gives with that.
-      is_stepwise: whether its steps say all of what it does, so that they can be run one by one.
       sizes: of a program that is another one at some sizes, those, by symbol.
     """
 
@@ -193,7 +234,6 @@ class ProgramInfo:
     arena_bytes: Size = 0
     late: tuple[int, ...] = ()
     defined: tuple[str, ...] = ()
-    is_stepwise: bool = True
     sizes: tuple[tuple[str, int], ...] = ()
 
 

@@ -36,7 +36,7 @@ from relayc.symbolic import Dim, Size, parse
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 6"
+_MAGIC = b"relayc program 7"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -375,7 +375,7 @@ def _program(row: dict[str, Any]) -> ProgramInfo:
     inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
     arena = _size_of(row["arena_bytes"])
     late, defined = tuple(row["late"]), tuple(row["defined"])
-    facts = row["public"], row["max_depth"], tuple(row["symbols"]), arena, late, defined, row["is_stepwise"]
+    facts = row["public"], row["max_depth"], tuple(row["symbols"]), arena, late, defined
     sizes = tuple((name, size) for name, size in row["sizes"])
     return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), *facts, sizes)
 
@@ -418,8 +418,9 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("inputs", "outputs"), _references),
     **dict.fromkeys(("then", "otherwise", "condition_steps", "body"), _nodes),
     "condition": _condition,
-    "sources": tuple,
-    "arena": _size_of,
+    **dict.fromkeys(("sources", "slots", "taken", "names"), tuple),
+    **dict.fromkeys(("arena", "num_bytes"), _size_of),
+    "source": _reference,
     "sizes": _sizes,
 }
 """How the fields of nodes that are not texts or numbers are read."""

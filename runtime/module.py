@@ -475,19 +475,19 @@ class Module:
         program = self._functions[info.name]
         arrays = program.check(_in_order(inputs, program.inputs))
         program(*arrays)  # raises what a call raises
-        sites, rounds, threads = self._time_calls(program, arrays, repeat)
+        steps, rounds, threads = self._time_calls(program, arrays, repeat)
         whole = []
         for _ in range(repeat):
             start = time.perf_counter()
             program(*arrays)
             whole.append(time.perf_counter() - start)
         times = [(statistics.median(s for s, _ in site), statistics.median_low(n for _, n in site)) for site in zip(*rounds, strict=True)]
-        return make_profile(sites, times, statistics.median(whole), threads, self._measure_peak)
+        return make_profile(steps.sites, times, statistics.median(whole), threads, self._measure_peak, steps.work)
 
     def _time_calls(
         self, program: Function, inputs: Sequence[np.ndarray], repeat: int
-    ) -> tuple[Sequence[CallSite], list[list[tuple[float, int]]], int]:
-        """The call sites, seconds and calls of each in each round, and the number of threads."""
+    ) -> tuple[Stepwise, list[list[tuple[float, int]]], int]:
+        """The call after its last round, seconds and calls of each call site in each round, and the number of threads."""
         made, sizes, arena_bytes = program.call_shapes(inputs)
         outputs = [aligned_array(*one) for one in made]
         arena = self._arenas.acquire(arena_bytes)
@@ -505,7 +505,7 @@ class Module:
             raise
         finally:
             self._arenas.release(arena)
-        return steps.sites, rounds, threads
+        return steps, rounds, threads
 
     def __repr__(self) -> str:
         return f"<relayc module: {self._functions[self._default]!r}, {len(self.kernels)} kernels, on {self.device}, target {self.target}>"

@@ -91,6 +91,23 @@ class CallSite:
     where: str = "main"
 
 
+@dataclass(frozen=True, slots=True)
+class SiteWork:
+    """What the kernels of all calls of a call site do, as `Work` has it."""
+
+    flops: int = 0
+    done_flops: int = 0
+    bytes: int = 0
+
+    @staticmethod
+    def of(kernel: KernelInfo) -> "SiteWork":
+        """Of one call of a kernel whose sizes are known."""
+        return SiteWork(int(kernel.operator_flops), int(kernel.flops), int(kernel.bytes))
+
+    def __add__(self, other: "SiteWork") -> "SiteWork":
+        return SiteWork(self.flops + other.flops, self.done_flops + other.done_flops, self.bytes + other.bytes)
+
+
 @dataclass(frozen=True)
 class ProfileRow(Work):
     """The calls of one call site.
@@ -100,6 +117,7 @@ class ProfileRow(Work):
       seconds: of all calls of the site in a call of the function; median over the repetitions. 0 where it was not reached.
       share: of the time of all rows.
       calls: how often a call of the function reached the site: 1 in a program without branches, loops and calls of other programs.
+      work: of all these calls, where sizes may change from one to the next; by default each is as `kernel` says.
     """
 
     kernel: KernelInfo
@@ -108,18 +126,19 @@ class ProfileRow(Work):
     share: float
     calls: int = 1
     where: str = "main"
+    work: SiteWork | None = None
 
     @property
     def flops(self) -> int:  # type: ignore[override] # computed, where others have a field
-        return self._of_all_calls(self.kernel.operator_flops)
+        return self._of_all_calls(self.kernel.operator_flops) if self.work is None else self.work.flops
 
     @property
     def done_flops(self) -> int:  # type: ignore[override] # computed, where others have a field
-        return self._of_all_calls(self.kernel.flops)
+        return self._of_all_calls(self.kernel.flops) if self.work is None else self.work.done_flops
 
     @property
     def bytes(self) -> int:  # type: ignore[override] # as flops
-        return self._of_all_calls(self.kernel.bytes)
+        return self._of_all_calls(self.kernel.bytes) if self.work is None else self.work.bytes
 
     def _of_all_calls(self, number: Size) -> int:
         # The kernel of a site that was not reached may be for sizes that are not those of the call.
@@ -273,12 +292,14 @@ def make_profile(
     latency: float,
     threads: int,
     measure_peak: Callable[[int], Peak] | None = None,
+    work: Sequence[SiteWork] | None = None,
 ) -> Profile:
-    """A profile of call sites and their times (seconds, calls); calls too short for the clock count as a nanosecond."""
+    """A profile of call sites, their times (seconds, calls) and their work; calls too short for the clock count as a nanosecond."""
     seconds = [max(s, 1e-9) if calls else 0.0 for s, calls in times]
     total = sum(seconds) or 1.0
+    known: Sequence[SiteWork | None] = work or [None] * len(sites)
     rows = [
-        ProfileRow(site.kernel, site.sources, s, s / total, calls, site.where)
-        for site, s, (_, calls) in zip(sites, seconds, times, strict=True)
+        ProfileRow(site.kernel, site.sources, s, s / total, calls, site.where, done)
+        for site, s, (_, calls), done in zip(sites, seconds, times, known, strict=True)
     ]
     return Profile(tuple(rows), latency, threads, measure_peak)

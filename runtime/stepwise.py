@@ -1,7 +1,10 @@
 """A program one call at a time: kernels and packed functions are called and timed from Python, in the order in which the program would.
 
 Branches read their conditions from the buffers that the calls wrote, loops go on for as long as theirs hold, and calls of other programs
-get their part of the arena. The arguments of a call are made when the call is first reached, so only the call itself is timed later.
+get their part of the arena. Sizes that the program finds out are read from the buffers too, and memory of the heap is memory of numpy's.
+
+Only the call itself is timed. Its arguments are made when it is first reached; where they may change, each time. What a program must find
+in order (`relay.require`) is not checked: a call of the whole program did that.
 """
 
 import time
@@ -12,22 +15,27 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import (
+    Allocate,
     Branch,
     BufferRef,
+    Define,
     EqualSizes,
+    Give,
     KernelInfo,
     Loop,
+    Move,
     Node,
     PackedCall,
     ProgramCall,
     ProgramInfo,
     Step,
+    aligned_empty,
     numpy_dtype,
 )
-from relayc.runtime.profile import CallSite
+from relayc.runtime.profile import CallSite, SiteWork
 from relayc.runtime.registry import get_global_func
 from relayc.runtime.tensor import to_tensor
-from relayc.symbolic import Size, evaluate
+from relayc.symbolic import Size, evaluate, symbols_of
 
 _Path = tuple[str, ...]
 """The program, and the branches and loops in it around a sequence of nodes."""
@@ -73,7 +81,7 @@ def call_sites(
                 sites[path, at] = CallSite(called, node.sources, "/".join(path))
             elif isinstance(node, ProgramCall):
                 visit_program(node.function)
-            else:
+            elif isinstance(node, (Branch, Loop)):
                 parts = list(zip(inner, _parts(node), strict=True))
                 if known is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
                     parts = parts[:1] if node.condition.holds(known) else parts[1:]
@@ -91,11 +99,22 @@ def _parts(node: Branch | Loop) -> tuple[Sequence[Node], Sequence[Node]]:
 def _packed_info(call: PackedCall) -> KernelInfo:
     inputs, outputs = (tuple(ref.spec for ref in refs) for refs in (call.inputs, call.outputs))
     num_bytes = sum(spec.num_bytes for spec in (*inputs, *outputs))
-    return KernelInfo(call.name, inputs, outputs, (call.name,), call.sources, 0, num_bytes, "packed function")
+    symbols = tuple(sorted({name for spec in (*inputs, *outputs) for d in spec.shape for name in symbols_of(d)}))
+    return KernelInfo(call.name, inputs, outputs, (call.name,), call.sources, 0, num_bytes, "packed function", symbols=symbols)
 
 
 _Action = Callable[[], "Iterator | None"]
 """What a node does: calls something, or gives the sequence that is to run next, as an iterator over what its nodes give."""
+
+
+def _is_fixed(nodes: Sequence[Node]) -> bool:
+    """Whether every buffer and size of a program is known when a call of it begins."""
+    for node in nodes:
+        if isinstance(node, (Allocate, Define, Move, Give)) or (isinstance(node, ProgramCall) and (node.slots or node.names)):
+            return False
+        if isinstance(node, (Branch, Loop)) and not all(map(_is_fixed, _parts(node))):
+            return False
+    return True
 
 
 class Stepwise:
@@ -104,8 +123,8 @@ class Stepwise:
     Attributes:
       packed: gives the packed function of a kernel.
       kernels: by name.
-      sites: the call sites of the program and of those that it calls; a kernel is as it is at the sizes of the call.
-      seconds, calls: of each site in the last run.
+      sites: the call sites of the program and of those that it calls; a kernel is as it was at the sizes of its last call.
+      seconds, calls, work: of each site in the last run; work is what the kernels of all its calls did together.
     """
 
     def __init__(
@@ -119,31 +138,35 @@ class Stepwise:
     ) -> None:
         """
         Args:
-          spaces: contiguous arrays: "input" and "output" of the function, and one of "arena" and "param" each, of uint8.
+          spaces: contiguous arrays: "input" of the function, "output" those of its outputs whose sizes are known before the call, and one
+            of "arena" and "param" each, of uint8.
           sizes: the values of the function's symbols.
         """
         self.packed = packed
         self.kernels = kernels
-        self._programs = programs
+        self.programs = programs
+        self.fixed = {name: _is_fixed(program.steps) for name, program in programs.items()}
         sites = call_sites(function, programs, kernels, sizes)
         self.sites = list(sites.values())
-        self.seconds = [0.0] * len(sites)
-        self.calls = [0] * len(sites)
+        self.seconds: list[float] = []
+        self.calls: list[int] = []
+        self.work: list[SiteWork] = []
+        self._called = [site.kernel for site in self.sites]
         self._numbers = {key: number for number, key in enumerate(sites)}
-        self._start = self._frame(function, spaces, {}, sizes)
+        self._start = _Entry(self, function, spaces, {}, sizes)
 
     def run(self) -> None:
         """Calls the program.
 
         Raises:
           RecursionError: more calls of a program are under way in one another than the program allows.
-          ValueError: there is no packed function of a name, or a program that is called does not say all of what it does. And whatever
-            packed functions raise.
+          ValueError: there is no packed function of a name. And whatever packed functions raise.
         """
-        self.seconds[:] = [0.0] * len(self.sites)
-        self.calls[:] = [0] * len(self.sites)
+        self.seconds = [0.0] * len(self.sites)
+        self.calls = [0] * len(self.sites)
+        self.work = [SiteWork()] * len(self.sites)
         # Sequences wait on a list of our own: programs may call themselves more often than Python functions.
-        waiting = [self._start()]
+        waiting = [self._start.sequence()]
         while waiting:
             inner = next(waiting[-1], None)
             if inner is None:
@@ -151,53 +174,77 @@ class Stepwise:
             else:
                 waiting.append(inner)
 
-    def _frame(
-        self, function: str, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int], sizes: Mapping[str, int]
-    ) -> Callable[[], Iterator]:
-        """A call of a program, on buffers of its own. `depths` says how many calls of each program are under way."""
-        program = self._programs[function]
-        if not program.is_stepwise:
-            raise ValueError(f"profile: {function}: expected a program whose sizes follow from its inputs, found one that finds out sizes")
-        depths = {**depths, function: depths.get(function, 0) + 1}
-        if program.max_depth and depths[function] > program.max_depth:
-            raise RecursionError(f"{function}: expected at most {program.max_depth} calls in one another, found more")
-        return _Frame(self, spaces, depths, sizes).sequence((function,), program.steps)
-
     def call(
         self, key: tuple[_Path, int], packed: tvm_ffi.Function, arguments: Sequence[tvm_ffi.Tensor | int], sizes: Mapping[str, int]
     ) -> _Action:
         """A timed call of the site `key`, of a kernel whose symbols have the given values."""
-        site = self.sites[self._numbers[key]]
-        self.sites[self._numbers[key]] = replace(site, kernel=site.kernel.at(sizes))
-        number, seconds, calls, clock = self._numbers[key], self.seconds, self.calls, time.perf_counter
+        number, clock = self._numbers[key], time.perf_counter
+        kernel = self._called[number].at(sizes)
+        self.sites[number] = replace(self.sites[number], kernel=kernel)
+        done = SiteWork.of(kernel)
 
         def timed() -> None:
             start = clock()
             packed(*arguments)
-            seconds[number] += clock() - start
-            calls[number] += 1
+            self.seconds[number] += clock() - start
+            self.calls[number] += 1
+            self.work[number] += done
 
         return timed
 
-    def enter(self, call: ProgramCall, frame: "_Frame") -> Callable[[], Iterator]:
-        """The callee's sequence of a call in a frame."""
-        spaces = {
-            "input": [frame.array(ref) for ref in call.inputs],
-            "output": [frame.array(ref) for ref in call.outputs],
-            "arena": [frame.spaces["arena"][0][frame.number(call.arena) :]],
-            "param": frame.spaces["param"],
-        }
-        sizes = dict(zip(self._programs[call.function].symbols, map(frame.number, call.sizes), strict=True))
-        return self._frame(call.function, spaces, frame.depths, sizes)
+
+class _Entry:
+    """A place from which a program is called: its frame is made at the first call, or where it is not fixed at each."""
+
+    def __init__(
+        self,
+        owner: Stepwise,
+        function: str,
+        spaces: Mapping[str, Sequence[np.ndarray]],
+        depths: Mapping[str, int],
+        sizes: Mapping[str, int],
+    ) -> None:
+        """
+        Args:
+          depths: how many calls of each program are under way.
+        """
+        self._make = lambda: _Frame(owner, function, spaces, depths, sizes)
+        self._is_fixed = owner.fixed[function]
+        self.frame: _Frame | None = None
+
+    def sequence(self) -> Iterator:
+        """What a call does. Raises RecursionError where too many are under way."""
+        if self.frame is None or not self._is_fixed:
+            self.frame = self._make()
+        return self.frame.start()
 
 
 class _Frame:
-    """The buffers of a call of a program, and what its nodes do with them."""
+    """The buffers of a call of a program, and what its nodes do with them.
+
+    Attributes:
+      heap: what slots hold.
+      sizes: values of the symbols, and of the sizes that were found out so far.
+      given: what the program has given.
+    """
 
     def __init__(
-        self, owner: Stepwise, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int], sizes: Mapping[str, int]
+        self,
+        owner: Stepwise,
+        function: str,
+        spaces: Mapping[str, Sequence[np.ndarray]],
+        depths: Mapping[str, int],
+        sizes: Mapping[str, int],
     ) -> None:
-        self.owner, self.spaces, self.depths, self.sizes = owner, spaces, depths, sizes
+        program = owner.programs[function]
+        self.depths = {**depths, function: depths.get(function, 0) + 1}
+        if program.max_depth and self.depths[function] > program.max_depth:
+            raise RecursionError(f"{function}: expected at most {program.max_depth} calls in one another, found more")
+        self.owner, self.spaces, self.sizes = owner, spaces, dict(sizes)
+        self.heap: dict[int, np.ndarray] = {}
+        self.given: tuple[list[np.ndarray], list[int]] = [], []
+        self._is_fixed = owner.fixed[function]
+        self.start = self.sequence((function,), program.steps)
 
     def number(self, size: Size) -> int:
         """The value of a size in this call."""
@@ -206,18 +253,20 @@ class _Frame:
     def array(self, ref: BufferRef) -> np.ndarray:
         """The memory of a buffer."""
         shape = ref.spec.at(self.sizes)
-        if ref.space in ("arena", "param"):
-            return np.ndarray(shape, numpy_dtype(ref.spec.dtype), self.spaces[ref.space][0], self.number(ref.offset))
-        return self.spaces[ref.space][ref.index].reshape(shape)
+        if ref.space in ("input", "output"):
+            return self.spaces[ref.space][ref.index].reshape(shape)
+        memory = self.heap[ref.index] if ref.space == "heap" else self.spaces[ref.space][0]
+        return np.ndarray(shape, numpy_dtype(ref.spec.dtype), memory, self.number(ref.offset))
 
     def sequence(self, path: _Path, nodes: Sequence[Node]) -> Callable[[], Iterator]:
-        """Nodes to be run in order; what they need is made when they are first reached."""
+        """Nodes to be run in order; what they need is made when they are first reached, or where it may change, each time."""
+        places = [((path, at), node, inner) for at, (node, inner) in enumerate(_inner(path, nodes))]
         actions: list[_Action] = []
 
         def run() -> Iterator:
-            if not actions:
-                actions.extend(self.action((path, at), node, inner) for at, (node, inner) in enumerate(_inner(path, nodes)))
-            for action in actions:
+            if self._is_fixed and not actions:
+                actions.extend(self.action(*place) for place in places)
+            for action in actions or (self.action(*place) for place in places):
                 following = action()
                 if following is not None:
                     yield following
@@ -233,6 +282,8 @@ class _Frame:
                 return first if node.condition.holds(self.sizes) else second
             make = _branch if isinstance(node, Branch) else _loop
             return make(self.array(node.condition).reshape(()), first, second)
+        if not isinstance(node, (Step, PackedCall)):
+            return lambda: self.assign(node)
         tensors = [to_tensor(self.array(ref)) for ref in (*node.inputs, *node.outputs)]
         if isinstance(node, PackedCall):
             return self.owner.call(key, get_global_func(node.name), tensors, self.sizes)
@@ -240,13 +291,36 @@ class _Frame:
         symbols = self.owner.kernels[node.kernel].symbols
         return self.owner.call(key, self.owner.packed(node.kernel), [*tensors, *values], dict(zip(symbols, values, strict=True)))
 
+    def assign(self, node: Allocate | Define | Move | Give) -> None:
+        """Changes what slots hold and sizes are, or notes what the program gives."""
+        if isinstance(node, Allocate):
+            self.heap[node.slot] = aligned_empty(self.number(node.num_bytes))
+        elif isinstance(node, Define):
+            self.sizes[node.name] = int(self.array(node.source).reshape(-1)[node.position])
+        elif isinstance(node, Move):
+            self.take(node.slots, node.names, [self.heap[slot] for slot in node.taken], list(map(self.number, node.sizes)))
+        else:
+            self.given = [self.heap[slot] for slot in node.slots], list(map(self.number, node.sizes))
+
+    def take(self, slots: Sequence[int], names: Sequence[str], memory: Sequence[np.ndarray], sizes: Sequence[int]) -> None:
+        """Lets slots hold some memory, and names be sizes."""
+        self.heap.update(zip(slots, memory, strict=True))
+        self.sizes.update(zip(names, sizes, strict=True))
+
     def program(self, node: ProgramCall) -> _Action:
-        found: list[Callable[[], Iterator]] = []
+        spaces = {
+            "input": [self.array(ref) for ref in node.inputs],
+            "output": [self.array(ref) for ref in node.outputs],
+            "arena": [(self.spaces["arena"][0] if node.heap < 0 else self.heap[node.heap])[self.number(node.arena) :]],
+            "param": self.spaces["param"],
+        }
+        sizes = dict(zip(self.owner.programs[node.function].symbols, map(self.number, node.sizes), strict=True))
+        entry = _Entry(self.owner, node.function, spaces, self.depths, sizes)
 
         def call() -> Iterator:
-            if not found:
-                found.append(self.owner.enter(node, self))
-            return found[0]()
+            yield entry.sequence()
+            assert entry.frame is not None
+            self.take(node.slots, node.names, *entry.frame.given)
 
         return call
 

@@ -25,6 +25,9 @@ from relayc.dialects.relay.unify import Bindings, match, substitute_type, symbol
 
 Results: TypeAlias = ir.Value | tuple[ir.Value, ...]
 
+PACKED = "relay.packed"
+"""Attribute of the declaration of a packed function: the name under which it is registered."""
+
 STAGES = ("te", "tir")
 """Later stages that a relay function may call into."""
 
@@ -133,7 +136,7 @@ def call_packed(name: str, args: Sequence[ir.Value], types: RelayType | Sequence
     Args:
       name: under which it is registered (`relayc.register_func`, or any tvm-ffi registration), then or later.
       args: what it reads, tensors.
-      types: of its results.
+      types: of its results. Their sizes are known before the call, as the program makes the memory: they name symbols that have a value.
 
     Raises:
       RelayError: an argument or a result is no tensor.

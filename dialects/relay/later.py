@@ -2,6 +2,9 @@
 
 from relayc.dialects.relay.base import Op, Operand, TensorType, View, check
 
+HEAP = "relay.heap"
+"""Attribute of an allocation of a program that is none of the arena, and of what frees it: memory of the heap."""
+
 
 class _Later(Op):
     """An operation on scalars of a later stage, without results."""

@@ -8,7 +8,7 @@ that. A region sees the symbols around it.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from relayc.dialects.functions import is_public, refresh_signature, signature_of, symbol_name
+from relayc.dialects.functions import refresh_signature, retype, signature_of
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.conditions import Condition, collected, require_at_least
@@ -146,17 +146,16 @@ def scope_before(op: Operation) -> frozenset[str]:
 def check_scopes(module: ir.Module | ir.Operation) -> None:
     """Raises RelayError for a symbol that is used, in a type or an attribute, where it has no value; names the operation and the symbol.
 
-    In a function that can be called from outside, the arguments give a symbol its value where it is a size by itself; 2*n alone does not.
+    The arguments of a function give the symbols in their types a value; whether it follows from a size such as 2*n is for who calls from
+    outside (see runtime.shapes). A kernel (`relay.primitive`) is given all that it names.
     """
     for function in module.operation.regions[0].blocks[0].operations:
-        if not isinstance(function, func.FuncOp) or len(function.regions[0].blocks) == 0 or "relay.stage" in function.attributes:
+        if not isinstance(function, func.FuncOp) or len(function.regions[0].blocks) == 0:
+            continue
+        if "relay.stage" in function.attributes or "relay.primitive" in function.attributes:
             continue
         block = function.regions[0].blocks[0]
-        types = [t for argument in block.arguments for t in flat_types(relay_type(argument.type))]
-        scope: set[str] = set().union(*(t.symbols for t in types))
-        if is_public(function):
-            plain = {name for name in scope if any(d == symbol(name) for t in types for d in t.shape)}
-            _require(scope, plain, f"argument types of @{symbol_name(function)}")
+        scope: set[str] = set().union(*map(symbols_of_value, block.arguments))
         _check_block(block, scope)
 
 
@@ -286,22 +285,10 @@ def normalize_sizes(module: ir.Module) -> None:
     for function in module.operation.regions[0].blocks[0].operations:
         if not isinstance(function, func.FuncOp) or "relay.stage" in function.attributes:
             continue
-        for inner in _walk(function.operation):
-            for result in inner.results:
-                _normalize_type(result)
-            for region in inner.regions:
-                for block in region.blocks:
-                    for argument in block.arguments:
-                        _normalize_type(argument)
+        retype(function.operation, lambda type_: _replaced_type(type_, {}))
         signature = signature_of(function)
         inputs, results = ([_replaced_type(t, {}) for t in types] for types in (signature.inputs, signature.results))
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
-
-
-def _normalize_type(value: ir.Value) -> None:
-    type_ = _replaced_type(value.type, {})
-    if type_ != value.type:
-        value.set_type(type_)
 
 
 def _replaced(size: Any, values: Mapping[str, Size]) -> Any:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from relayc.dialects.functions import signature_of
 from relayc.dialects.mlir import arith, func, ir
+from relayc.dialects.relay.later import HEAP
 from relayc.pipelines.codegen.bufferize import walk
+from relayc.runtime.artifact import ALIGNMENT
 
 UNBOUNDED = 1 << 40
 """Elements of a buffer whose size is not known: more than any has, so that no access is outside of it."""
@@ -18,9 +20,6 @@ UNBOUNDED = 1 << 40
 
 _OF_VALUES = ("arith.", "math.", "vector.")
 """Most operations: they have no regions, and give no buffers but for arith.select."""
-
-ALIGNMENT = 64
-"""Of memory of the heap, in bytes: a cache line, and the widest vector."""
 
 
 def give_bare_pointers(module: ir.Module) -> None:
@@ -34,7 +33,7 @@ def give_bare_pointers(module: ir.Module) -> None:
             return ir.WalkResult.ADVANCE
         if name in ("memref.view", "memref.reinterpret_cast") and _is_unsized(op.results[0].type):
             views.append(op)
-        elif name in ("memref.alloc", "memref.dealloc") and "relay.heap" in op.attributes:
+        elif name in ("memref.alloc", "memref.dealloc") and HEAP in op.attributes:
             memory.append(op)
         elif name == "memref.alloc" and _is_unsized(op.results[0].type):
             views.append(op)

@@ -14,7 +14,7 @@ Inputs and destinations must not overlap: the kernel may write a destination bef
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from relayc.dialects.functions import symbol_name
+from relayc.dialects.functions import retype, symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
 from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
@@ -169,21 +169,11 @@ def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value,
 def _drop_encodings(function: func.FuncOp) -> None:
     """Types of tensors say how many elements there are with `?` only: what their names are is known to the operands by now."""
 
-    def plain(value: ir.Value) -> None:
-        type_ = value.type
-        if isinstance(type_, ir.RankedTensorType) and type_.encoding is not None:
-            value.set_type(ir.RankedTensorType.get(type_.shape, type_.element_type))
+    def plain(type_: ir.Type) -> ir.Type:
+        encoded = isinstance(type_, ir.RankedTensorType) and type_.encoding is not None
+        return ir.RankedTensorType.get(type_.shape, type_.element_type) if encoded else type_
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for result in op.results:
-            plain(result)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    plain(argument)
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit)
+    retype(function.operation, plain)
 
 
 def _mixed(sizes: Sequence[Size]) -> tuple[list[int], list[ir.Value]]:

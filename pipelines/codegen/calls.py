@@ -1,22 +1,23 @@
 """Bodies of the functions that programs declare: calls of packed functions by their registered names, and errors.
 
-    llvm.func @p(!llvm.ptr, ...) -> i32 attributes {relay.packed = "NAME", relay.tensors = (tensors) -> tensors}
+    llvm.func @p(!llvm.ptr, ..., i64, ...) -> i32 attributes {relay.packed = "NAME", relay.tensors = (tensors) -> tensors}
     llvm.func @e(i64, ...) attributes {relay.error = ["KIND", "MESSAGE"]}
 
-`@p` takes a pointer to the data of each tensor, inputs then outputs, and calls the function that is registered as NAME at that moment with
-a tensor object for each: on the CPU, in row-major order, of the shape and dtype in `relay.tensors`. It gives 0, or -1 with an error raised:
-that of the function as it is, or a ValueError where none is registered. `@e` raises an error, with the sizes that it is given
-in the places that the message has for them (%lld).
+`@p` takes a pointer to the data of each tensor, inputs then outputs, and the symbols in their shapes in the order of the names. It calls
+the function that is registered as NAME at that moment with a tensor object for each: on the CPU, in row-major order, of the shape and dtype
+in `relay.tensors`. It gives 0, or -1 with an error raised: that of the function as it is, or a ValueError where none is registered. `@e`
+raises an error, with the sizes that it is given in the places that the message has for them (%lld).
 
 A tensor object, not a bare DLTensor*: a Python function may export it through DLPack, for which tvm-ffi needs the object, and may keep it,
 if only in the traceback of an error. Its shape and strides stay as long as it does; its data is the program's, and holds until the function
 returns.
 
 The work is one function for the whole module, driven by a table: a call costs the tensors and a look-up of the name (the C API is in
-tvm/ffi/c_api.h of apache-tvm-ffi).
+tvm/ffi/c_api.h of apache-tvm-ffi). Where shapes have symbols, a call has a row of the table of its own, with the values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 
@@ -24,7 +25,9 @@ import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.codegen.size_text import SizeText
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
+from relayc.symbolic import Dim, Size
 
 # What the text below knows of C structures (64-bit, little-endian), by byte:
 #   TVMFFIAny                { i32 type_index; i32 padding; i64 value }; type 70 is a tensor; from type 64 on value is a counted object.
@@ -202,8 +205,9 @@ llvm.func internal @{name}({parameters}) -> i32 attributes {{no_inline, passthro
   %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
 {stores}
   %table = llvm.mlir.addressof @__relayc_call_table : !llvm.ptr
-  %row = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
-  %status = llvm.call @__relayc_call_packed(%row, %data) : (!llvm.ptr, !llvm.ptr) -> i32
+  %known = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
+{sizes}
+  %status = llvm.call @__relayc_call_packed({filled}, %data) : (!llvm.ptr, !llvm.ptr) -> i32
   llvm.return %status : i32
 }}
 """
@@ -253,8 +257,9 @@ def add_call_bodies(module: ir.Module) -> None:
     table: list[int] = []
     parts = []
     for op in declared["relay.packed"]:
-        parts.append(_packed(op, len(table)))
-        table += _table_row(strings, op)
+        row = _table_row(strings, op)
+        parts.append(_packed(op, len(table), row))
+        table += [0 if isinstance(number, Dim) else number for number in row]
     parts += [_raise(op, strings) for op in declared["relay.error"]]
     if declared["relay.packed"]:
         texts = {key: strings.offset(text) for key, text in _TEXTS.items()}
@@ -281,27 +286,54 @@ def _tensors(op: ir.Operation) -> list[TensorType]:
     return [TensorType.from_mlir(t) for t in (*signature.inputs, *signature.results)]
 
 
-def _packed(op: ir.Operation, row: int) -> str:
+def _packed(op: ir.Operation, row: int, numbers: Sequence[Size]) -> str:
     count = len(_tensors(op))
     stores = [
         f"  %a{i} = llvm.getelementptr %data[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n  llvm.store %p{i}, %a{i} : !llvm.ptr, !llvm.ptr"
         for i in range(count)
     ]
-    parameters = ", ".join(f"%p{i}: !llvm.ptr" for i in range(count))
-    return _PACKED.format(name=_quoted(op), parameters=parameters, count=count, stores="\n".join(stores), row=row)
+    symbols = sorted({name for tensor in _tensors(op) for name in tensor.symbols})
+    parameters = [*(f"%p{i}: !llvm.ptr" for i in range(count)), *(f"%s{i}: i64" for i in range(len(symbols)))]
+    filled = _filled_row(numbers, {name: f"%s{i}" for i, name in enumerate(symbols)})
+    parts = {"count": count, "stores": "\n".join(stores), "row": row, "sizes": filled.text, "filled": filled.name}
+    return _PACKED.format(name=_quoted(op), parameters=", ".join(parameters), **parts)
 
 
-def _table_row(strings: Strings, op: ir.Operation) -> list[int]:
+@dataclass
+class _Row:
+    """Text that makes a row of the table, and the name of its address."""
+
+    text: str
+    name: str
+
+
+def _filled_row(numbers: Sequence[Size], symbols: Mapping[str, str]) -> _Row:
+    """The row at %known; where it has expressions, a copy with their values."""
+    if not symbols:
+        return _Row("", "%known")
+    text = SizeText()
+    text.values.update(symbols)
+    length, num_bytes = text.constant(len(numbers)), text.constant(8 * len(numbers))
+    copy = text.value(f"llvm.alloca {length} x i64 : (i64) -> !llvm.ptr")
+    text.lines.append(f'  "llvm.intr.memcpy"({copy}, %known, {num_bytes}) <{{isVolatile = false}}> : (!llvm.ptr, !llvm.ptr, i64) -> ()')
+    for i, number in enumerate(numbers):
+        if isinstance(number, Dim):
+            at = text.value(f"llvm.getelementptr {copy}[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
+            text.lines.append(f"  llvm.store {text.size(number)}, {at} : i64, !llvm.ptr")
+    return _Row("\n".join(text.lines), copy)
+
+
+def _table_row(strings: Strings, op: ir.Operation) -> list[Size]:
     name = ir.StringAttr(op.attributes["relay.packed"]).value
     tensors = _tensors(op)
     missing = f"call_packed: expected a registered packed function {name}, found none"
-    row = [len(tensors), strings.offset(name), len(name.encode()), strings.offset(missing)]
+    row: list[Size] = [len(tensors), strings.offset(name), len(name.encode()), strings.offset(missing)]
     for tensor in tensors:
-        shape = tensor.static_shape
-        row += [tensor.rank | dtype_bits(tensor.dtype) << 32, tensor.rank, *shape, *_strides(shape)]
+        row += [tensor.rank | dtype_bits(tensor.dtype) << 32, tensor.rank, *tensor.sizes, *_strides(tensor.sizes)]
     return row
 
 
-def _strides(shape: Sequence[int]) -> list[int]:
+def _strides(shape: Sequence[Size]) -> list[Size]:
     """In elements, of row-major order."""
-    return list(accumulate(reversed(shape[1:]), mul, initial=1))[::-1] if shape else []
+    extents: list[Size] = [1, *reversed(shape[1:])]
+    return list(accumulate(extents, mul))[::-1] if shape else []

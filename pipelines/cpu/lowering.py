@@ -112,8 +112,7 @@ def _parallel_if(module: ir.Module) -> None:
         if region is not None:
             segments = list(ir.DenseI32ArrayAttr(region.attributes["operandSegmentSizes"]))
             segments[_IF_CLAUSE] = 1
-            attributes = {name.name: name.attr for name in map(region.attributes.__getitem__, range(len(region.attributes)))}
-            attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
+            attributes = {**dict(region.attributes.items()), "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments)}
             with ir.InsertionPoint(region), region.location:
                 made = ir.Operation.create("omp.parallel", operands=[marker.operands[0]], attributes=attributes, regions=1)
             while len(region.regions[0].blocks):

@@ -38,6 +38,11 @@ def tensors(values: Iterable[Value]) -> list[Value]:
     return [v for v in values if isinstance(v.type, ir.RankedTensorType)]
 
 
+def sizes(values: Iterable[Value]) -> list[Value]:
+    """Those of some values that are sizes."""
+    return [v for v in values if isinstance(v.type, ir.IndexType)]
+
+
 @dataclass(eq=False)
 class Item:
     """What a program does at a place.
@@ -59,21 +64,10 @@ class Item:
         """The tensors that it takes, and the condition of a branch that is one."""
         return [v for v in self.op.operation.operands if not isinstance(v.type, ir.IndexType)]
 
-    @property
-    def sizes(self) -> list[Value]:
-        """The sizes that it gives, or a call takes, behind the tensors."""
-        return [v for v in self.op.operation.results if isinstance(v.type, ir.IndexType)]
-
 
 @dataclass(eq=False)
 class Call(Item):
-    """A call.
-
-    Attributes:
-      symbols: of the function that is called, which the sizes behind the tensors are.
-    """
-
-    symbols: list[str] = field(default_factory=list)
+    """A call."""
 
     @property
     def callee(self) -> str:
@@ -82,7 +76,7 @@ class Call(Item):
     @property
     def given(self) -> list[Value]:
         """The sizes that it takes behind the tensors."""
-        return [v for v in self.op.operation.operands if isinstance(v.type, ir.IndexType)]
+        return sizes(self.op.operation.operands)
 
 
 @dataclass(eq=False)
@@ -150,6 +144,11 @@ class Body:
     def given(self) -> list[Value]:
         """What the block gives that is a tensor."""
         return tensors(self.results)
+
+    @property
+    def defined(self) -> list[Value]:
+        """The sizes that the block gives."""
+        return sizes(self.results)
 
 
 @dataclass(eq=False)
@@ -279,13 +278,10 @@ class _Reader:
     def __init__(self, function: ir.OpView) -> None:
         self._fresh = 0
         self.function, self.name = function, symbol_name(function)
-        self.sources: dict[Value, Value] = {}
-        self.constants: dict[Value, Constant] = {}
-        self.sizes: dict[Value, Size] = {}
+        self.program = Program(function, symbol_name(function), Body(), {}, {}, {}, {}, {}, frozenset(symbol_positions(function)))
+        self.sources, self.constants = self.program.sources, self.program.constants
+        self.sizes, self.words, self.named = self.program.sizes, self.program.words, self.program.named
         self.conditions: dict[Value, EqualSizes] = {}
-        self.words: dict[Value, dict[str, Size]] = {}
-        self.named: dict[str, Size] = {}
-        self.symbols = frozenset(symbol_positions(function))
         self.readers: dict[type, Callable[[ir.OpView], Item]] = {
             func.CallOp: self.call,
             scf.IfOp: self.branch,
@@ -299,10 +295,8 @@ class _Reader:
             raise RelayError(f"@{self.name}: expected a program of one block, with scf.if and scf.while")
         block = self.function.regions[0].blocks[0]
         self.sizes.update({block.arguments[i]: symbol(name) for name, i in symbol_positions(self.function).items()})
-        return self.program(self.body(block))
-
-    def program(self, body: Body) -> Program:
-        return Program(self.function, self.name, body, self.sources, self.constants, self.sizes, self.words, self.named, self.symbols)
+        self.program.body = self.body(block)
+        return self.program
 
     def body(self, block: ir.Block) -> Body:
         found = Body(block)
@@ -337,8 +331,7 @@ class _Reader:
         return found
 
     def call(self, op: func.CallOp) -> Call:
-        given = [v for v in op.operation.operands if isinstance(v.type, ir.IndexType)]
-        results = [r for r in op.operation.results if isinstance(r.type, ir.IndexType)]
+        given, results = sizes(op.operation.operands), sizes(op.operation.results)
         if not given and not results:
             return Call(op)
         callee = self.functions[op.callee.value]
@@ -349,7 +342,7 @@ class _Reader:
         words = dict(zip([*symbols, *defined], [self.sizes[v] for v in (*given, *results)], strict=True))
         if any(words[name] != symbol(name) for name in words):
             self.words.update(dict.fromkeys(tensors(op.operation.results), words))
-        return Call(op, symbols, names=names)
+        return Call(op, names=names)
 
     @cached_property
     def functions(self) -> dict[str, ir.OpView]:
@@ -406,7 +399,7 @@ class _Reader:
         if value in self.sources:
             # A reshape has another shape than what it is of.
             return substitute(_sizes_of(value.type)[position], self.named)
-        return self.program(Body()).shape(value)[position]
+        return self.program.shape(value)[position]
 
     def condition(self, op: ir.OpView, value: Value) -> Value:
         """The tensor that a condition is read from."""

@@ -27,16 +27,25 @@ from typing import TypeAlias
 from relayc.dialects.functions import Names, is_public, signature_of, value_attributes
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.later import HEAP
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.program.body import Body, Call, Define, If, Item, Program, While, read_program
-from relayc.pipelines.program.components import HEAP
+from relayc.pipelines.program.body import sizes as sizes_of
 from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
 from relayc.pipelines.program.joins import Nesting
 from relayc.pipelines.program.kernels import tensors_attribute
 from relayc.pipelines.program.results import check_results, is_update
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import function_sizes, require_at_most, size_value, symbol_names, symbol_positions, tensor_count
+from relayc.pipelines.sizes import (
+    function_sizes,
+    require_at_most,
+    size_value,
+    symbol_attributes,
+    symbol_names,
+    symbol_positions,
+    tensor_count,
+)
 from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.tir import emit
 from relayc.runtime.artifact import EqualSizes
@@ -110,10 +119,11 @@ class _Callees:
         declared = functions.get(name)
         types = memory_types(declared)
         if name in functions.packed:
-            if not all(t.has_static_shape for t in types):
-                raise RelayError(f"@{name}: expected tensors of known shapes for a packed function, found {signature_of(declared)}")
+            symbols = symbol_names(declared)
             attributes = {"relay.packed": declared.attributes["relay.packed"], "relay.tensors": tensors_attribute(declared)}
-            self._packed[name] = ir.FunctionType.get(types, []), attributes, declared.location
+            if symbols:
+                attributes["arg_attrs"] = ir.ArrayAttr.get([*[ir.DictAttr.get({})] * len(types), *symbol_attributes(symbols)])
+            self._packed[name] = ir.FunctionType.get([*types, *[ir.IndexType.get()] * len(symbols)], []), attributes, declared.location
         return _Callee(name, types, {}, symbols=symbol_names(declared))
 
     def gives(self, name: str, position: int) -> bool:
@@ -264,7 +274,7 @@ class _Bufferizing:
             symbols = symbol_names(source)
             kept = [t for t, v in zip(tensors_of(source, "output"), program.body.given, strict=True) if v not in late]
             types = [memref_type(t) for t in (*tensors_of(source, "input"), *kept)]
-            index, defined = ir.IndexType.get(), [v for v in program.body.results if isinstance(v.type, ir.IndexType)]
+            index, defined = ir.IndexType.get(), program.body.defined
             results = [*[_heap_type()] * len(late), *[index] * len(defined)]
             function = func.FuncOp(program.name, ([*types, *[index] * len(symbols)], results), visibility=None if public else "private")
         function.attributes["relay.tensors"] = tensors_attribute(source)
@@ -334,14 +344,13 @@ class _Bufferizing:
     def call(self, call: Call) -> None:
         callee = self.callees.get(call.callee)
         given = [r for r in call.made if self.is_given(call, r)]
-        values = [v for v in (*call.reads, *call.made) if v not in given]
         sizes = [self.program.sizes[v] for v in call.given]
         operands = [self.operand(call, v, i, callee) for i, v in enumerate((*call.reads, *call.made)) if v not in given]
         if callee.workspace != 0:
             bytes_ = substitute(callee.workspace, dict(zip(callee.symbols, sizes, strict=True)))
             memory = _Bytes(bytes_, heap=not symbols_of(bytes_) <= self.program.symbols)
             self.allocate(memory)
-            operands.append(self.view(_Place(bytes=memory), callee.types[len(values)], bytes_))
+            operands.append(self.view(_Place(bytes=memory), callee.types[len(operands)], bytes_))
         types = [*[_heap_type()] * len(given), *[ir.IndexType.get()] * len(call.names)]
         made = func.CallOp(types, ir.FlatSymbolRefAttr.get(callee.name), [*operands, *map(size_value, sizes)])
         self.take(call, given, list(made.operation.results))
@@ -368,8 +377,7 @@ class _Bufferizing:
         self.sizes.define(item.names[0], arith.IndexCastOp(ir.IndexType.get(), element).result)
 
     def demand(self, op: ir.Operation) -> None:
-        attributes = {entry.name: entry.attr for entry in map(op.attributes.__getitem__, range(len(op.attributes)))}
-        emit.create(op.name, [], [size_value(self.program.sizes[v]) for v in op.operands], attributes)
+        emit.create(op.name, [], [size_value(self.program.sizes[v]) for v in op.operands], dict(op.attributes.items()))
 
     def operand(self, call: Call, value: Value, position: int, callee: _Callee) -> Value:
         place, packing = self.places.of[value], callee.packings.get(position)
@@ -392,7 +400,7 @@ class _Bufferizing:
         for block, body in ((made.then_block, item.then), (made.else_block, item.otherwise)):
             with ir.InsertionPoint(block), self.sizes.scope():
                 given = [self.program.root(body.given[i]) for i in positions]
-                scf.YieldOp(self.body(body, given, [v for v in body.results if isinstance(v.type, ir.IndexType)]))
+                scf.YieldOp(self.body(body, given, body.defined))
         self.take(item, late, list(made.results))
 
     def loop(self, item: While) -> None:
@@ -402,7 +410,7 @@ class _Bufferizing:
         memory = [self.places.of[root].bytes for root in roots]
         first = [m.value for m in memory if m is not None]
         self.owned = [m for m in self.owned if m not in memory]  # the loop has it now
-        sizes = [size_value(self.program.sizes[v]) for v in item.op.operation.operands if isinstance(v.type, ir.IndexType)]
+        sizes = [size_value(self.program.sizes[v]) for v in sizes_of(item.op.operation.operands)]
         types = [*[_heap_type()] * len(first), *[ir.IndexType.get()] * len(sizes)]
         made = scf.WhileOp(types, [*first, *sizes])
         for i, (region, body) in enumerate(((made.before, item.before), (made.after, item.after))):
@@ -416,7 +424,7 @@ class _Bufferizing:
                     scf.ConditionOp(self.truth(item.condition), list(block.arguments))
                 else:
                     given = [self.program.root(body.given[p]) for p in positions]
-                    scf.YieldOp(self.body(body, given, [v for v in body.results if isinstance(v.type, ir.IndexType)], carried))
+                    scf.YieldOp(self.body(body, given, body.defined, carried))
         self.take(item, [item.made[p] for p in positions], list(made.results))
 
     def truth(self, condition: Value | EqualSizes) -> Value:

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from relayc.dialects.functions import Names, extend_signature, signature_of, strings_attribute
 from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
-from relayc.dialects.relay.later import Require
-from relayc.pipelines.program.components import HEAP, Component, functions_of, is_packed, program_components, programs_of
+from relayc.dialects.relay.later import HEAP, Require
+from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
 from relayc.pipelines.specializations import known_as
 from relayc.pipelines.tir import emit
 

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.later import Require
+from relayc.dialects.relay.later import HEAP, Require
 from relayc.pipelines.callgraph import components, is_recursive
 from relayc.pipelines.program.functions import callees
-
-HEAP = "relay.heap"
-"""Attribute of an allocation that is none of the arena: memory of the heap."""
 
 
 def functions_of(module: ir.Module) -> dict[str, ir.OpView]:

@@ -1,34 +1,37 @@
 """What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from itertools import count
 
 import numpy as np
 
 from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import sources_of
-from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.body import memref_bytes
 from relayc.pipelines.program.calls import max_depth
-from relayc.pipelines.program.components import HEAP, functions_of, is_packed, programs_of
+from relayc.pipelines.program.components import functions_of, is_packed, programs_of
 from relayc.pipelines.program.functions import packings_of, strings_of, workspace_of
 from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
 from relayc.pipelines.specializations import sizes_of
 from relayc.runtime.artifact import (
+    Allocate,
     Branch,
     BufferRef,
+    Define,
     EqualSizes,
+    Give,
     KernelInfo,
     Loop,
+    Move,
     Node,
     PackedCall,
     ProgramCall,
@@ -131,6 +134,8 @@ def _names(entries: Sequence[ir.DictAttr], default: str) -> list[str]:
 
 
 class _ProgramReader:
+    """Reads one program: memory of the heap becomes slots, by value, and what it finds out of sizes gets names."""
+
     def __init__(
         self, module: ir.Module, function: ir.OpView, specs: Mapping[str, tuple[Specs, Specs]], called: Mapping[str, tuple[Specs, Specs]]
     ) -> None:
@@ -150,6 +155,9 @@ class _ProgramReader:
         self.symbols = tuple(positions)
         self.conditions: dict[ir.Value, EqualSizes] = {}
         self.sizes: dict[ir.Value, Size] = {self.block.arguments[i]: symbol(name) for name, i in positions.items()}
+        self.slots: dict[ir.Value, int] = {}
+        self._next_slot = count()
+        self._names = (name for i in count() if (name := f"size_{i}") not in positions)
 
     def info(self) -> ProgramInfo:
         ins, outs = self.specs[self.name]
@@ -157,21 +165,8 @@ class _ProgramReader:
         results = value_attributes(self.function, "res_attrs")
         defined = tuple(ir.StringAttr(a[SYMBOL]).value for a in results if SYMBOL in a)
         arena, public = self._arena_bytes(), is_public(self.function)
-        facts = self.late, defined, self.is_stepwise, tuple(sizes_of(self.function).items())
+        facts = self.late, defined, tuple(sizes_of(self.function).items())
         return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, *facts)
-
-    @cached_property
-    def is_stepwise(self) -> bool:
-        """Whether every buffer of a call is known when it begins."""
-        found = not self.late
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            nonlocal found
-            found = found and HEAP not in op.attributes and op.name != Require.OPERATION_NAME
-            return ir.WalkResult.ADVANCE
-
-        self.function.operation.walk(visit)
-        return found
 
     def _arena_bytes(self) -> Size:
         if ARENA in self.function.attributes:
@@ -179,7 +174,14 @@ class _ProgramReader:
         return ir.MemRefType(self.block.arguments[len(self.block.arguments) - 2].type).shape[0]
 
     def _nodes(self, block: ir.Block) -> tuple[Node, ...]:
-        readers = {func.CallOp: self._call, scf.IfOp: self._branch, scf.WhileOp: self._loop}
+        readers: dict[type, Callable[..., Sequence[Node]]] = {
+            func.CallOp: self._call,
+            scf.IfOp: self._branch,
+            scf.WhileOp: self._loop,
+            memref.AllocOp: self._allocation,
+            arith.IndexCastOp: self._define,
+            func.ReturnOp: self._give,
+        }
         found: list[Node] = []
         for op in block.operations:
             if (size := read_size(op.operation, self.sizes)) is not None:
@@ -187,17 +189,62 @@ class _ProgramReader:
             elif (condition := read_condition(op.operation, self.sizes, self.conditions)) is not None:
                 self.conditions[op.operation.results[0]] = condition
             elif type(op) in readers:
-                found.append(readers[type(op)](op))
+                found += readers[type(op)](op)
         return tuple(found)
 
-    def _call(self, op: func.CallOp) -> Node:
+    # ---- slots and sizes
+
+    def _taken(self, values: Iterable[ir.Value]) -> tuple[tuple[int, ...], tuple[Size, ...]]:
+        """The slots of memory among values, and the sizes."""
+        values = list(values)
+        slots = tuple(self.slots[v] for v in values if isinstance(v.type, ir.MemRefType))
+        return slots, tuple(self.sizes[v] for v in values if isinstance(v.type, ir.IndexType))
+
+    def _new(self, *places: Sequence[ir.Value]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Slots and names for the memory and the sizes that some values are; values at the same position of several places are one."""
+        slots, names = [], []
+        for values in zip(*places, strict=True):
+            if isinstance(values[0].type, ir.MemRefType):
+                slots.append(next(self._next_slot))
+                self.slots.update(dict.fromkeys(values, slots[-1]))
+            else:
+                names.append(next(self._names))
+                self.sizes.update(dict.fromkeys(values, symbol(names[-1])))
+        return tuple(slots), tuple(names)
+
+    def _moved(self, to: tuple[tuple[int, ...], tuple[str, ...]], given: Iterable[ir.Value]) -> tuple[Node, ...]:
+        (slots, names), (taken, sizes) = to, self._taken(given)
+        return (Move(slots, taken, names, sizes),) if slots or names else ()
+
+    def _allocation(self, op: memref.AllocOp) -> Sequence[Node]:
+        (slot,), _ = self._new([op.result])
+        return [Allocate(slot, self.sizes[op.operation.operands[0]])]
+
+    def _define(self, op: arith.IndexCastOp) -> Sequence[Node]:
+        value, result = op.operation.operands[0], op.operation.results[0]
+        if not isinstance(result.type, ir.IndexType) or value.owner.name != "memref.load":
+            return []  # of what relay.require compares
+        buffer, *indices = value.owner.operands
+        type_, position = ir.MemRefType(buffer.type), 0
+        for extent, index in zip(type_.shape, indices, strict=True):
+            position = position * extent + int(self.sizes[index])
+        spec = TensorSpec("size", tuple(type_.shape), str(type_.element_type).replace("i", "int"))
+        _, (name,) = self._new([result])
+        return [Define(name, self._reference(buffer, spec), position)]
+
+    def _give(self, op: func.ReturnOp) -> Sequence[Node]:
+        given = list(op.operation.operands)
+        return [Give(*self._taken(given))] if given else []
+
+    # ---- calls, branches and loops
+
+    def _call(self, op: func.CallOp) -> Sequence[Node]:
         name, sources = op.callee.value, sources_of(op.operation.location)
         callee = self.functions[name]
-        if not self.is_stepwise:
-            if is_packed(callee):
-                return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, (), (), sources)
-            return ProgramCall(name, (), (), 0, sources) if name in self.specs else Step(name, (), (), sources)
         ins, outs = self.called[name] if name in self.called else _tensors(callee)
+        if name in self.specs:
+            late = _late(callee, outs)
+            outs = tuple(spec for i, spec in enumerate(outs) if i not in late)
         tensors = len(ins) + len(outs)
         after = [v for v in list(op.operation.operands)[tensors:] if v in self.sizes]
         sizes = tuple(self.sizes[v] for v in after)
@@ -207,28 +254,39 @@ class _ProgramReader:
         refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, specs, strict=False))
         inputs, outputs = refs[: len(ins)], refs[len(ins) :]
         if name in self.specs:
-            arena = self._reference(op.operation.operands[tensors + len(after)], _CONDITION).offset
-            return ProgramCall(name, inputs, outputs, arena, sources, sizes)
+            arena = self._reference(op.operation.operands[tensors + len(after)], _CONDITION)
+            heap = arena.index if arena.space == "heap" else -1
+            return [ProgramCall(name, inputs, outputs, arena.offset, sources, sizes, heap, *self._new(list(op.operation.results)))]
         if is_packed(callee):
-            return PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)
-        return Step(name, inputs, outputs, sources, sizes)
+            return [PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)]
+        return [Step(name, inputs, outputs, sources, sizes)]
 
-    def _branch(self, op: scf.IfOp) -> Node:
-        then, otherwise = (self._nodes(region.blocks[0]) if len(region.blocks) else () for region in op.operation.regions)
+    def _branch(self, op: scf.IfOp) -> Sequence[Node]:
+        made = self._new(list(op.operation.results))
+
+        def part(region: ir.Region) -> tuple[Node, ...]:
+            if not len(region.blocks):
+                return ()
+            nodes = self._nodes(region.blocks[0])
+            return nodes + self._moved(made, _terminator(region.blocks[0]).operands)
+
+        then, otherwise = map(part, op.operation.regions)
         condition = op.operation.operands[0]
         found = self.conditions.get(condition) or self._condition(condition, op)
-        return Branch(found, then, otherwise, sources_of(op.operation.location))
+        return [Branch(found, then, otherwise, sources_of(op.operation.location))]
 
-    def _loop(self, op: scf.WhileOp) -> Node:
+    def _loop(self, op: scf.WhileOp) -> Sequence[Node]:
         before, after = (region.blocks[0] for region in op.operation.regions)
-        condition = before.operations[len(before.operations) - 1].operation.operands[0]
-        sources = sources_of(op.operation.location)
-        return Loop(self._nodes(before), self._condition(condition, op), self._nodes(after), sources)
+        carried = self._new(list(before.arguments), list(after.arguments), list(op.operation.results))
+        first = self._moved(carried, op.operation.operands)
+        steps = self._nodes(before)
+        condition = self._condition(_terminator(before).operands[0], op)
+        body = self._nodes(after)
+        body += self._moved(carried, _terminator(after).operands)
+        return [*first, Loop(steps, condition, body, sources_of(op.operation.location))]
 
     def _condition(self, value: ir.Value, op: ir.OpView) -> BufferRef:
         """Where the condition of a branch or a loop is: an i8 in memory, as an i1."""
-        if not self.is_stepwise:
-            return BufferRef("arena", 0, 0, _CONDITION)
         found = value
         for name in ("arith.trunci", "memref.load"):
             if isinstance(found.owner, ir.Block) or found.owner.name != name:
@@ -240,13 +298,15 @@ class _ProgramReader:
     def _reference(self, value: ir.Value, spec: TensorSpec) -> BufferRef:
         """Where a tensor is that an operation takes."""
         offset: Size = 0
-        while not isinstance(value.owner, ir.Block):
+        while value not in self.slots and not isinstance(value.owner, ir.Block):
             owner = value.owner
             if owner.name == "memref.view" and owner.operands[1] in self.sizes:
                 offset = offset + self.sizes[owner.operands[1]]
             elif owner.name not in ("memref.cast", "memref.reinterpret_cast"):
                 raise RelayError(f"@{self.name}: expected views of arguments as operands of a call, found {owner} (run plan-memory)")
             value = owner.operands[0]
+        if value in self.slots:
+            return BufferRef("heap", self.slots[value], offset, spec)
         position = ir.BlockArgument(value).arg_number
         ins, outs = len(self.specs[self.name][0]), self.outputs
         arena = len(self.block.arguments) - 2
@@ -255,3 +315,7 @@ class _ProgramReader:
         if position < ins + outs:
             return BufferRef("output", position - ins, 0, spec)
         return BufferRef("arena" if position == arena else "param", 0, offset, spec)
+
+
+def _terminator(block: ir.Block) -> ir.Operation:
+    return block.operations[len(block.operations) - 1].operation

@@ -23,10 +23,11 @@ from relayc.dialects.functions import extend_signature, symbol_name
 from relayc.dialects.mlir import func, ir, memref
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.later import HEAP
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.memory import Tensor, align, plan
 from relayc.pipelines.program.body import element_bytes, memref_bytes
-from relayc.pipelines.program.components import HEAP, Component, program_components, programs_of
+from relayc.pipelines.program.components import Component, program_components, programs_of
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import buffer_type
 from relayc.pipelines.sizes import function_sizes, read_condition, read_size, require_at_most, size_value, symbol_names, symbol_positions

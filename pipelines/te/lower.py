@@ -10,6 +10,7 @@ written in the te and tir stages themselves (`relay.stage`), are taken over.
 
 from relayc.dialects.functions import Names, symbol_name
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.passes import functions
@@ -37,15 +38,16 @@ def lower_module(mod: IRModule) -> IRModule:
                 if callee is not None:
                     callees[symbol_name(op)] = callee
         with_body = {symbol_name(f): f for f in functions(mod)}
+        called = with_body | {symbol_name(op): op.operation for op in mod.module.body.operations if PACKED in op.attributes}
         for function in with_body.values():
             if "relay.primitive" in function.attributes:
                 lower_kernel(function, out.module)
             elif special := names_of(function):
                 general = Names(mod.module).free(f"{symbol_name(function)}_general")
                 lower_dispatch(function, out, general, [(name, with_body[name]) for name in special])
-                lower_program(function, out, callees, with_body, general)
+                lower_program(function, out, callees, called, general)
             else:
-                lower_program(function, out, callees, with_body)
+                lower_program(function, out, callees, called)
     return out
 
 
@@ -64,7 +66,7 @@ def _take_over(function: ir.Operation, out: IRModule) -> str | None:
         return ir.FlatSymbolRefAttr(function.attributes["relay.te"]).value
     with ir.InsertionPoint(out.module.body):
         declared = te_function(name, function, (f"@{name}", f"@{name}"), "private")
-    for key in ("relay.packed", "relay.tir"):
+    for key in (PACKED, "relay.tir"):
         if key in function.attributes:
             declared.attributes[key] = function.attributes[key]
             break

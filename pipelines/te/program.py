@@ -4,18 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from relayc.dialects.functions import is_public, signature_of, strings_attribute, symbol_name, value_attributes
+from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
+from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.conditions import Condition
 from relayc.dialects.relay.elements import dense_array
-from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import conditions_of
 from relayc.dialects.relay.sizes import CastShape, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, match
-from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, size_value, tensor_count
+from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, require, size_value, tensor_count
 from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
 from relayc.pipelines.te.dispatch import dispatch
@@ -36,7 +37,7 @@ def lower_program(
 
     Args:
       callees: the names that some functions have there.
-      functions: those of the relay stage that have bodies, by name.
+      functions: those of the relay stage that have bodies, and packed ones, by name.
       general: the name of a private function to make of it; by default it stays what it is.
 
     Raises RelayError for an operation that is none of those that an outlined program has, and for a shape that is not known.
@@ -183,6 +184,7 @@ class _Program:
         operands = [_cast(v, core.te_type(t)) for v, t in zip(tensors, wanted, strict=True)]
         names, defined = needed_symbols(callee), defined_symbols(callee)
         bound = self._bindings(op, wanted)
+        self._require_sizes(callee, op, [n for n in names if n not in bound])
         sizes = [size_value(bound.get(n, symbol(n))) for n in names]
         made = list(func.CallOp([*types, *[ir.IndexType.get()] * len(defined)], target, [*operands, *sizes]).results)
         self._enter(op.operation.results, made[: len(types)])
@@ -190,12 +192,23 @@ class _Program:
             values = dict(zip([*names, *defined], [*sizes, *made[len(types) :]], strict=True))
             self.callee_sizes.update(dict.fromkeys(op.operation.results, values))
 
+    def _require_sizes(self, callee: ir.Operation, op: func.CallOp, names: Sequence[str]) -> None:
+        """Raises RelayError for a packed function whose results are of sizes that it alone knows: the program makes their memory before."""
+        unknown = [name for name in names if name not in self.sizes.symbols]
+        if PACKED in callee.attributes and unknown:
+            what = f"call_packed at {source_of(op.operation.location)}: results of {ir.StringAttr(callee.attributes[PACKED]).value!r}"
+            raise RelayError(f"{what}: expected sizes that are known before the call, found {', '.join(unknown)}")
+
     def _bindings(self, op: func.CallOp, wanted: Sequence[TensorType]) -> Bindings:
         """What the symbols of a function that is called are here."""
         if not any(t.symbols for t in wanted):
             return {}
-        given = [v.owner.data if isinstance(v.owner, CastShape) else v for v in op.operation.operands]
+        given = [v.owner.data if self._is_argument_cast(v) else v for v in op.operation.operands]
         return match(wanted, flat_tensors([v.type for v in given]), f"arguments of @{op.callee.value}")
+
+    def _is_argument_cast(self, value: ir.Value) -> bool:
+        """Whether a value is one of this function in the words of a function that is called, and not what such a one has given."""
+        return isinstance(value.owner, CastShape) and value.owner.data not in self.callee_sizes
 
     # ---- sizes
 
@@ -226,7 +239,7 @@ class _Program:
                 left[size] = text
             elif size not in self.required:
                 self.required |= {size}
-                _require(size_value(size), size_value(0), "ge", f"{text} ({size} is %lld)")
+                require(size_value(size), size_value(0), "ge", f"{text} ({size} is %lld)")
         return left
 
     def _define(self, op: DefineSizes) -> None:
@@ -238,8 +251,8 @@ class _Program:
             cast.attributes[SYMBOL] = ir.StringAttr.get(name)
             value = cast.result
             known, where = ranges.of(name), f"define_sizes at {op.source()}: {name}"
-            _require(value, core.index_constant(known.low), "ge", f"{where}: expected {known.low} or more, found %lld")
-            _require(core.index_constant(known.high), value, "ge", f"{where}: expected at most %lld, found %lld")
+            require(value, core.index_constant(known.low), "ge", f"{where}: expected {known.low} or more, found %lld")
+            require(core.index_constant(known.high), value, "ge", f"{where}: expected at most %lld, found %lld")
             self.sizes.define(name, value)
 
     def _match(self, op: MatchShape) -> None:
@@ -252,7 +265,7 @@ class _Program:
         for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             if found != stated:
                 text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld and {stated} is %lld, expected the same"
-                _require(size_value(found), size_value(stated), "eq", text)
+                require(size_value(found), size_value(stated), "eq", text)
         self.values[op.result] = self.values[op.data]
 
     def _cast_shape(self, op: CastShape) -> None:
@@ -343,14 +356,6 @@ def _is_static(op: ir.OpView) -> bool:
     """Whether all that an operation takes and gives are tensors of known sizes."""
     types = [v.type for v in (*op.operation.operands, *op.operation.results)]
     return all(isinstance(t, ir.RankedTensorType) and t.has_static_shape for t in types)
-
-
-def _require(found: ir.Value, expected: ir.Value, predicate: str, message: str) -> None:
-    ir.Operation.create(
-        Require.OPERATION_NAME,
-        operands=[found, expected],
-        attributes={"predicate": ir.StringAttr.get(predicate), "message": ir.StringAttr.get(message)},
-    )
 
 
 def _name_symbols(op: ir.OpView, names: Sequence[str]) -> None:

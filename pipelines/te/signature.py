@@ -6,12 +6,12 @@ import numpy as np
 
 from relayc.dialects.functions import signature_of, strings_attribute
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.scopes import symbols_in
 from relayc.dialects.relay.types import TensorType, flat_types, relay_type
 from relayc.pipelines.sizes import symbol_attributes
 from relayc.pipelines.te import core
-from relayc.symbolic import Dim, symbols_of
 
 
 def te_dtype(dtype: str) -> str:
@@ -60,16 +60,16 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
 def needed_symbols(function: ir.Operation) -> list[str]:
     """Names of the symbols whose values a relay function must be given, in order.
 
-    A kernel (`relay.primitive`) is given all that it names; of another function these are the symbols in the types of its arguments, as it
-    defines the others itself.
+    A kernel (`relay.primitive`) is given all that it names, and so is a packed function; of another function these are the symbols in the
+    types of its arguments, as it defines the others itself.
     """
-    if "relay.primitive" not in function.attributes:
-        return sorted({s for t in flat_tensors(signature_of(function).inputs) for s in t.symbols})
-    found: set[str] = set()
-    for type_ in flat_tensors([*signature_of(function).inputs, *signature_of(function).results]):
-        found |= type_.symbols
-    for op in function.regions[0].blocks[0].operations:
-        found |= symbols_in(op)
+    signature = signature_of(function)
+    if "relay.primitive" not in function.attributes and PACKED not in function.attributes:
+        return sorted({s for t in flat_tensors(signature.inputs) for s in t.symbols})
+    found = {s for t in flat_tensors([*signature.inputs, *signature.results]) for s in t.symbols}
+    for block in function.regions[0].blocks:
+        for op in block.operations:
+            found |= symbols_in(op)
     return sorted(found)
 
 
@@ -77,17 +77,6 @@ def defined_symbols(function: ir.Operation) -> list[str]:
     """Names of the symbols in the types of what a relay function gives that it defines itself, in order."""
     results = flat_tensors(signature_of(function).results)
     return sorted({s for t in results for s in t.symbols} - set(needed_symbols(function)))
-
-
-def symbols_in(op: ir.OpView) -> set[str]:
-    """Names of the symbols in the types of the results of an operation and in its attributes."""
-    found = {s for t in flat_tensors([r.type for r in op.operation.results]) for s in t.symbols}
-    if isinstance(op, Op):
-        for value in op.attrs().values():
-            for size in value if isinstance(value, tuple) else (value,):
-                if isinstance(size, Dim):
-                    found |= symbols_of(size)
-    return found
 
 
 def _te_type(type_: TensorType, what: str) -> ir.RankedTensorType:

@@ -160,13 +160,6 @@ func.func @main(%c: tensor<i1>, %x: tensor<3xf32>) {
         ),
         (
             """
-func.func @main(%x: tensor<?xf32, ["2*n"]>) {
-  return
-}""",
-            "argument types of @main: expected symbols that have a value there, found n",
-        ),
-        (
-            """
 func.func @main(%s: tensor<i64>, %x: tensor<?xf32, ["n"]>) {
   "relay.define_sizes"(%s) {names = ["n"]} : (tensor<i64>) -> ()
   return

@@ -64,7 +64,7 @@ def call(callee: str, *args: ir.Value) -> Results:
     check(len(inputs) == len(found), what, _listed(inputs), _listed(found))
     patterns = [relay_type(t) for t in inputs]
     bindings = match(patterns, [relay_type(t) for t in found], what)
-    given = [cast_value(v, t) for v, t in zip(args, patterns, strict=True)]
+    given = [cast_argument(v, t) for v, t in zip(args, patterns, strict=True)]
     check(inputs == [v.type for v in given], what, _listed(inputs), _listed(found))
     results = _emit(callee, signature.results, given)
     if isinstance(results, ir.Value):
@@ -82,6 +82,22 @@ def cast_value(value: ir.Value, type_: RelayType) -> ir.Value:
         return CastShape(value, shape=type_.sizes).result if type_.is_known else value
     assert isinstance(type_, TupleType)
     return make_tuple([cast_value(field, t) for field, t in zip(fields_of(value), type_.fields, strict=True)])
+
+
+def cast_argument(value: ir.Value, type_: RelayType) -> ir.Value:
+    """An argument of a call in the callee's symbols.
+
+    The first cast of what a call gives is to symbols of the caller: where that is written alike on both sides, it is cast to its own type.
+    """
+    found = type_of(value)
+    if found == type_:
+        return value
+    if isinstance(type_, TupleType):
+        return make_tuple([cast_argument(field, t) for field, t in zip(fields_of(value), type_.fields, strict=True)])
+    assert isinstance(found, TensorType)
+    if type_.is_known and found.is_known and _is_given_by_a_call(value):
+        value = CastShape(value, shape=found.sizes).result
+    return cast_value(value, type_)
 
 
 def cast_result(value: ir.Value, bindings: Bindings, inside: ir.Operation) -> ir.Value:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from relayc.dialects.functions import is_public, refresh_signature, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.calls import bindings_of, cast_result, cast_value, uncast
+from relayc.dialects.relay.calls import bindings_of, cast_argument, cast_result, uncast
 from relayc.dialects.relay.errors import Unequal
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import SymbolNames, is_cast, normalize_sizes, replace_symbols, symbols_of_value
@@ -357,7 +357,7 @@ class _Inference:
         with operation.location, ir.InsertionPoint(operation):
             for i, type_ in enumerate(signature.inputs):
                 if operation.operands[i].type != type_:
-                    operation.operands[i] = cast_value(uncast(operation.operands[i]), relay_type(type_))
+                    operation.operands[i] = cast_argument(uncast(operation.operands[i]), relay_type(type_))
         following = _after(operation)
         for result, type_ in zip(operation.results, signature.results, strict=True):
             found, own = type_of(result), relay_type(type_)

@@ -113,8 +113,11 @@ def _symbols(function: ir.Operation) -> set[str]:
 
 def _rename_symbols(call: func.CallOp, callee: ir.Operation, copy: ir.Operation, mod: IRModule) -> None:
     """Writes a copy of a callee in the sizes of a call: those of the arguments, and for other symbols new ones, or those of the results."""
-    for inner in read_calls(copy):
-        _cast_in_full(inner)
+    inner = read_calls(copy)
+    for one in inner:
+        _cast_results(one)
+    for one in inner:
+        _cast_arguments(one)
     bindings = bindings_of(call, callee)
     names, scope = SymbolNames(call), scope_before(call)
     own = {name: names.free(name) for name in sorted(_symbols(copy) - bindings.keys())}
@@ -148,13 +151,18 @@ def _casts(value: ir.Value) -> Iterator[tuple[RelayType, ir.Operation]]:
             yield from _casts(user.results[0])
 
 
-def _cast_in_full(call: func.CallOp) -> None:
-    """Puts a cast between a call and all symbols around it, also where caller and callee have one name for a size."""
+def _cast_arguments(call: func.CallOp) -> None:
+    """Puts a cast before a call of all arguments with symbols, also where caller and callee have one name for a size."""
     operation = call.operation
     with ir.InsertionPoint(operation), operation.location:
         for i, value in enumerate(list(operation.operands)):
             if symbols_of_value(value) and uncast(value) == value:
                 operation.operands[i] = _recast(value)
+
+
+def _cast_results(call: func.CallOp) -> None:
+    """The same behind a call, of all its results. The first cast of what a call gives is one of its result: they come before arguments."""
+    operation = call.operation
     with ir.InsertionPoint.after(operation), operation.location:
         for result in operation.results:
             uses = [use for use in result.uses if use.owner.operation.name != "relay.cast_shape"] if symbols_of_value(result) else []

@@ -329,6 +329,41 @@ def test_a_recursive_function_whose_result_grows():
 # ---- sizes that a program states, and takes from data
 
 
+@pytest.mark.parametrize("inlined", [True, False], ids=["inlined", "called"])
+@pytest.mark.parametrize("in_a_loop", [True, False], ids=["loop", "straight"])
+@pytest.mark.parametrize("fields", [1, 2])
+def test_what_a_call_gives_is_the_argument_of_another(fields, in_a_loop, inlined):
+    """Caller and callee have the same names for other sizes: n is what the caller calls n + m, and m its n."""
+    made = relayc.Program()
+    op = made.op
+
+    @made.function(private=True, x=f32("n"), y=f32("m"))
+    def joined(x, y):
+        both = op.concatenate(x, op.negative(y), axis=0)
+        return both if fields == 1 else (both, op.exp(y))
+
+    def first(x, y):
+        found = made.call("joined", x, y)
+        return found if fields == 1 else found[0]
+
+    @made.function(private=True, x=f32("n"), y=f32("m"))
+    def twice(x, y):
+        if not in_a_loop:
+            return first(first(x, y), x)
+        carried = (TensorType((), "int32"), f32("n"))
+        return made.while_loop(
+            lambda i, _: i < 1, lambda i, z: (i + 1, op.strided_slice(first(first(z, y), x), begin=[0], end=["n"])), (0, x), carried
+        )[1]
+
+    made.function(lambda x, y: made.call("twice", first(x, y), y), name="main", x=f32("n"), y=f32("m"))
+    x, y = ramp(3), ramp(2) + 10
+    both = np.concatenate([x, -y])
+    expected = both if in_a_loop else np.concatenate([both, -y, -both])
+    with relayc.PassContext(disabled_pass=[] if inlined else ["Inline"]):
+        module = relayc.compile(made.module())
+    assert np.array_equal(module["main"](x, y), expected)
+
+
 def test_sizes_that_a_program_states_are_checked():
     def body(p, op, x, y):
         return op.match_shape(y, shape=("2*n",)) + op.concatenate(x, x, axis=0)

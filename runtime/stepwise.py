@@ -10,6 +10,7 @@ in order (`relay.require`) is not checked: a call of the whole program did that.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import tvm_ffi
@@ -153,7 +154,13 @@ class Stepwise:
         self.work: list[SiteWork] = []
         self._called = [site.kernel for site in self.sites]
         self._numbers = {key: number for number, key in enumerate(sites)}
-        self._start = _Entry(self, function, spaces, {}, sizes)
+        self._start = self.entry(function, spaces, {}, sizes)
+
+    def entry(
+        self, function: str, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int], sizes: Mapping[str, int]
+    ) -> "_Entry":
+        """A place from which a program is called with these (see _Frame)."""
+        return _Entry(partial(_Frame, self, function, spaces, depths, sizes), self.fixed[function])
 
     def run(self) -> None:
         """Calls the program.
@@ -196,20 +203,8 @@ class Stepwise:
 class _Entry:
     """A place from which a program is called: its frame is made at the first call, or where it is not fixed at each."""
 
-    def __init__(
-        self,
-        owner: Stepwise,
-        function: str,
-        spaces: Mapping[str, Sequence[np.ndarray]],
-        depths: Mapping[str, int],
-        sizes: Mapping[str, int],
-    ) -> None:
-        """
-        Args:
-          depths: how many calls of each program are under way.
-        """
-        self._make = lambda: _Frame(owner, function, spaces, depths, sizes)
-        self._is_fixed = owner.fixed[function]
+    def __init__(self, make: Callable[[], "_Frame"], is_fixed: bool) -> None:
+        self._make, self._is_fixed = make, is_fixed
         self.frame: _Frame | None = None
 
     def sequence(self) -> Iterator:
@@ -236,6 +231,10 @@ class _Frame:
         depths: Mapping[str, int],
         sizes: Mapping[str, int],
     ) -> None:
+        """
+        Args:
+          depths: how many calls of each program are under way.
+        """
         program = owner.programs[function]
         self.depths = {**depths, function: depths.get(function, 0) + 1}
         if program.max_depth and self.depths[function] > program.max_depth:
@@ -315,7 +314,7 @@ class _Frame:
             "param": self.spaces["param"],
         }
         sizes = dict(zip(self.owner.programs[node.function].symbols, map(self.number, node.sizes), strict=True))
-        entry = _Entry(self.owner, node.function, spaces, self.depths, sizes)
+        entry = self.owner.entry(node.function, spaces, self.depths, sizes)
 
         def call() -> Iterator:
             yield entry.sequence()

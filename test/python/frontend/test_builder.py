@@ -1,6 +1,6 @@
 """Programs built from Python, from the relay stage to results."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -137,11 +137,8 @@ def test_calls_from_several_threads_at_once():
             if not np.array_equal(module["main"](np.int32(n), X), X + n):
                 wrong.append(n)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert not wrong
 
 

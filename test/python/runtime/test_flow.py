@@ -7,6 +7,7 @@ import json
 import threading
 import traceback
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -180,11 +181,8 @@ def test_threads_get_their_own_exceptions(flow):
                 if error.args != (threading.get_ident(), number + i / 128):
                     wrong.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(1, 5)))
     assert not wrong
 
 

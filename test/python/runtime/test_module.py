@@ -2,7 +2,7 @@
 
 import gc
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -139,11 +139,8 @@ def test_threads_get_their_own_arenas(module, n):
             if not np.array_equal(module["main"](x, n)[0], expected(x)):
                 failures.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert not failures
 
 

@@ -1,7 +1,7 @@
 """Calls of programs with symbolic sizes: what does not go together, memory, threads, and sizes that only a program knows."""
 
 import resource
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -37,6 +37,17 @@ def bare(module: Module, *arrays: np.ndarray, arena_bytes: int = 1 << 16) -> Non
     main = module["main"]
     arena = main._arenas.acquire(arena_bytes)
     main.packed(*map(to_argument, arrays), arena[0], main._arenas.params)
+
+
+def growth(calls, first, more):
+    """KiB by which the most memory that was ever resident grows from `first` calls to `more` after them."""
+
+    def most(count):
+        calls(count)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = most(first)
+    return most(more) - before
 
 
 # ---- what does not go together
@@ -180,11 +191,8 @@ def test_calls_of_many_sizes_from_several_threads():
             if not np.array_equal(module["main"](*cases[i]), expected[i]):
                 wrong.append(i)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert not wrong
 
 
@@ -226,10 +234,8 @@ def test_loops_that_grow_tensors_do_not_grow_the_process():
         for i in range(count):
             y, _ = module["main"](x, np.int32(i % 9))
             assert len(y) == 1000 * (i % 9 + 1)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    before = calls(50)
-    assert calls(2000) - before < 4 << 10  # KiB
+    assert growth(calls, 50, 2000) < 4 << 10
 
 
 def test_calls_that_fail_free_what_they_have_made():
@@ -252,10 +258,8 @@ def test_calls_that_fail_free_what_they_have_made():
         for _ in range(count):
             with pytest.raises(ValueError, match=r"match_shape at .*: dimension 0: k \+ m is 300000 and 2\*k is 200000, expected the same"):
                 module["main"](x, k, np.int32(2))
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    before = calls(20)
-    assert calls(200) - before < 4 << 10  # KiB
+    assert growth(calls, 20, 200) < 4 << 10
 
 
 def test_what_a_program_gives_may_have_a_size_under_another_name():

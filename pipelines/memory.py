@@ -3,8 +3,10 @@
 Sizes, offsets and the size of the arena may be expressions over symbols: one plan holds for all sizes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import overload
 
 from relayc.runtime.artifact import ALIGNMENT
@@ -103,41 +105,27 @@ def _cases(tensors: Sequence[Tensor]) -> list[dict[str, int]]:
 
 
 class _Known:
-    """What was found out about sizes: layers that are alike ask the same questions."""
+    """What was found out about sizes: layers that are alike ask the same questions.
+
+    Attributes:
+      at: the numbers that a size is in each case.
+      aligned, sum: of sizes.
+      at_most: whether a <= b is proved.
+    """
 
     def __init__(self, cases: Sequence[Mapping[str, int]]) -> None:
         self._cases = cases
-        self._at: dict[Size, tuple[int, ...]] = {}
-        self._sums: dict[tuple[Size, Size], Size] = {}
-        self._at_most: dict[tuple[Size, Size], bool] = {}
-        self._aligned: dict[Size, Size] = {}
+        self.at: Callable[[Size], tuple[int, ...]] = cache(self._at)
+        self.aligned: Callable[[Size], Size] = cache(align)
+        self.sum: Callable[[Size, Size], Size] = cache(operator.add)
+        self.at_most: Callable[[Size, Size], bool] = cache(self._at_most)
 
-    def at(self, size: Size) -> tuple[int, ...]:
-        """The numbers that a size is in each case."""
-        found = self._at.get(size)
-        if found is None:
-            found = self._at[size] = tuple(evaluate(size, case) for case in self._cases)
-        return found
+    def _at(self, size: Size) -> tuple[int, ...]:
+        return tuple(evaluate(size, case) for case in self._cases)
 
-    def aligned(self, size: Size) -> Size:
-        found = self._aligned.get(size)
-        if found is None:
-            found = self._aligned[size] = align(size)
-        return found
-
-    def sum(self, a: Size, b: Size) -> Size:
-        found = self._sums.get((a, b))
-        if found is None:
-            found = self._sums[a, b] = a + b
-        return found
-
-    def at_most(self, a: Size, b: Size) -> bool:
-        """Whether a <= b is proved. What is not so in one of the cases needs no proof."""
-        found = self._at_most.get((a, b))
-        if found is None:
-            holds = all(x <= y for x, y in zip(self.at(a), self.at(b), strict=True))
-            found = self._at_most[a, b] = holds and proves(lambda: a <= b)
-        return found
+    def _at_most(self, a: Size, b: Size) -> bool:
+        # What is not so in one of the cases needs no proof.
+        return all(x <= y for x, y in zip(self.at(a), self.at(b), strict=True)) and proves(lambda: a <= b)
 
 
 def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:

@@ -84,6 +84,14 @@ def cast_value(value: ir.Value, type_: RelayType) -> ir.Value:
     return make_tuple([cast_value(field, t) for field, t in zip(fields_of(value), type_.fields, strict=True)])
 
 
+def recast(value: ir.Value) -> ir.Value:
+    """A value behind casts to the type that it has."""
+    type_ = type_of(value)
+    if isinstance(type_, TensorType):
+        return CastShape(value, shape=type_.sizes).result
+    return make_tuple([recast(field) for field in fields_of(value)])
+
+
 def cast_argument(value: ir.Value, type_: RelayType) -> ir.Value:
     """An argument of a call in the callee's symbols.
 
@@ -96,7 +104,7 @@ def cast_argument(value: ir.Value, type_: RelayType) -> ir.Value:
         return make_tuple([cast_argument(field, t) for field, t in zip(fields_of(value), type_.fields, strict=True)])
     assert isinstance(found, TensorType)
     if type_.is_known and found.is_known and _is_given_by_a_call(value):
-        value = CastShape(value, shape=found.sizes).result
+        value = recast(value)
     return cast_value(value, type_)
 
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.calls import bindings_of, uncast
+from relayc.dialects.relay.calls import bindings_of, recast, uncast
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import SymbolNames, defined_by, replace_symbols, scope_before, symbols_in, symbols_of_value
-from relayc.dialects.relay.sizes import CastShape
-from relayc.dialects.relay.tuples import fields_of, make_tuple
-from relayc.dialects.relay.types import RelayType, TensorType, type_of
+from relayc.dialects.relay.tuples import fields_of
+from relayc.dialects.relay.types import RelayType, type_of
 from relayc.dialects.relay.unify import Bindings, match, substitute_type
 from relayc.pipelines.callgraph import components, is_recursive
 from relayc.pipelines.graph.blocks import graph_blocks
@@ -157,7 +156,7 @@ def _cast_arguments(call: func.CallOp) -> None:
     with ir.InsertionPoint(operation), operation.location:
         for i, value in enumerate(list(operation.operands)):
             if symbols_of_value(value) and uncast(value) == value:
-                operation.operands[i] = _recast(value)
+                operation.operands[i] = recast(value)
 
 
 def _cast_results(call: func.CallOp) -> None:
@@ -167,17 +166,9 @@ def _cast_results(call: func.CallOp) -> None:
         for result in operation.results:
             uses = [use for use in result.uses if use.owner.operation.name != "relay.cast_shape"] if symbols_of_value(result) else []
             if uses and not (isinstance(result.type, ir.TupleType) and list(_casts(result))):
-                same = _recast(result)
+                same = recast(result)
                 for use in uses:
                     use.owner.operation.operands[use.operand_number] = same
-
-
-def _recast(value: ir.Value) -> ir.Value:
-    """A value behind casts to the type that it has."""
-    type_ = type_of(value)
-    if isinstance(type_, TensorType):
-        return CastShape(value, shape=type_.sizes).result
-    return make_tuple([_recast(field) for field in fields_of(value)])
 
 
 def _keeps_ranges(call: func.CallOp, callee: ir.Operation, mod: IRModule) -> bool:

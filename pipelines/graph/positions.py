@@ -50,6 +50,10 @@ class Positions:
         least, most = self.ends
         return proves(lambda: least >= 0 and most < size)
 
+    def plus(self, other: "Positions") -> "Positions":
+        """The sums, element by element."""
+        return Positions(self.shape, self.first + other.first, tuple(a + b for a, b in zip(self.steps, other.steps, strict=True)))
+
     def minus(self, other: "Positions") -> "Positions":
         """The differences, element by element."""
         return Positions(self.shape, self.first - other.first, tuple(a - b for a, b in zip(self.steps, other.steps, strict=True)))
@@ -145,10 +149,7 @@ def _strided_slice(op: Op, shape: tuple[Size, ...], rw: Rewriter) -> Positions |
 
 def _add(op: Op, shape: tuple[Size, ...], rw: Rewriter) -> Positions | None:
     a, b = positions_of(op.lhs, rw), positions_of(op.rhs, rw)
-    if a is None or b is None:
-        return None
-    nothing = Positions(shape, 0, (0,) * len(shape))
-    return a.broadcast(shape).minus(nothing.minus(b.broadcast(shape)))
+    return None if a is None or b is None else a.broadcast(shape).plus(b.broadcast(shape))
 
 
 def _subtract(op: Op, shape: tuple[Size, ...], rw: Rewriter) -> Positions | None:

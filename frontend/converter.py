@@ -28,7 +28,8 @@ from relayc.dialects.relay.conditions import collected
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build, ir_name
-from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.dialects.relay.narrow import converted
+from relayc.dialects.relay.types import DTYPES, TensorType, is_narrow
 from relayc.frontend.dimensions import free_name
 from relayc.frontend.errors import ModelError
 from relayc.symbolic import Dim, Extreme, Range, Ranges, Size, Undecided, bounds, evaluate, proves, substitute, symbols_of
@@ -148,6 +149,8 @@ def _inside(block: ir.Block) -> ir.InsertionPoint:
 def constant(array: Any, dtype: str | None = None) -> Tensor:
     """A tensor known at import. Raises ModelError for a number that the element type does not have."""
     try:
+        if dtype is not None and is_narrow(dtype):
+            array = converted(np.asarray(array), dtype)
         array = np.asarray(array, DTYPES[dtype] if dtype else None)
     except (OverflowError, ValueError):
         raise ModelError(f"expected a number of type {dtype}, found {array}") from None

@@ -154,7 +154,8 @@ def elements_of(tensor: Tensor) -> np.ndarray | None:
     """The elements of a short tensor, as those of a tensor of sizes; None where they are not known."""
     if tensor.elements is not None:
         return tensor.elements
-    if not tensor.is_known or not tensor.foldable or not tensor.type.is_static or tensor.type.num_elements > LONGEST:
+    type_ = tensor.type
+    if not tensor.is_known or not tensor.foldable or type_.is_narrow or not type_.is_static or type_.num_elements > LONGEST:
         return None
     array = tensor.array
     try:

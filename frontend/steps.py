@@ -10,7 +10,7 @@ import numpy as np
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.reshape import same_elements
 from relayc.dialects.relay.slices import slice_bounds
-from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.dialects.relay.types import DTYPES, TensorType, is_narrow
 from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, refreshed, simpler
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import is_at_import, tensor_of
@@ -57,9 +57,16 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     """x in another element type."""
     if x.dtype == dtype:
         return x
-    if x.is_float and not x.type.with_dtype(dtype).is_float:
+    if (x.is_float and not x.type.with_dtype(dtype).is_float) or x.type.is_narrow or is_narrow(dtype):
         return emit("cast", x, dtype=dtype)  # out of range, the compiled conversion decides
     return _fold(x, lambda a: a.astype(DTYPES[dtype])) or emit("cast", x, dtype=dtype)
+
+
+def cast_as(x: Tensor, dtype: str, saturate: bool, round_mode: str = "up") -> Tensor:
+    """x in another element type; `saturate` and `round_mode` are of floats of 8 bits, as in the operator cast."""
+    if x.dtype == dtype or not dtype.startswith("float8"):
+        return cast(x, dtype)
+    return emit("cast", x, dtype=dtype, saturate=None if saturate else False, round_mode=None if round_mode == "up" else round_mode)
 
 
 def broadcast_to(x: Tensor, shape: Sequence[Size]) -> Tensor:

@@ -28,9 +28,17 @@ ALIGNMENT = 64
 """Alignment in bytes of arenas, parameters and outputs that the runtime allocates, and of every offset in an arena or parameter blob."""
 
 
+_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+SUB_BYTE = ("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int2", "uint2")
+"""Element types of less than a byte: an element takes a byte, of which the bits above its own are zeros."""
+
+_NOT_NUMPY = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16", *_FLOAT8, *SUB_BYTE)}
+
+
 def numpy_dtype(name: str) -> np.dtype:
-    """The numpy dtype of a dtype name such as "float32" or "bfloat16"."""
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    """The numpy dtype of a dtype name such as "float32" or "bfloat16"; of ml_dtypes where numpy has none. Raises TypeError."""
+    found = _NOT_NUMPY.get(name)
+    return np.dtype(name) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)

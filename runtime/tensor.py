@@ -1,19 +1,28 @@
-"""Tensors on devices, and arrays in and out: anything that speaks DLPack as a numpy array, and a numpy array as a tvm-ffi tensor."""
+"""Tensors on devices, and arrays in and out: anything that speaks DLPack as a numpy array, and a numpy array as a tvm-ffi tensor.
+
+DLPack packs elements of less than a byte, arrays have one in a byte: as tensors these are uint8, the bits of the elements.
+"""
 
 import ctypes
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import numpy_dtype
+from relayc.runtime.artifact import SUB_BYTE, numpy_dtype
 from relayc.runtime.device import Device, DeviceError, device_kind, device_of
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
 _DTYPE_CODE_OFFSET = 32 + 20  # of DLManagedTensorVersioned.dl_tensor.dtype.code
-_DL_BFLOAT = 4
+_CODES = {
+    "bfloat16": 4,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+}
+"""DLDataTypeCode of the dtypes that numpy does not export."""
 _HOST = 1  # kDLCPU: memory that numpy can see
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -23,18 +32,20 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
     """The memory of `array` as a tvm-ffi tensor, which keeps the array alive."""
-    if array.dtype != _BFLOAT16:
+    if array.dtype.isbuiltin == 1:
         return tvm_ffi.from_dlpack(array.__dlpack__(max_version=_DLPACK_VERSION))
     # numpy exports its own dtypes only: let it export the bits, then say what they mean.
-    capsule = array.view(np.uint16).__dlpack__(max_version=_DLPACK_VERSION)
-    address = _capsule_pointer(capsule, b"dltensor_versioned")
-    ctypes.c_uint8.from_address(address + _DTYPE_CODE_OFFSET).value = _DL_BFLOAT
+    capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(max_version=_DLPACK_VERSION)
+    code = _CODES.get(array.dtype.name)
+    if code is not None:
+        address = _capsule_pointer(capsule, b"dltensor_versioned")
+        ctypes.c_uint8.from_address(address + _DTYPE_CODE_OFFSET).value = code
     return tvm_ffi.from_dlpack(capsule)
 
 
 def to_argument(array: np.ndarray) -> np.ndarray | tvm_ffi.Tensor:
     """What stands for `array` as an argument of a packed function: itself where tvm-ffi can take it, which is quicker than a tensor."""
-    return array if array.dtype != _BFLOAT16 and array.flags.writeable else to_tensor(array)
+    return array if array.dtype.isbuiltin == 1 and array.flags.writeable else to_tensor(array)
 
 
 def _export(value: Any) -> Any:
@@ -88,10 +99,12 @@ def as_array(value: Any) -> np.ndarray:
         dtype = numpy_dtype(str(tensor.dtype))
     except TypeError:
         raise TypeError(f"found a tensor of dtype {tensor.dtype}") from None
+    if dtype.name in SUB_BYTE:
+        raise TypeError(f"found a tensor of packed {tensor.dtype}, expected an array of one element in a byte, as ml_dtypes has them")
     if tensor.numel() == 0:
         return np.empty(tuple(tensor.shape), dtype)
-    # bfloat16 is not a type of the array interface: its bits are.
-    exchange = np.dtype(np.uint16) if dtype == _BFLOAT16 else dtype
+    # A dtype of ml_dtypes is not a type of the array interface: its bits are.
+    exchange = dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")
     return np.asarray(_Memory(tensor, exchange)).view(dtype)
 
 

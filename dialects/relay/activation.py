@@ -2,6 +2,7 @@
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
 from relayc.dialects.relay.conditions import require_type
+from relayc.dialects.relay.kinds import NUMBER
 from relayc.dialects.relay.shapes import normalize_axis
 
 
@@ -21,7 +22,7 @@ class Relu(Op, name="nn_relu", relay_name="nn.relu"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        check(op.data.dtype != "bool", "data", "a number type", op.data.dtype)
+        NUMBER.require("data", op.data)
         return op.data
 
 

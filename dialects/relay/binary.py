@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View
-from relayc.dialects.relay.kinds import ANY, BITS, BOOL, INTEGER, NUMBER, same_dtype
+from relayc.dialects.relay.kinds import BITS, BOOL, COMPUTED, INTEGER, NUMBER, same_dtype
 from relayc.dialects.relay.shapes import broadcast_shapes
 from relayc.dialects.relay.types import RelayType
 
@@ -82,7 +82,7 @@ class Power(_Binary, name="power"):
 class Maximum(_Binary, name="maximum"):
     """The larger one; NaN where either is NaN. Of bools, or."""
 
-    kind = ANY
+    kind = COMPUTED
     commutative = True
     precision = Precision.FOLLOW
 
@@ -90,7 +90,7 @@ class Maximum(_Binary, name="maximum"):
 class Minimum(_Binary, name="minimum"):
     """The smaller one; NaN where either is NaN. Of bools, and."""
 
-    kind = ANY
+    kind = COMPUTED
     commutative = True
     precision = Precision.FOLLOW
 
@@ -98,7 +98,7 @@ class Minimum(_Binary, name="minimum"):
 class _Compare(_Binary):
     """A comparison; with NaN all but not_equal are false."""
 
-    kind = ANY
+    kind = COMPUTED
     out_dtype = "bool"
 
 

@@ -20,7 +20,7 @@ from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.scopes import SymbolNames
 from relayc.dialects.relay.sizes import CastShape
 from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
-from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
+from relayc.dialects.relay.types import MLIR_NAMES, RelayType, TensorType, TupleType, flat_types, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match, substitute_type, symbols_of_type
 
 Results: TypeAlias = ir.Value | tuple[ir.Value, ...]
@@ -211,11 +211,10 @@ def stage_of(function: ir.OpView) -> str:
 
 def _is_same(tensor: ir.Type, other: ir.Type) -> bool:
     """Whether a relay tensor is what a later stage calls `other`, a signless tensor or buffer of the same shape."""
-    if not isinstance(other, (ir.RankedTensorType, ir.MemRefType)):
-        return False
     type_ = relay_type(tensor)
-    element = {"i1": "i8"}.get(str(tensor.element_type), str(tensor.element_type).removeprefix("u"))
-    return isinstance(type_, TensorType) and tuple(other.shape) == type_.shape and str(other.element_type) == element
+    if not isinstance(other, (ir.RankedTensorType, ir.MemRefType)) or not isinstance(type_, TensorType):
+        return False
+    return tuple(other.shape) == type_.shape and str(other.element_type) == MLIR_NAMES[signless_dtype(type_.dtype)]
 
 
 def _call_declared(

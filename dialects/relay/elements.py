@@ -12,22 +12,23 @@ def dense_attr(array: np.ndarray) -> ir.DenseElementsAttr:
     """The elements of `array` as an attribute of the relay stage's type (signedness kept)."""
     type_ = TensorType.of_array(array).to_mlir()
     array = np.ascontiguousarray(array)
-    raw = array.view(np.uint16) if array.dtype.name == "bfloat16" else array.view(np.uint8) if array.dtype == np.bool_ else array
+    raw = array if array.dtype.isbuiltin == 1 and array.dtype != np.bool_ else array.view(f"u{array.dtype.itemsize}")
     if array.size == 0:
         return ir.Attribute.parse(f"dense<> : {type_}")
     return ir.DenseElementsAttr.get(raw, type=type_)
 
 
-def _bfloat16_elements(attribute: ir.DenseElementsAttr) -> np.ndarray:
-    # The bindings cannot read bf16 elements; their text can be: numbers, hexadecimal bits for inf and nan, one hex string when many.
+def _elements_from_text(attribute: ir.DenseElementsAttr, dtype: np.dtype) -> np.ndarray:
+    # The bindings cannot read elements that numpy has no type for; their text can be: numbers, hexadecimal bits for inf and nan, one hex
+    # string when many.
     body = str(attribute)[len("dense<") :].rsplit("> :", 1)[0]
+    bits = np.dtype(f"u{dtype.itemsize}")
     if body.startswith('"0x'):
-        return np.frombuffer(bytes.fromhex(body[3:-1]), numpy_dtype("bfloat16"))
+        return np.frombuffer(bytes.fromhex(body[3:-1]), dtype)
     words = re.findall(r"0x[0-9A-Fa-f]+|[-+.0-9eE]+", body)
-    dtype = numpy_dtype("bfloat16")
     # The decimals are the shortest that round to the element, not the element itself.
-    bits = [int(w, 16) if w.startswith("0x") else int(np.float64(w).astype(dtype).view(np.uint16)) for w in words]
-    return np.array(bits, np.uint16).view(dtype)
+    found = [int(w, 16) if w.startswith("0x") else int(np.float64(w).astype(dtype).view(bits)) for w in words]
+    return np.array(found, bits).view(dtype)
 
 
 def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
@@ -38,8 +39,8 @@ def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
         return np.zeros(type_.sizes, dtype)
     if attribute.is_splat:
         return np.full(type_.sizes, attribute.get_splat_value().value, dtype)
-    if type_.dtype == "bfloat16":
-        return _bfloat16_elements(attribute).reshape(type_.shape)
+    if dtype.isbuiltin != 1:
+        return _elements_from_text(attribute, dtype).reshape(type_.shape)
     return np.array(attribute).astype(dtype).reshape(type_.shape)
 
 

@@ -3,6 +3,7 @@
 from relayc.dialects.relay.base import Floats, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_at_most
 from relayc.dialects.relay.images import ImageOp
+from relayc.dialects.relay.kinds import NUMBER
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.shapes import shape_text
 from relayc.dialects.relay.window import SPATIAL, per_axis
@@ -60,7 +61,7 @@ class _Resize(ImageOp):
         letters = SPATIAL[cls.spatial_rank]
         parsed = layout(op.layout, "NC" + letters)
         check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)
-        check(op.data.dtype != "bool", "data", "a number type", op.data.dtype)
+        NUMBER.require("data", op.data)
         check(op.method in METHODS, "method", " or ".join(METHODS), op.method)
         mode = op.coordinate_transformation_mode
         check(mode in COORDINATE_MODES, "coordinate_transformation_mode", " or ".join(COORDINATE_MODES), mode)
@@ -121,7 +122,7 @@ def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType
     letters = SPATIAL[len(scales)]
     parsed = layout(op.layout, "NC" + letters)
     check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", op.layout)
-    check(op.data.dtype != "bool", "data", "a number type", op.data.dtype)
+    NUMBER.require("data", op.data)
     check(op.method in methods, "method", " or ".join(methods), op.method)
     check(all(s > 0 for s in scales), "scale", "values above 0", scales)
     dims = parsed.logical(op.data.shape)

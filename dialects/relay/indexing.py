@@ -5,7 +5,7 @@ An index may be negative, counting from the end; one outside the axis is clamped
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, RelayError, Size, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_at_most, require_equal, require_type
-from relayc.dialects.relay.kinds import INTEGER, same_dtype
+from relayc.dialects.relay.kinds import COMPUTED, INTEGER, same_dtype
 from relayc.dialects.relay.shapes import normalize_axis, product
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.symbolic import minimum
@@ -135,6 +135,8 @@ class ScatterElements(Op, name="scatter_elements"):
         INTEGER.require("indices", op.indices)
         same_dtype(data=op.data, updates=op.updates)
         check(op.reduction in _SCATTER_ELEMENTS, "reduction", f"one of {', '.join(_SCATTER_ELEMENTS)}", op.reduction)
+        if op.reduction != "update":
+            COMPUTED.require("data", op.data)
         check(op.indices.rank == op.data.rank, "indices", f"rank {op.data.rank}, that of data", op.indices)
         axis = normalize_axis(op.axis, op.data.rank)
         _check_covered(op.indices, op.data, axis)
@@ -160,6 +162,8 @@ class ScatterNd(Op, name="scatter_nd"):
         depth = _index_depth(op.indices)
         same_dtype(data=op.data, updates=op.updates)
         check(op.mode in _SCATTER_ND, "mode", f"one of {', '.join(_SCATTER_ND)}", op.mode)
+        if op.mode != "update":
+            COMPUTED.require("data", op.data)
         check(depth <= op.data.rank, "indices", f"at most {op.data.rank} in the first dimension", op.indices)
         expected = op.updates.with_shape((*op.indices.shape[1:], *op.data.shape[depth:]))
         require_type(expected, op.updates, "updates")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.relay.base import check
 from relayc.dialects.relay.types import TensorType
 
-__all__ = ["ANY", "BITS", "BOOL", "FLOAT", "INTEGER", "NUMBER", "Kind", "same_dtype"]
+__all__ = ["ANY", "BITS", "BOOL", "COMPUTED", "FLOAT", "INTEGER", "NUMBER", "Kind", "same_dtype"]
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,10 @@ class Kind:
 
 ANY = Kind("any element type", lambda t: True)
 FLOAT = Kind("a floating-point element type", lambda t: t.is_float)
-INTEGER = Kind("an integer element type", lambda t: not t.is_float and t.dtype != "bool")
-NUMBER = Kind("a numeric element type", lambda t: t.dtype != "bool")
-BITS = Kind("an integer or bool element type", lambda t: not t.is_float)
+COMPUTED = Kind("an element type that is computed in, a bool or a number of at least 8 bits, 16 of a float", lambda t: not t.is_narrow)
+INTEGER = Kind("an integer element type", lambda t: not t.is_float and not t.is_narrow and t.dtype != "bool")
+NUMBER = Kind("a numeric element type", lambda t: not t.is_narrow and t.dtype != "bool")
+BITS = Kind("an integer or bool element type", lambda t: not t.is_float and not t.is_narrow)
 BOOL = Kind("element type bool (i1)", lambda t: t.dtype == "bool")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
 from relayc.dialects.relay.images import ImageOp
+from relayc.dialects.relay.kinds import NUMBER
 from relayc.dialects.relay.layout import Layout, layout
 from relayc.dialects.relay.window import SPATIAL, Pairs, padding_pairs, per_axis, windows
 
@@ -68,7 +69,7 @@ def check_dtype(data: TensorType, floats_only: bool) -> None:
     if floats_only:
         check(data.is_float, "data", "a float dtype", data.dtype)
     else:
-        check(data.dtype != "bool", "data", "a number type", data.dtype)
+        NUMBER.require("data", data)
 
 
 class MaxPool1d(_Pool, name="nn_max_pool1d", relay_name="nn.max_pool1d"):

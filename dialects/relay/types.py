@@ -1,7 +1,11 @@
 """Relay's tensor type as a plain Python value, and its mapping to MLIR's tensor types.
 
-Element types are named as in numpy and Relay ("float32", "int64", "uint8", "bool", "bfloat16"). Signedness is part of the type in the
-`relay` stage (`ui8` against `i8`); the `te` stage and below are signless, and the operation says how to read the bits.
+Element types are named as in numpy, ml_dtypes and Relay ("float32", "int64", "uint8", "bool", "bfloat16", "float8_e4m3fn", "int4").
+Signedness is part of the type in the `relay` stage (`ui8` against `i8`); the `te` stage and below are signless, and the operation says how
+to read the bits.
+
+Narrow types are floats of 8 bits and less and integers of less than 8. Nothing is computed in them: operators move their elements and
+convert them. An element takes a byte, of which the bits above its own are zeros, as in the arrays of ml_dtypes.
 
 A dimension is a number, an expression over symbols (see relayc.symbolic) or not known. In MLIR's types the last two are `?`, and the
 encoding says the expressions, one text for each `?` in order: `tensor<?x768xf32, ["batch*seq"]>`. Where nothing is known of one the text is
@@ -31,8 +35,22 @@ _INTS = {
     "uint32": "ui32",
     "uint64": "ui64",
 }
-MLIR_NAMES = _FLOATS | _INTS
-DTYPES = {name: np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name) for name in MLIR_NAMES}
+_NARROW = {
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float6_e2m3fn": "f6E2M3FN",
+    "float6_e3m2fn": "f6E3M2FN",
+    "float4_e2m1fn": "f4E2M1FN",
+    "int4": "i4",
+    "int2": "i2",
+    "uint4": "ui4",
+    "uint2": "ui2",
+}
+MLIR_NAMES = _FLOATS | _INTS | _NARROW
+DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in MLIR_NAMES}
 MAX_BYTES = 1 << 47
 """What a tensor may take: the memory that a process can address (47 bits on x86-64)."""
 _FROM_MLIR = {mlir: name for name, mlir in MLIR_NAMES.items()}
@@ -69,7 +87,13 @@ class TensorType:
 
     @property
     def is_float(self) -> bool:
+        """Whether its elements are floats that are computed in."""
         return self.dtype in _FLOATS
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether its elements are moved and converted only."""
+        return is_narrow(self.dtype)
 
     @property
     def is_unsigned(self) -> bool:
@@ -278,5 +302,15 @@ def element_type(dtype: str) -> ir.Type:
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
-    """numpy dtype of a dtype name (bfloat16 from ml_dtypes)."""
+    """numpy dtype of a dtype name, from ml_dtypes where numpy has none."""
     return DTYPES[dtype]
+
+
+def is_narrow(dtype: str) -> bool:
+    """Whether a dtype is narrow: a float of at most 8 bits, or an integer of less."""
+    return dtype in _NARROW
+
+
+def signless_dtype(dtype: str) -> str:
+    """Name of the dtype that stands for `dtype` in the te stage and in memory: int8 for uint8, bool and narrow types."""
+    return "int8" if dtype == "bool" or dtype in _NARROW else dtype.replace("uint", "int")

@@ -206,11 +206,22 @@ class Copy(_Unary, name="copy"):
     moves_only = True
 
 
+ROUND_MODES = ("up", "down", "nearest")
+
+
 class Cast(Op, name="cast"):
-    """Converts the elements to `dtype` as ONNX Cast does: float to integer truncates, to bool tests for non-zero."""
+    """Converts the elements to `dtype` as ONNX Cast does: float to integer truncates, to bool tests for non-zero.
+
+    Floats of 8 bits and less are rounded to nearest, ties to even; float8_e8m0fnu, which has powers of 2 only, as `round_mode` says: "up"
+    (where it is None), "down" or "nearest", ties up, and without regard to signs. `saturate` says what becomes of values out of range:
+    the largest finite ones (None or True), or infinity where the type has it and NaN where it has not. Types with neither saturate; NaN
+    is 0 there.
+    """
 
     data: Operand
     dtype: str
+    saturate: bool | None = None
+    round_mode: str | None = None
     pattern = Pattern.ELEMWISE
     keeps_shape = True
     moves_only = True
@@ -218,6 +229,7 @@ class Cast(Op, name="cast"):
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
+        check(op.round_mode in (None, *ROUND_MODES), "round_mode", f"one of {', '.join(ROUND_MODES)}", op.round_mode)
         return op.data.with_dtype(op.dtype)
 
 

@@ -6,7 +6,7 @@ from math import inf, prod
 import numpy as np
 import onnx
 
-from relayc.dialects.relay.types import DTYPES
+from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.converter import Tensor, constant
 from relayc.frontend.onnx.converters import find_converter
 from relayc.frontend.onnx.functions import REFUSED_BODIES, type_proto
@@ -46,7 +46,8 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         # Whatever is wrong with the node, its converter says so with the node's name.
         return None
     arrays = dict(zip((n for n in node.output if n), map(np.asarray, found), strict=True))
-    if any(a.dtype.name not in DTYPES or a.nbytes > _MAX_OUTPUT_BYTES for a in arrays.values()):
+    # Of narrow types the reference rounds special values in ways of its own.
+    if any(a.dtype.name not in DTYPES or is_narrow(a.dtype.name) or a.nbytes > _MAX_OUTPUT_BYTES for a in arrays.values()):
         return None
     nothing = constant(0)
     return tuple(constant(arrays[n]) if n else nothing for n in node.output)

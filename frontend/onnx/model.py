@@ -66,8 +66,8 @@ class Model:
         else:
             return elements(tensor, what)
         type_ = tensor_type(tensor, what)
-        if raw.size != type_.num_bytes:
-            raise OnnxError(f"{self.source}: {what}: expected {type_.num_bytes} bytes for {_text(type_)}, found {raw.size}", located=True)
+        if raw.size != _num_bytes(type_):
+            raise OnnxError(f"{self.source}: {what}: expected {_num_bytes(type_)} bytes for {_text(type_)}, found {raw.size}", located=True)
         return _viewed(raw, type_)
 
     def external(self, tensor: TensorProto, what: str) -> np.ndarray:
@@ -77,10 +77,10 @@ class Model:
         where = f"{what}: external data {entries.get('location', '')!r}"
         path = self._beside(entries.get("location", ""), where)
         offset = _count(entries.get("offset", 0), f"{where}: offset")
-        length = _count(entries.get("length", type_.num_bytes), f"{where}: length")
+        length = _count(entries.get("length", _num_bytes(type_)), f"{where}: length")
         size = path.stat().st_size
-        if length != type_.num_bytes:
-            raise OnnxError(f"{where}: expected {type_.num_bytes} bytes for {_text(type_)}, found length {length}")
+        if length != _num_bytes(type_):
+            raise OnnxError(f"{where}: expected {_num_bytes(type_)} bytes for {_text(type_)}, found length {length}")
         if offset + length > size:
             raise OnnxError(f"{where}: expected bytes {offset} to {offset + length}, found a file of {size} bytes")
         return _viewed(np.memmap(path, np.uint8, "r", offset, (length,)) if length else np.zeros(0, np.uint8), type_)
@@ -114,9 +114,29 @@ def _text(type_: TensorType) -> str:
     return f"{type_.dtype}{list(type_.shape)}"
 
 
+_PACKED = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
+"""Bits of an element, of types whose elements ONNX packs, the first in the lowest bits."""
+
+
+def _num_bytes(type_: TensorType) -> int:
+    """Bytes that the elements of a type take in a model."""
+    return -(-int(type_.num_elements) * _PACKED.get(type_.dtype, 8) // 8) * (DTYPES[type_.dtype].itemsize)
+
+
+def _unpacked(raw: np.ndarray, type_: TensorType) -> np.ndarray:
+    """Packed elements, one a byte."""
+    bits, count = _PACKED[type_.dtype], int(type_.num_elements)
+    if bits == 6:
+        planes = np.unpackbits(raw, count=6 * count, bitorder="little").reshape(count, 6)
+        return np.packbits(planes, axis=1, bitorder="little")
+    return ((raw[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & ((1 << bits) - 1)).reshape(-1)[:count]
+
+
 def _viewed(raw: np.ndarray, type_: TensorType) -> np.ndarray:
-    """Bytes as the elements of a type that takes as many."""
+    """Bytes of a model as the elements of a type, of which there are as many."""
     dtype = DTYPES[type_.dtype]
+    if type_.dtype in _PACKED:
+        raw = _unpacked(raw, type_)
     if raw.ctypes.data % dtype.alignment:
         raw = raw.copy()
     return raw.view(dtype).reshape(type_.shape)

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-import numpy as np
+from ml_dtypes import iinfo
 
+from relayc.dialects.relay.narrow import widened
+from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.onnx.conv import convolution
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.steps import cast, multiply, reshape
+from relayc.frontend.steps import cast, cast_as, multiply, reshape
 from relayc.symbolic import Size
 
 
@@ -35,20 +37,33 @@ def _per_block(parameter: Tensor, x: Tensor, axis: int, block_size: int) -> Tens
     return emit("strided_slice", repeated, begin=(0,), end=(x.shape[axis],), strides=(1,), axes=(axis,))
 
 
-def _quantized(x: Tensor, dtype: str, zero: Tensor | None) -> Tensor:
-    """round(x) + zero point, limited to the range of `dtype`; x is in float32 or wider."""
-    info = np.iinfo(dtype)
-    rounded = emit("round", x)
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2")
+_FLOATS = tuple(name for name in DTYPES if is_narrow(name) and name.startswith("float") and name != "float8_e8m0fnu")
+
+
+def _quantized(x: Tensor, dtype: str, zero: Tensor | None, saturate: bool = True) -> Tensor:
+    """x in steps of 1 plus the zero point, as the nearest number of `dtype`; x is in float32 or wider.
+
+    Numbers beyond the range of `dtype` become its limits, or where `saturate` is not set what cast makes of them.
+    """
+    rounded = x if dtype in _FLOATS else emit("round", x)
     shifted = rounded if zero is None else emit("add", rounded, cast(zero, x.dtype))
+    if dtype in _FLOATS:
+        return cast_as(shifted, dtype, saturate)
+    info = iinfo(dtype)
     return cast(emit("clip", shifted, a_min=float(info.min), a_max=float(info.max)), dtype)
 
 
-_INTEGERS = ("int8", "uint8", "int16", "uint16")
+def _needed(zero: Tensor | None) -> Tensor | None:
+    """A zero point; None for one that is known to be 0 everywhere, as those of floats are, or not given."""
+    if zero is None or (zero.dtype in _FLOATS and zero.is_known and zero.foldable and not widened(zero.array).any()):
+        return None
+    return zero
 
 
 def _check_target(dtype: str) -> str:
-    if dtype not in _INTEGERS:
-        raise OnnxError(f"expected a quantised type among {', '.join(_INTEGERS)}, found {dtype}")
+    if dtype not in _INTEGERS and dtype not in _FLOATS:
+        raise OnnxError(f"expected a quantised type among {', '.join((*_INTEGERS, *_FLOATS))}, found {dtype}")
     return dtype
 
 
@@ -64,11 +79,16 @@ def QuantizeLinear(
     output_dtype: int = 0,
     precision: int = 0,
 ) -> Tensor:
-    given = dtype_name(output_dtype, "attribute output_dtype") if output_dtype else "uint8"
-    dtype = _check_target(given if y_zero_point is None else y_zero_point.dtype)
-    scale = cast(_along(y_scale, x, axis, block_size), "float32")
-    zero = None if y_zero_point is None else _along(y_zero_point, x, axis, block_size)
-    return _quantized(emit("divide", cast(x, "float32"), scale), dtype, zero)
+    given = dtype_name(output_dtype, "attribute output_dtype") if output_dtype else None
+    dtype = _check_target((given or "uint8") if y_zero_point is None else y_zero_point.dtype)
+    if given not in (None, dtype):
+        raise OnnxError(f"attribute output_dtype: expected {dtype}, the type of the zero point, found {given}")
+    wide = dtype_name(precision, "attribute precision") if precision else y_scale.dtype if y_scale.is_float else "float32"
+    scale = cast(_along(y_scale, x, axis, block_size), wide)
+    zero = _needed(y_zero_point)
+    if zero is not None:
+        zero = _along(zero, x, axis, block_size)
+    return _quantized(cast(emit("divide", cast(x, wide), scale), "float32"), dtype, zero, saturate)
 
 
 @converter(since=10)
@@ -76,19 +96,24 @@ def DequantizeLinear(
     x: Tensor, x_scale: Tensor, x_zero_point: Tensor | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
 ) -> Tensor:
     scale = _along(x_scale, x, axis, block_size)
-    wide = cast(x, "int32")
-    if x_zero_point is not None:
-        wide = emit("subtract", wide, cast(_along(x_zero_point, x, axis, block_size), "int32"))
+    wide, zero = cast(x, _wide(x)), _needed(x_zero_point)
+    if zero is not None:
+        wide = emit("subtract", wide, cast(_along(zero, x, axis, block_size), wide.dtype))
     found = emit("multiply", cast(wide, "float32"), cast(scale, "float32"))
     return cast(found, dtype_name(output_dtype, "attribute output_dtype") if output_dtype else x_scale.dtype)
 
 
+def _wide(x: Tensor) -> str:
+    """The type in which a zero point is taken from quantised numbers."""
+    return "float32" if x.dtype in _FLOATS else "int32"
+
+
 def _centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
-    """x minus its zero point, in int32; a vector of zero points goes along `axis`."""
-    wide = cast(x, "int32")
+    """x minus its zero point, in int32, or float32 where x is a float; a vector of zero points goes along `axis`."""
+    wide, zero = cast(x, _wide(x)), _needed(zero)
     if zero is None:
         return wide
-    zero = cast(zero, "int32")
+    zero = cast(zero, wide.dtype)
     if zero.rank == 1 and zero.type.num_elements > 1:
         return emit("subtract", wide, reshape(zero, _vector(x, axis_of(axis, x.rank))))
     return emit("subtract", wide, reshape(zero, ()) if zero.type.num_elements == 1 else zero)
@@ -104,9 +129,12 @@ def QLinearMatMul(
     a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor, y_scale: Tensor, y_zero: Tensor
 ) -> Tensor:
     product = cast(matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1)), "float32")
+    zero = _needed(y_zero)
     scales = [cast(reshape(s, ()) if s.type.num_elements == 1 else s, "float32") for s in (a_scale, b_scale, y_scale)]
     scaled = emit("divide", multiply(product, multiply(scales[0], scales[1])), scales[2])
-    return _quantized(scaled, _check_target(y_zero.dtype), reshape(y_zero, ()) if y_zero.type.num_elements == 1 else y_zero)
+    if zero is not None and zero.type.num_elements == 1:
+        zero = reshape(zero, ())
+    return _quantized(scaled, _check_target(y_zero.dtype), zero)
 
 
 @converter(since=10)

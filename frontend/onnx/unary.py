@@ -4,7 +4,7 @@ from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.steps import binary, cast, divide, in_float32, like, multiply
+from relayc.frontend.steps import binary, cast, cast_as, divide, in_float32, like, multiply
 
 _SAME_AS_RELAY = {
     "Abs": "abs",
@@ -21,7 +21,6 @@ _SAME_AS_RELAY = {
     "Erf": "erf",
     "Exp": "exp",
     "Floor": "floor",
-    "IsNaN": "isnan",
     "Log": "log",
     "Neg": "negative",
     "Not": "logical_not",
@@ -49,8 +48,19 @@ def Reciprocal(x: Tensor) -> Tensor:
     return divide(like(1, x), x)
 
 
+def _computed_in(x: Tensor) -> Tensor:
+    """x in a type that operators compute in: floats of 8 bits and less as float32."""
+    return cast(x, "float32") if x.type.is_narrow else x
+
+
+@converter()
+def IsNaN(x: Tensor) -> Tensor:
+    return emit("isnan", _computed_in(x))
+
+
 @converter()
 def IsInf(x: Tensor, *, detect_negative: bool = True, detect_positive: bool = True) -> Tensor:
+    x = _computed_in(x)
     if detect_negative and detect_positive:
         return emit("isinf", x)
     if not detect_negative and not detect_positive:
@@ -60,13 +70,12 @@ def IsInf(x: Tensor, *, detect_negative: bool = True, detect_positive: bool = Tr
 
 @converter()
 def Cast(x: Tensor, *, to: int, saturate: bool = True, round_mode: str = "up") -> Tensor:
-    # saturate and round_mode speak of float8 types, which relayc does not have.
-    return cast(x, dtype_name(to, "attribute to"))
+    return cast_as(x, dtype_name(to, "attribute to"), saturate, round_mode)
 
 
 @converter()
 def CastLike(x: Tensor, target: Tensor, *, saturate: bool = True, round_mode: str = "up") -> Tensor:
-    return cast(x, target.dtype)
+    return cast_as(x, target.dtype, saturate, round_mode)
 
 
 @converter()

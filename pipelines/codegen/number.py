@@ -75,6 +75,10 @@ class Bits:
         """i1: whether the unsigned number that the bits stand for is `low` or more."""
         return arith.cmpi(arith.CmpIPredicate.uge, self.value, constant(self.value.type, low))
 
+    def equals(self, value: int) -> ir.Value:
+        """i1: whether the bits are those of `value`."""
+        return arith.cmpi(arith.CmpIPredicate.eq, self.value, constant(self.value.type, value))
+
     def widen(self, width: int) -> "Bits":
         """As `width` bits, zeros in front."""
         return Bits(arith.extui(like(self.value.type, ir.IntegerType.get_signless(width)), self.value))
@@ -83,10 +87,17 @@ class Bits:
         """The low `width` bits."""
         return Bits(arith.trunci(like(self.value.type, ir.IntegerType.get_signless(width)), self.value))
 
+    @property
+    def _float(self) -> ir.Type:
+        return like(self.value.type, ir.F64Type.get() if element_of(self.value.type).width == 64 else ir.F32Type.get())
+
     def number(self) -> "Number":
         """The float of these bits."""
-        element = ir.F64Type.get() if element_of(self.value.type).width == 64 else ir.F32Type.get()
-        return Number(arith.bitcast(like(self.value.type, element), self.value))
+        return Number(arith.bitcast(self._float, self.value))
+
+    def signed_number(self) -> "Number":
+        """The signed number that the bits stand for, as a float of this width."""
+        return Number(arith.sitofp(self._float, self.value))
 
 
 class Number:

@@ -1,6 +1,10 @@
 """The check of the tensors of a call from outside, as text in the LLVM dialect: one function for a module, driven by a table."""
 
-FOUND_CODES = ("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool")
+FOUND_CODES = (
+    *("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool"),
+    *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+    *("float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"),
+)
 """Formats of the first DLDataTypeCodes given the bits, for the description of a tensor that was not expected."""
 
 # What the text below knows of C structures (64-bit, little-endian), by byte:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.reduce import reduced_axes
 from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.shapes import normalize_axis
@@ -180,7 +181,7 @@ def _erf(op: Op, x: Array) -> Array:
 
 @evaluator("cast")
 def _cast(op: Op, x: Array) -> Array:
-    return x != 0 if _dtype(op) == np.bool_ else _wide(x).astype(_dtype(op), copy=False)
+    return converted(x, op.dtype, op.saturate is not False, op.round_mode or "up")
 
 
 @evaluator("clip")
@@ -308,11 +309,7 @@ def _scan(op: Op, x: Array, function: Callable[..., Array], first: int) -> Array
 
 @evaluator("full")
 def _full(op: Op, value: Array) -> Array:
-    return np.broadcast_to(_cast_scalar(value, _dtype(op)), _shape(op))
-
-
-def _cast_scalar(value: Array, dtype: np.dtype) -> Array:
-    return np.asarray(value != 0 if dtype == np.bool_ else _wide(value).astype(dtype))
+    return np.broadcast_to(converted(value, TensorType.of(op.result).dtype), _shape(op))
 
 
 @evaluator("zeros")

@@ -4,6 +4,7 @@ Arithmetic is left alone where finite results would differ by more than the sign
 the reciprocal is exact.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -14,10 +15,11 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
+from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
-from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.dialects.relay.types import TensorType, is_narrow, numpy_dtype
 from relayc.pipelines.graph.positions import columns_of, computed, positions_of, read_at
 from relayc.pipelines.graph.reshapes import regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
@@ -107,11 +109,18 @@ def cast_chain(op: Op, rw: Rewriter) -> Found:
     inner = rw.producer(op.data, "cast")
     if inner is None or not _keeps_values(_type(inner.data).dtype, inner.dtype):
         return None
-    return build("cast", inner.data, dtype=op.dtype)
+    return build("cast", inner.data, **op.attrs())
 
 
+@functools.cache
 def _keeps_values(source: str, target: str) -> bool:
     """Whether every value of one dtype is a value of the other (bool being 0 and 1)."""
+    if is_narrow(source):
+        values = np.arange(256, dtype=np.uint8).view(numpy_dtype(source))
+        with np.errstate(invalid="ignore"):
+            return np.array_equal(converted(values, "float32"), converted(converted(values, target), "float32"), equal_nan=True)
+    if is_narrow(target):
+        return source == target
     if "bfloat16" in (source, target):
         return source == target or ((source, target[:5]) == ("bfloat16", "float") and target != "float16")
     return bool(np.can_cast(numpy_dtype(source), numpy_dtype(target), "safe"))

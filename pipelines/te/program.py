@@ -14,13 +14,13 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import conditions_of
 from relayc.dialects.relay.sizes import CastShape, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
-from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, type_of
+from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match
 from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, require, size_value, tensor_count
 from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
 from relayc.pipelines.te.dispatch import dispatch
-from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_dtype, te_function
+from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_function
 from relayc.symbolic import Ranges, Size, name_of, substitute, symbol, symbols_of
 
 Values: TypeAlias = list[ir.Value]
@@ -156,7 +156,7 @@ class _Program:
     def _constant(self, op: Constant) -> None:
         key = op.key if op.key is not None else self.out.add_param(te_array(dense_array(op.attributes["value"])))
         type_ = TensorType.of(op.result)
-        made = Constant(value=ir.StringAttr.get(key), shape=type_.static_shape, dtype=te_dtype(type_.dtype))
+        made = Constant(value=ir.StringAttr.get(key), shape=type_.static_shape, dtype=signless_dtype(type_.dtype))
         self.values[op.result] = [made.result]
 
     def _view(self, operation: ir.Operation) -> None:

@@ -1,6 +1,7 @@
 """Scalar arithmetic by Relay dtype name: which arith or math operation an operator means for this type.
 
 Every function takes te scalars (bool is an i8 that holds 0 or 1, integers are signless) and the dtype name that says how to read them.
+Narrow types have constants and conversions only.
 The rules are ONNX's and numpy's: integer division truncates (ONNX Div), floor_mod follows the divisor's sign, maximum and minimum pass
 NaN on, comparisons give 0 or 1.
 """
@@ -9,8 +10,12 @@ import math as pymath
 from collections.abc import Callable
 from typing import TypeAlias
 
+import numpy as np
+
 from relayc.dialects.mlir import arith, ir, math
-from relayc.dialects.relay.types import MLIR_NAMES
+from relayc.dialects.relay.narrow import converted
+from relayc.dialects.relay.types import element_type, is_narrow, signless_dtype
+from relayc.pipelines.te.narrow import is_narrow_float, narrowed_float, narrowed_integer, wide_dtype, widened
 
 Value: TypeAlias = ir.Value
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -26,8 +31,8 @@ def is_unsigned(dtype: str) -> bool:
 
 
 def te_element(dtype: str) -> ir.Type:
-    """The te element type of a dtype: signless, bool as i8."""
-    return ir.Type.parse("i8" if dtype == "bool" else MLIR_NAMES[dtype].replace("u", ""))
+    """The te element type of a dtype: signless, bool and narrow types as i8."""
+    return element_type(signless_dtype(dtype))
 
 
 def bits(dtype: str) -> int:
@@ -38,6 +43,8 @@ def bits(dtype: str) -> int:
 def constant(value: float | int | bool, dtype: str) -> Value:
     """A scalar constant; an unsigned value keeps its bits, an infinity stands for the integer type's limit."""
     type_ = te_element(dtype)
+    if is_narrow(dtype):
+        return constant(int(converted(np.asarray(value), dtype).view(np.uint8)), "uint8")
     if is_float(dtype):
         return arith.ConstantOp(type_, ir.FloatAttr.get(type_, float(value))).result
     if isinstance(value, float) and pymath.isinf(value):
@@ -130,10 +137,22 @@ def absolute(a: Value, dtype: str) -> Value:
     return a if is_unsigned(dtype) else math.AbsIOp(a).result
 
 
-def convert(value: Value, source: str, target: str) -> Value:
-    """Cast between dtypes as ONNX Cast: float to integer truncates, anything to bool tests for non-zero."""
+def convert(value: Value, source: str, target: str, saturate: bool = True, round_mode: str = "up") -> Value:
+    """Cast between dtypes as ONNX Cast: float to integer truncates, anything to bool tests for non-zero.
+
+    `saturate` and `round_mode` are of conversions to narrow floats (see the operator cast).
+    """
     if source == target:
         return value
+    if is_narrow(source):
+        return convert(widened(value, source), wide_dtype(source), target, saturate, round_mode)
+    if is_narrow_float(target):
+        # What is rounded twice must not be rounded to the nearest first.
+        single = _rounded_to_odd(value) if source == "float64" else convert(value, source, "float32")
+        return narrowed_float(single, target, saturate, round_mode)
+    if is_narrow(target):
+        whole = "int32" if is_float(source) else source
+        return narrowed_integer(convert(convert(value, source, whole), whole, "int8"), target)
     type_ = te_element(target)
     if target == "bool":
         return to_bool(to_flag(value, source))

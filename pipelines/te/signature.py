@@ -9,19 +9,14 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.scopes import symbols_in
-from relayc.dialects.relay.types import TensorType, flat_types, relay_type
+from relayc.dialects.relay.types import TensorType, flat_types, relay_type, signless_dtype
 from relayc.pipelines.sizes import symbol_attributes
 from relayc.pipelines.te import core
 
 
-def te_dtype(dtype: str) -> str:
-    """Name of the signless dtype that stands for `dtype` in the te stage and in memory: uint8 and bool are int8."""
-    return "int8" if dtype == "bool" else dtype.replace("uint", "int")
-
-
 def te_array(array: np.ndarray) -> np.ndarray:
     """`array` under its te dtype, the same bytes."""
-    name = te_dtype(array.dtype.name)
+    name = signless_dtype(array.dtype.name)
     return array if name == array.dtype.name else array.view(name)
 
 

@@ -121,7 +121,7 @@ def exact(op: Op, data: Value) -> Value:
 @compute("cast")
 def cast(op: Op, data: Value) -> Value:
     source, target = operand_type(op).dtype, result_type(op).dtype
-    return elementwise(op, [data], lambda x: scalar.convert(x, source, target))
+    return elementwise(op, [data], lambda x: scalar.convert(x, source, target, op.saturate is not False, op.round_mode or "up"))
 
 
 def _bound(value: float, dtype: str) -> Value:

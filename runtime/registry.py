@@ -23,9 +23,10 @@ def register_func(name: str, func: F | None = None, override: bool = False) -> F
         @relayc.register_func("my.add_one")
         def add_one(x): ...
 
-    Tensors on the CPU arrive as numpy arrays on their memory, tensors on other devices as tvm_ffi.Tensor. A program passes destinations:
-    it calls the function with its inputs and then its outputs, which the function writes (`y[...] = x + 1`); what the function returns is
-    dropped, and inputs must not be written. Arrays that a program passes are valid during the call only: copy what is to be kept.
+    Tensors on the CPU arrive as numpy arrays on their memory (elements of less than a byte as uint8, their bits), tensors on other
+    devices as tvm_ffi.Tensor. A program passes destinations: it calls the function with its inputs and then its outputs, which the function
+    writes (`y[...] = x + 1`); what the function returns is dropped, and inputs must not be written. Arrays that a program passes are valid
+    during the call only: copy what is to be kept.
 
     An exception of the function arrives as it is, the same object, at who has called the program by `module["f"](...)`. Other callers get
     what tvm-ffi makes of the exception: one of the same class and message where tvm-ffi knows the class, else RuntimeError.

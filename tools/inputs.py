@@ -119,7 +119,7 @@ def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str
 
 
 def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file (numpy.savez) by input name; a bfloat16 input may be stored as its uint16 bits.
+    """The arrays of an .npz file (numpy.savez) by input name; those of types that numpy has not may be stored as their bits.
 
     Raises:
       ValueError: the file is not an .npz file of numeric arrays.
@@ -134,15 +134,17 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
         raise ValueError(f"{path}: expected an .npz file of numeric arrays, as numpy.savez writes it") from error
     for spec in specs:
         array = arrays.get(spec.name)
+        dtype = numpy_dtype(spec.dtype)
         # numpy stores bfloat16 as bytes without a meaning ("V2"), save_outputs as uint16.
-        if spec.dtype == "bfloat16" and array is not None and array.dtype in (np.dtype("V2"), np.uint16):
-            arrays[spec.name] = array.view(numpy_dtype("bfloat16"))
+        stored = (np.dtype(f"V{dtype.itemsize}"), np.dtype(f"u{dtype.itemsize}"))
+        if dtype.isbuiltin != 1 and array is not None and array.dtype in stored:
+            arrays[spec.name] = array.view(dtype)
     return arrays
 
 
 def save_outputs(path: Path, outputs: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays by name as an .npz file; bfloat16 as its uint16 bits, which every numpy reads."""
+    """Writes arrays by name as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every numpy reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:  # numpy would add .npz to a path
-        arrays = {name: array.view(np.uint16) if array.dtype.name == "bfloat16" else array for name, array in outputs.items()}
+        arrays = {name: array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}") for name, array in outputs.items()}
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle

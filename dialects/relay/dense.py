@@ -126,6 +126,7 @@ class BiasAdd(Op, name="nn_bias_add", relay_name="nn.bias_add"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
+        NUMBER.require("data", op.data)
         axis = normalize_axis(op.axis, op.data.rank)
         check(op.bias.dtype == op.data.dtype, "bias", f"the dtype of data, {op.data.dtype}", op.bias.dtype)
         expected = TensorType((op.data.shape[axis],), op.data.dtype)

@@ -25,9 +25,10 @@ from relayc.dialects.relay import calls
 from relayc.dialects.relay.base import OPS, RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build, ir_name
+from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
-from relayc.dialects.relay.types import RelayType, TensorType, TupleType, numpy_dtype
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType
 from relayc.frontend.dimensions import ranges_of
 from relayc.frontend.errors import ModelError
 from relayc.symbolic import parse
@@ -250,7 +251,7 @@ class Program:
         array = np.asarray(value)
         if not isinstance(value, (np.ndarray, np.generic)):
             dtype = dtype or {"i": "int32", "f": "float32", "b": "bool"}.get(array.dtype.kind)
-        return self._expr(self._mod.constant(array if dtype is None else array.astype(numpy_dtype(dtype))))
+        return self._expr(self._mod.constant(array if dtype is None else converted(array, dtype)))
 
     def apply(self, relay_name: str, *operands: Any, **attributes: Any) -> Structure:
         """Builds an operator by Relay's name; gives its result, or a tuple of results. Raises RelayError.

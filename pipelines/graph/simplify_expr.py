@@ -117,7 +117,7 @@ def _keeps_values(source: str, target: str) -> bool:
     """Whether every value of one dtype is a value of the other (bool being 0 and 1)."""
     if is_narrow(source):
         values = np.arange(256, dtype=np.uint8).view(numpy_dtype(source))
-        with np.errstate(invalid="ignore"):
+        with np.errstate(all="ignore"):
             return np.array_equal(converted(values, "float32"), converted(converted(values, target), "float32"), equal_nan=True)
     if is_narrow(target):
         return source == target

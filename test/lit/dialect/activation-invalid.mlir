@@ -1,6 +1,6 @@
 // RUN: not relayc-opt %s --split-input-file 2>&1 | filecheck %s
 
-// CHECK: relay.nn_relu at {{.*}}: data: expected a number type, found bool
+// CHECK: relay.nn_relu at {{.*}}: data: expected a numeric element type, found tensor<{{.*}}xi1>
 func.func @main(%x: tensor<2x8xi1>) {
   %0 = "relay.nn_relu"(%x) : (tensor<2x8xi1>) -> tensor<?x?xi1>
   return

@@ -40,7 +40,7 @@ func.func @main(%x: tensor<2x8xf32>, %w: tensor<7x8x1xf32>) {
 
 // -----
 
-// CHECK: relay.nn_dense at {{.*}}: data: expected a number type, found bool
+// CHECK: relay.nn_dense at {{.*}}: data: expected a numeric element type, found tensor<{{.*}}xi1>
 func.func @main(%x: tensor<2x8xi1>, %w: tensor<7x8xi1>) {
   %0 = "relay.nn_dense"(%x, %w) : (tensor<2x8xi1>, tensor<7x8xi1>) -> tensor<?x?xi1>
   return

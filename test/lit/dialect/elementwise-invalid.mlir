@@ -93,3 +93,27 @@ func.func @main(%x: tensor<3xf32>) {
   %0 = "relay.frobnicate"(%x) : (tensor<3xf32>) -> tensor<3xf32>
   return
 }
+
+// -----
+
+// CHECK: relay.add at {{.*}}: lhs: expected a numeric element type, found tensor<3xf8E4M3FN>
+func.func @main(%x: tensor<3xf8E4M3FN>) {
+  %0 = "relay.add"(%x, %x) : (tensor<3xf8E4M3FN>, tensor<3xf8E4M3FN>) -> tensor<3xf8E4M3FN>
+  return
+}
+
+// -----
+
+// CHECK: relay.equal at {{.*}}: lhs: expected an element type that is computed in, {{.*}}, found tensor<3xi4>
+func.func @main(%x: tensor<3xi4>) {
+  %0 = "relay.equal"(%x, %x) : (tensor<3xi4>, tensor<3xi4>) -> tensor<3xi1>
+  return
+}
+
+// -----
+
+// CHECK: relay.cast at {{.*}}: round_mode: expected one of up, down, nearest, found away
+func.func @main(%x: tensor<3xf32>) {
+  %0 = "relay.cast"(%x) {dtype = "float8_e8m0fnu", round_mode = "away"} : (tensor<3xf32>) -> tensor<3xf8E8M0FNU>
+  return
+}

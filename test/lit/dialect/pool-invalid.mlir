@@ -24,7 +24,7 @@ func.func @main(%x: tensor<1x3x8x8xi8>) {
 
 // -----
 
-// CHECK: relay.nn_max_pool2d at {{.*}}: data: expected a number type, found bool
+// CHECK: relay.nn_max_pool2d at {{.*}}: data: expected a numeric element type, found tensor<{{.*}}xi1>
 func.func @main(%x: tensor<1x3x8x8xi1>) {
   %0 = "relay.nn_max_pool2d"(%x) : (tensor<1x3x8x8xi1>) -> tensor<?x?x?x?xi1>
   return

@@ -27,7 +27,7 @@ from relayc.dialects.relay.unify import Bindings, substitute_type
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.graph.inline import read_calls
 from relayc.pipelines.passes import PassContext, functions, module_pass
-from relayc.symbolic import Dim, Floor, Range, Size, bounds, exact, guess, substitute, symbols_of
+from relayc.symbolic import Dim, Floor, Range, Size, bounds, exact, guess, substitute
 
 Sizes: TypeAlias = tuple[Size, ...]
 """What stands at one place of several kernels."""
@@ -51,10 +51,14 @@ def _operations(function: ir.Operation) -> list[ir.OpView]:
     return list(function.regions[0].blocks[0].operations)[:-1]
 
 
+def _values(function: ir.Operation) -> list[ir.Value]:
+    """The arguments of a kernel and the results of its operations."""
+    return [*function.regions[0].blocks[0].arguments, *(r for op in _operations(function) for r in op.operation.results)]
+
+
 def _may_merge(function: ir.Operation) -> bool:
     """Whether a kernel takes symbols, and no operator in it is scheduled by its sizes."""
-    operations = _operations(function)
-    values = [*function.regions[0].blocks[0].arguments, *(r for op in operations for r in op.operation.results)]
+    operations, values = _operations(function), _values(function)
     return (
         all(isinstance(v.type, ir.RankedTensorType) for v in values)
         and all(isinstance(op, Op) and (op.pattern <= Pattern.INJECTIVE or len(op.independent_axes) > 0) for op in operations)
@@ -80,24 +84,44 @@ def _flat(value: Any) -> tuple[Any, ...]:
 
 
 def _contents(function: ir.Operation) -> object:
-    """What kernels that may become one share: operations, how their values are connected, and all that they say but sizes."""
+    """What kernels that may become one share: operations, how their values are connected, and what they say but sizes that may differ."""
     arguments = function.regions[0].blocks[0].arguments
     number = {value: i for i, value in enumerate(arguments)}
-    takes = tuple((_form(v), str(a)) for v, a in zip(arguments, value_attributes(function), strict=True))
+    free = _free_axes(function)
+    takes = tuple((_form(v, free[v]), str(a)) for v, a in zip(arguments, value_attributes(function), strict=True))
     inside = []
     for op in _operations(function):
-        sizes = _sizes_in(op)
+        results, sizes = list(op.operation.results), _sizes_in(op)
         said = (op.attributes[i] for i in range(len(op.attributes)))
-        attributes = tuple(sorted((a.name, len(_flat(sizes[a.name])) if a.name in sizes else str(a.attr)) for a in said))
-        inside.append((op.operation.name, attributes, tuple(number[v] for v in op.operation.operands), *map(_form, op.operation.results)))
-        number.update((r, len(number) + i) for i, r in enumerate(op.operation.results))
+        attributes = tuple(sorted((a.name, str(_numbers(sizes[a.name]) if a.name in sizes else a.attr)) for a in said))
+        operands = tuple(number[v] for v in op.operation.operands)
+        inside.append((op.operation.name, attributes, operands, tuple(_form(r, free[r]) for r in results)))
+        number.update((r, len(number) + i) for i, r in enumerate(results))
     returned = function.regions[0].blocks[0].operations[len(inside)].operation.operands
     return takes, tuple(inside), tuple(number[v] for v in returned)
 
 
-def _form(value: ir.Value) -> tuple[str, int]:
+def _free_axes(function: ir.Operation) -> dict[ir.Value, set[int]]:
+    """The axes of each value of a kernel along which numbers may differ."""
+    found: dict[ir.Value, set[int]] = {}
+    for op in _operations(function):
+        for value in (*op.operation.operands, *op.operation.results):
+            axes = set(range(TensorType.of(value).rank - 1))
+            if op.pattern > Pattern.BROADCAST:
+                axes &= set(op.independent_axes)
+            found[value] = found.get(value, axes) & axes
+    return found
+
+
+def _form(value: ir.Value, free: set[int]) -> tuple[str, Sizes]:
+    """The type of a value without the sizes that may differ."""
     type_ = TensorType.of(value)
-    return type_.dtype, type_.rank
+    return type_.dtype, tuple(-1 if i in free or isinstance(d, Dim) else d for i, d in enumerate(type_.sizes))
+
+
+def _numbers(value: Size | Sizes) -> Sizes:
+    """Of the sizes that an attribute says those that are numbers."""
+    return tuple(-1 if isinstance(size, Dim) else size for size in _flat(value))
 
 
 # ---- the sizes of several kernels as those of one --------------------------------------------------------------------------------------
@@ -108,21 +132,16 @@ class _General:
 
     Attributes:
       symbols: for each, what it is in the kernels.
-      numbers: names of those that are a number in each kernel.
     """
 
     def __init__(self, names: SymbolNames) -> None:
         self.symbols: dict[Dim, Sizes] = {}
-        self.numbers: set[str] = set()
         self._names = names
 
     def name(self, sizes: Sizes) -> None:
         """Makes a symbol of what the kernels have at a place, where it does not follow from others."""
         if self.size(sizes) is None:
-            made = self._names.free("d0")
-            self.symbols[made] = sizes
-            if all(isinstance(s, int) for s in sizes):
-                self.numbers.add(str(made))
+            self.symbols[self._names.free(f"d{len(self.symbols)}")] = sizes
 
     def size(self, sizes: Sizes) -> Size | None:
         """What the one kernel has in the place of some sizes: a multiple, a sum or a quotient of a symbol; None where it is none."""
@@ -174,12 +193,14 @@ def _division(size: Dim) -> tuple[Size, int]:
 
 def _generalise(kernels: Sequence[ir.Operation], names: SymbolNames) -> _General:
     """Symbols for the sizes in which some kernels differ."""
-    arguments = [k.regions[0].blocks[0].arguments for k in kernels]
-    places = [sizes for values in zip(*arguments, strict=True) for sizes in zip(*(TensorType.of(v).sizes for v in values), strict=True)]
+    places = [
+        sizes
+        for values in zip(*map(_values, kernels), strict=True)
+        for sizes in zip(*(TensorType.of(v).sizes for v in values), strict=True)
+    ]
     for ops in zip(*map(_operations, kernels), strict=True):
         for values in zip(*(_sizes_in(op).values() for op in ops), strict=True):
-            # What is a number in an attribute is no extent of a tensor.
-            places += [sizes for sizes in zip(*map(_flat, values), strict=True) if any(isinstance(s, Dim) for s in sizes)]
+            places += zip(*map(_flat, values), strict=True)
     general = _General(names)
     # Others are multiples of the smallest number, and quotients of the largest expression.
     for sizes in sorted(places, key=lambda s: (1, -guess(s[0])) if isinstance(s[0], Dim) else (0, s[0])):
@@ -198,7 +219,7 @@ def _merge(mod: IRModule, kernels: Sequence[ir.Operation]) -> None:
     with ir.InsertionPoint(kernels[0]):
         merged = kernels[0].clone().operation
     with mod.ranges:
-        if not _rewrite(merged, kernels, general) or not _is_independent(merged, general.numbers):
+        if not _rewrite(merged, kernels, general):
             merged.erase()
             mod.set_ranges(before)
             return
@@ -253,18 +274,6 @@ def _stands_for(type_: Any, types: Sequence[Any], general: _General) -> bool:
 def _set_sizes(op: ir.OpView, key: str, value: Any) -> None:
     spec = next((s for s in op.attr_specs.values() if s.key == key), None)
     op.operation.attributes[key] = size_attribute(value) if spec is None else spec.encode(value)
-
-
-def _is_independent(kernel: ir.Operation, numbers: set[str]) -> bool:
-    """Whether symbols that were numbers stand along axes only that every operator is independent in."""
-    for op in _operations(kernel):
-        for value in (*op.operation.operands, *op.operation.results):
-            shape = TensorType.of(value).sizes
-            along = [axis for axis, size in enumerate(shape) if not symbols_of(size).isdisjoint(numbers)]
-            elementwise = op.pattern <= Pattern.BROADCAST
-            if any(axis == len(shape) - 1 or not (elementwise or axis in op.independent_axes) for axis in along):
-                return False
-    return True
 
 
 def _call(call: func.CallOp, name: str, kernel: ir.Operation, bindings: Bindings) -> None:

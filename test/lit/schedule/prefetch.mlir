@@ -5,10 +5,12 @@
 // CHECK: [[PANEL:%[a-z_0-9]+]] = memref.alloca
 // CHECK: [[SUMS:%[a-z_0-9]+]] = memref.alloca
 // CHECK: [[ZERO:%[a-z_0-9]+]] = arith.constant dense<0.000000e+00> : vector<{{[0-9]+}}xf32>
-// CHECK-NEXT: affine.apply
+// CHECK-NEXT: arith.constant
+// CHECK-NEXT: arith.addi
 // CHECK-NEXT: vector.store [[ZERO]], [[SUMS]]
 // CHECK: [[ZERO:%[a-z_0-9]+]] = arith.constant dense<0.000000e+00> : vector<{{[0-9]+}}xf32>
-// CHECK-NEXT: affine.apply
+// CHECK-NEXT: arith.constant
+// CHECK-NEXT: arith.addi
 // CHECK-NEXT: vector.store [[ZERO]], [[PANEL]]
 // CHECK: return
 

@@ -316,8 +316,13 @@ def is_name(text: str) -> bool:
 
 def parse(text: str) -> Size:
     """The size that a text says. Raises ValueError for a text that is no expression of sizes."""
-    if is_name(text):
-        return symbol(text)
+    memo, key = Ranges.current().memo, ("parse", text)
+    if key not in memo:
+        memo[key] = symbol(text) if is_name(text) else _parse(text)
+    return memo[key]  # type: ignore[return-value] # what was put there
+
+
+def _parse(text: str) -> Size:
     try:
         return _parsed(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
@@ -370,6 +375,7 @@ class Ranges(Mapping[str, Range]):
 
     def __init__(self, ranges: Mapping[str, Range] | None = None) -> None:
         self._ranges = dict(ranges or {})
+        self._atoms: dict[Atom, tuple[int, int]] = {}
         self._bounds: dict[tuple[Dim, bool], int] = {}
         self._positive: dict[tuple[Size, bool], bool | None] = {}
         self.memo: dict[object, object] = {}
@@ -398,6 +404,13 @@ class Ranges(Mapping[str, Range]):
         if found is None:
             self.trim()
             found = self._bounds[dim, upper] = _bound_of(dim, self, upper)
+        return found
+
+    def atom_bounds(self, atom: Atom) -> tuple[int, int]:
+        """Inclusive bounds of an atom."""
+        found = self._atoms.get(atom)
+        if found is None:
+            found = self._atoms[atom] = _atom_bounds(atom, self)
         return found
 
     def is_positive(self, size: Size, strict: bool) -> bool | None:
@@ -429,7 +442,8 @@ class Ranges(Mapping[str, Range]):
 
     def trim(self) -> None:
         """Forgets what was found out, where that has become much."""
-        if len(self._bounds) + len(self._positive) + len(self.memo) > _REMEMBERED:
+        if len(self._atoms) + len(self._bounds) + len(self._positive) + len(self.memo) > _REMEMBERED:
+            self._atoms.clear()
             self._bounds.clear()
             self._positive.clear()
             self.memo.clear()
@@ -485,12 +499,12 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
         low = high = dim.terms.get((), 0)
         for m, c in dim.terms.items():
             if m:
-                least, most = _atom_bounds(m[0], ranges)
+                least, most = ranges.atom_bounds(m[0])
                 low += c * (least if c > 0 else most)
                 high += c * (most if c > 0 else least)
         return low, high
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
-    ends = {atom: _atom_bounds(atom, ranges) for m in dim.terms for atom in m}
+    ends = {atom: ranges.atom_bounds(atom) for m in dim.terms for atom in m}
     shifted: Terms = {}
     for m, c in dim.terms.items():
         parts: Terms = {(): c}
@@ -555,10 +569,11 @@ def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
 
 def _coarser(dim: Dim, upper: bool) -> Size:
     """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division; else no bound."""
+    ranges, divisions = Ranges.current(), dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor))
     for m, c in dim.terms.items():
-        if len(m) > 1 and (c > 0) == upper and all(_atom_bounds(a, Ranges.current())[0] >= 0 for a in m):
+        if len(m) > 1 and (c > 0) == upper and all(ranges.atom_bounds(a)[0] >= 0 for a in m):
             for atom in m:
-                for other in dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor)):
+                for other in divisions:
                     if (times := _times(atom, other)) is not None:
                         left = list(m)
                         left.remove(atom)

@@ -42,9 +42,10 @@ class Var:
 class Index:
     """const + sum(coefficient * variable)."""
 
-    __slots__ = ("const", "terms")
+    __slots__ = ("_key", "const", "terms")
 
     def __init__(self, const: Size = 0, terms: Mapping[Var, Size] | None = None) -> None:
+        self._key: tuple | None = None
         self.const = const
         self.terms: Mapping[Var, Size] = _without_zeros(terms) if terms else _NO_TERMS
 
@@ -79,7 +80,9 @@ class Index:
     @property
     def key(self) -> tuple:
         """Equal for equal expressions; it keeps the variables alive, so that no later one takes the identity of an earlier one."""
-        return (self.const, frozenset(self.terms.items()))
+        if self._key is None:
+            self._key = (self.const, frozenset(self.terms.items()))
+        return self._key
 
     @property
     def is_constant(self) -> bool:
@@ -93,8 +96,9 @@ class Index:
         low = high = self.const
         for v, c in self.terms.items():
             ends = (c * v.low, c * v.high)
-            if bounds(c)[0] < 0:
-                if bounds(c)[1] > 0:  # of unknown sign
+            least, most = bounds(c)
+            if least < 0:
+                if most > 0:  # of unknown sign
                     return -FAR, FAR
                 ends = ends[::-1]
             low, high = low + ends[0], high + ends[1]

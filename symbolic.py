@@ -379,7 +379,7 @@ class Ranges(Mapping[str, Range]):
         self._bounds: dict[tuple[Dim, bool], int] = {}
         self._positive: dict[tuple[Size, bool], bool | None] = {}
         self.memo: dict[object, object] = {}
-        """For what is found out under these ranges."""
+        """For what is found out under these ranges. Those of a program may refer to it, as they end with it."""
 
     def __getitem__(self, name: str) -> Range:
         return self._ranges[name]
@@ -454,6 +454,11 @@ class Ranges(Mapping[str, Range]):
 
     def __exit__(self, *_: object) -> None:
         _HOLDING.set(_HOLDING.get()[:-1])
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether someone made them hold; the others last as long as the process."""
+        return self is not _NOTHING_KNOWN
 
     @staticmethod
     def current() -> "Ranges":

@@ -12,6 +12,7 @@ from relayc.dialects.relay import later as later
 from relayc.dialects.relay import norm as norm
 from relayc.dialects.relay import pool as pool
 from relayc.dialects.relay import reduce as reduce
+from relayc.dialects.relay import sampling as sampling
 from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sizes as sizes
 from relayc.dialects.relay import sort as sort

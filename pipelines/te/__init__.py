@@ -12,6 +12,7 @@ from relayc.pipelines.te import indexing as indexing
 from relayc.pipelines.te import norm as norm
 from relayc.pipelines.te import pool as pool
 from relayc.pipelines.te import reduce as reduce
+from relayc.pipelines.te import sampling as sampling
 from relayc.pipelines.te import scan as scan
 from relayc.pipelines.te import sort as sort
 from relayc.pipelines.te import transform as transform

@@ -228,6 +228,11 @@ CASES: dict[str, list[Case]] = {
         Case(f32("n, 2, h, w"), {"size": ("h//2", "w//2"), "scales": (0.5, 0.5)}, {"h": 2, "w": 2}),
         Case(f32("n, 2, 2*h, 3*w"), {"size": ("h", "w"), "method": "nearest_neighbor"}, {"h": 1, "w": 1, "a": 1, "b": 1}),
     ],
+    "image.grid_sample": [
+        Case(f32("n, c, h, w", "n, 2, a, b"), {"padding_mode": "reflection", "align_corners": False}, {"h": 1, "w": 1}),
+        Case(f32("n, 2, h, w", "n, 2, a, b"), {"padding_mode": "border", "method": "bicubic"}, {"h": 1, "w": 1}),
+        Case(f32("n, 2, d, h, w", "n, 3, a, b, 5"), {"method": "nearest_neighbor", "layout": "NCDHW"}, {"d": 1, "h": 1, "w": 1}),
+    ],
     "image.resize3d": [Case(f32("n, 2, d, 3, w"), {"size": ("d", 6, "w + 1")}, {"d": 1, "w": 1})],
     "nn.upsampling": [
         Case(f32("n, 2, h, w"), {"scale_h": 2, "scale_w": 3}),

@@ -3,14 +3,17 @@
 from relayc.dialects.relay import activation as activation
 from relayc.dialects.relay import attention as attention
 from relayc.dialects.relay import binary as binary
+from relayc.dialects.relay import columns as columns
 from relayc.dialects.relay import conv as conv
 from relayc.dialects.relay import create as create
 from relayc.dialects.relay import dense as dense
+from relayc.dialects.relay import determinant as determinant
 from relayc.dialects.relay import image as image
 from relayc.dialects.relay import indexing as indexing
 from relayc.dialects.relay import later as later
 from relayc.dialects.relay import norm as norm
 from relayc.dialects.relay import pool as pool
+from relayc.dialects.relay import random as random
 from relayc.dialects.relay import reduce as reduce
 from relayc.dialects.relay import sampling as sampling
 from relayc.dialects.relay import scan as scan

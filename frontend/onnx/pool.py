@@ -1,4 +1,4 @@
-"""Poolings: MaxPool, AveragePool, LpPool and their global forms."""
+"""Poolings: MaxPool, AveragePool, LpPool and their global forms; what takes windows apart again: MaxUnpool, Col2Im."""
 
 from collections.abc import Sequence
 from math import inf, prod
@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.converter import Tensor, emit
+from relayc.dialects.relay.window import windows
+from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.onnx.conv import per_axis
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, window_padding
-from relayc.frontend.steps import binary, in_float32, multiply
+from relayc.frontend.sizes import sizes
+from relayc.frontend.steps import binary, filled, in_float32, multiply, reshape
+from relayc.symbolic import maximum
 
 
 def _window(
@@ -55,12 +58,74 @@ def MaxPool(
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
-) -> Tensor:
-    if current().wants(1):
-        raise OnnxError("output Indices: expected it not to be used, found a use")
+) -> Tensor | tuple[Tensor, ...]:
     window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
-    x, window["padding"] = padded(x, window["padding"], _least(x.dtype))
-    return emit(f"nn.max_pool{spatial_rank(x)}d", x, **window)
+    data, window["padding"] = padded(x, window["padding"], _least(x.dtype))
+    found = emit(f"nn.max_pool{spatial_rank(x)}d", data, **window)
+    if not current().wants(1):
+        return found
+    if data is not x:
+        raise OnnxError(f"attribute auto_pad: expected padding of known size beside the output Indices, found {auto_pad} of {x.type}")
+    return found, emit("nn.max_pool_indices", x, found, **window, column_major=storage_order == 1)
+
+
+@converter(since=9)
+def MaxUnpool(
+    x: Tensor,
+    indices: Tensor,
+    output_shape: Tensor | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """Elements go to their places in a tensor of the shape that was pooled, which what is larger begins with."""
+    n = spatial_rank(x)
+    kernel, stride = per_axis(kernel_shape, n, "kernel_shape"), per_axis(strides, n, "strides")
+    padding = window_padding("NOTSET", pads, x.shape[2:], kernel, stride, (1,) * n)
+    pooled = [(d - 1) * s - padding[i] - padding[n + i] + k for i, (d, s, k) in enumerate(zip(x.shape[2:], stride, kernel, strict=True))]
+    shape = (*x.shape[:2], *pooled)
+    places = reshape(assume(indices, x.shape), (prod(x.shape),))
+    flat = emit("scatter_elements", filled((prod(shape),), 0, x.dtype), places, reshape(x, (prod(x.shape),)), axis=0, reduction="update")
+    found = reshape(flat, shape)
+    if output_shape is None:
+        return found
+    wanted = sizes(output_shape, "output_shape")
+    if len(wanted) != x.rank:
+        raise OnnxError(f"input output_shape: expected {x.rank} sizes, found {list(wanted)}")
+    width = tuple(n for d, w in zip(shape, wanted, strict=True) for n in (0, w - d))
+    return assume(emit("nn.pad", found, filled((), 0, x.dtype), pad_width=width), wanted)
+
+
+@converter(since=18)
+def Col2Im(
+    x: Tensor,
+    image_shape: Tensor,
+    block_shape: Tensor,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    image, block = sizes(image_shape, "image_shape"), sizes(block_shape, "block_shape")
+    n = len(image)
+    if n not in SPATIAL_LAYOUTS or len(block) != n or x.rank != 3:
+        raise OnnxError(f"expected blocks [batch, elements, blocks] of one to three axes, found {x.type}, {list(image)}, {list(block)}")
+    stride, dilation = per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    padding = window_padding("NOTSET", pads, image, (1,) * n, stride, dilation)
+    blocks = [windows(image[i], block[i], stride[i], dilation[i], (padding[i], padding[n + i]), False, f"{i}") for i in range(n)]
+    batch, elements, _ = x.shape
+    if any(d == 0 for d in block):
+        raise OnnxError(f"input block_shape: expected sizes of 1 or more, found {list(block)}")
+    channels = elements // maximum(prod(block), 1)
+    return emit(
+        "nn.col2im",
+        reshape(x, (batch, channels, *block, *blocks)),
+        image_shape=image,
+        strides=stride,
+        dilation=dilation,
+        padding=padding,
+    )
 
 
 def _average(x: Tensor, window: dict[str, object], count_include_pad: bool) -> Tensor:
@@ -98,6 +163,7 @@ def LpPool(
     window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
     if window["ceil_mode"]:
         window = _padded_to_whole_windows(x, window)
+    x, window["padding"] = padded(x, window["padding"])
     return _root(multiply(_average(_power(x, p), window, True), float(prod(kernel_shape))), p)
 
 
@@ -107,12 +173,9 @@ def _padded_to_whole_windows(x: Tensor, window: dict[str, Any]) -> dict[str, Any
     n = len(kernel)
     ends = list(pads)
     for i, (size, k, s, r) in enumerate(zip(x.shape[2:], kernel, stride, dilation, strict=True)):
-        extent = (k - 1) * r + 1
-        whole = size + pads[i] + pads[n + i]
-        last = -(-(whole - extent) // s) * s
-        if last >= size + pads[i]:  # a window that starts in the padding at the end does not count
-            last -= s
-        ends[n + i] += max(last + extent - whole, 0)
+        count = windows(size, k, s, r, (pads[i], pads[n + i]), True, f"{i}")
+        assert count is not None  # of a known size
+        ends[n + i] += maximum((count - 1) * s + (k - 1) * r + 1 - size - pads[i] - pads[n + i], 0)
     return {**window, "padding": tuple(ends), "ceil_mode": False}
 
 

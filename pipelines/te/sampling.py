@@ -140,9 +140,7 @@ def grid_sample(op: Op, data: Value, grid: Value) -> Value:
     source, coordinates, out = operand_type(op), operand_type(op, 1), result_type(op)
     dtype = "float64" if source.dtype == "float64" else accumulator(coordinates.dtype)
     wide = source.dtype if op.method == "nearest_neighbor" else dtype
-    axes = [
-        SampledAxis(size, dtype, op.method, op.padding_mode, op.align_corners, op.coordinates) for size in source.sizes[2:]
-    ]
+    axes = [SampledAxis(size, dtype, op.method, op.padding_mode, op.align_corners, op.coordinates) for size in source.sizes[2:]]
     rank = out.rank
     # The coordinate along the last axis comes first.
     maps = [affine_map(rank, [dim(0), i, *map(dim, range(2, rank))]) for i in reversed(range(len(axes)))]

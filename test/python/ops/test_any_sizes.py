@@ -34,6 +34,7 @@ CASES: dict[str, list[Case]] = {
     "nn.dropout": [Case(f32("n, m"))],
     "where": [Case(["bool[n, 1]", *f32("m", "n, m")])],
     "cast": [Case(f32("n, m"), {"dtype": "int32"})],
+    "reinterpret": [Case(f32("n, m"), {"dtype": "uint32"}), Case(["int8[n]"], {"dtype": "bool"})],
     "clip": [Case(f32("n, m"), {"a_min": -0.5, "a_max": 0.5})],
     # made from attributes
     "full": [Case(f32(""), {"shape": ("n", 3)}, free="n")],

@@ -53,7 +53,9 @@ def test_lines_by_pixels():
     np.testing.assert_allclose(found[0, 0], [0, 0, 0.25, 12.5, 8], rtol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "grid_dtype"), [("float16", "float16"), ("float64", "float64"), ("int32", "float32"), ("uint8", "float16")])
+@pytest.mark.parametrize(
+    ("dtype", "grid_dtype"), [("float16", "float16"), ("float64", "float64"), ("int32", "float32"), ("uint8", "float16")]
+)
 def test_dtypes(dtype, grid_dtype):
     x, grid = values((1, 2, 5, 6), dtype), grid_of((1, 2, 4, 7), dtype=grid_dtype)
     found = run("image.grid_sample", x, grid, align_corners=False)

@@ -1,0 +1,242 @@
+"""Compute rules of regions of images: vision.roi_align, vision.roi_pool."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import arith, ir, linalg, math
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.window import per_axis
+from relayc.pipelines.te import scalar
+from relayc.pipelines.te.contraction import accumulator, narrowed
+from relayc.pipelines.te.core import (
+    Value,
+    affine_map,
+    compute,
+    dim,
+    empty,
+    extract,
+    fill,
+    generic,
+    index_constant,
+    operand_type,
+    parallel,
+    result_type,
+)
+from relayc.pipelines.te.literal import integer_of, number
+from relayc.pipelines.te.loops import insert, loop, nest
+from relayc.pipelines.te.scalar import both
+from relayc.symbolic import Size
+
+_MOST_SAMPLES = 1024
+"""Along an axis of a part of a region: what is in bounds for any corners."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One axis of a part of a region: where it begins, and how long it is, as scalars of `dtype`."""
+
+    begin: Value
+    length: Value
+    dtype: str
+
+    def samples(self) -> Value:
+        """Elements that it has, rounded up."""
+        whole = math.CeilOp(self.length).result
+        zero, most = (scalar.constant(float(n), self.dtype) for n in (0, _MOST_SAMPLES))
+        whole = scalar.select(scalar.compare("gt", whole, zero, self.dtype), whole, zero)
+        whole = scalar.select(scalar.compare("lt", whole, most, self.dtype), whole, most)
+        return _index(whole)
+
+    def position(self, sample: Value, count: Value) -> Value:
+        """Where a sample lies, the `count` samples being evenly distributed; both as scalars of `dtype`."""
+        middle = scalar.add(sample, scalar.constant(0.5, self.dtype), self.dtype)
+        return scalar.add(self.begin, arith.DivFOp(arith.MulFOp(middle, self.length).result, count).result, self.dtype)
+
+
+def _index(whole: Value) -> Value:
+    """A whole float as an index."""
+    return arith.IndexCastOp(ir.IndexType.get(), arith.FPToSIOp(scalar.te_element("int32"), whole).result).result
+
+
+def _bounded(x: Value, size: Size, dtype: str) -> Value:
+    """A float limited to the positions of an axis; 0 for what is no number."""
+    zero, last = scalar.constant(0.0, dtype), number(size - 1, dtype)
+    x = scalar.select(scalar.compare("gt", x, zero, dtype), x, zero)
+    return scalar.select(scalar.compare("lt", x, last, dtype), x, last)
+
+
+def _image(first: Value, count: Size, dtype: str) -> Value:
+    """The number of the image that a region says."""
+    return _index(_bounded(first, count, dtype))
+
+
+def _part(begin: Value, end: Value, index: Value, parts: int, op: Op, dtype: str) -> _Part:
+    """Part `index` of the `parts` of a region along an axis, between two corners."""
+    scale, shift = (scalar.constant(v, dtype) for v in (op.spatial_scale, 0.5 if op.aligned else 0.0))
+    first, last = (scalar.subtract(arith.MulFOp(x, scale).result, shift, dtype) for x in (begin, end))
+    length = scalar.subtract(last, first, dtype)
+    if not op.aligned:
+        one = scalar.constant(1.0, dtype)
+        length = scalar.select(scalar.compare("gt", length, one, dtype), length, one)
+    length = arith.DivFOp(length, scalar.constant(float(parts), dtype)).result
+    return _Part(scalar.add(first, arith.MulFOp(integer_of(index, dtype), length).result, dtype), length, dtype)
+
+
+@dataclass(frozen=True)
+class _Sampled:
+    """Data that is sampled between its elements, in `wide`."""
+
+    data: Value
+    dtype: str
+    wide: str
+    sizes: Sequence[Size]
+    largest: bool
+
+    def at(self, image: Value, channel: Value, y: Value, x: Value) -> Value:
+        """The sample at a position: 0 where it is more than one element outside."""
+        wide = self.wide
+        taps, flags = [], []
+        for position, size in zip((y, x), self.sizes, strict=True):
+            low, high = scalar.constant(-1.0, wide), number(size, wide)
+            flags.append(both(scalar.compare("ge", position, low, wide), scalar.compare("le", position, high, wide)))
+            inside = _bounded(position, size, wide)
+            below = math.FloorOp(inside).result
+            upper = scalar.subtract(inside, below, wide)
+            first = _index(below)
+            second = arith.MinSIOp(arith.AddIOp(first, index_constant(1)).result, index_constant(size - 1)).result
+            taps.append([(first, scalar.subtract(scalar.constant(1.0, wide), upper, wide)), (second, upper)])
+        total = None
+        for i, p in taps[0]:
+            for j, q in taps[1]:
+                element = scalar.convert(extract(self.data, [image, channel, i, j]), self.dtype, wide)
+                term = scalar.multiply(scalar.multiply(p, q, wide), element, wide)
+                total = term if total is None else self.joined(total, term)
+        assert total is not None  # of four neighbours
+        return scalar.select(both(*flags), total, scalar.constant(0.0, wide))
+
+    def joined(self, a: Value, b: Value) -> Value:
+        return (scalar.maximum if self.largest else scalar.add)(a, b, self.wide)
+
+
+@compute("vision_roi_align")
+def roi_align(op: Op, data: Value, rois: Value) -> Value:
+    source, out = operand_type(op), result_type(op)
+    wide = accumulator(source.dtype)
+    sampled = _Sampled(data, source.dtype, wide, source.sizes[2:], op.mode == "max")
+    if op.sample_ratio > 0:
+        return _of_a_number(op, sampled, rois, source, out)
+    return _of_all_elements(op, sampled, rois, source, out)
+
+
+def _of_a_number(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
+    """Samples of a known number: two loops that are reduced."""
+    wide, count = sampled.wide, op.sample_ratio
+    parts = per_axis(op.pooled_size, 2, "pooled_size")
+    init = scalar.limits(wide)[0] if sampled.largest else 0.0
+
+    def body(*values: Value) -> Value:
+        _, *corners, acc = values
+        first, *edges = (scalar.convert(v, source.dtype, wide) for v in corners)
+        _, channel, *at = (linalg.IndexOp(i).result for i in range(6))
+        number_of = scalar.constant(float(count), wide)
+        positions = []
+        for i in range(2):
+            part = _part(edges[1 - i], edges[3 - i], at[i], parts[i], op, wide)
+            positions.append(part.position(integer_of(at[2 + i], wide), number_of))
+        return sampled.joined(acc, sampled.at(_image(first, source.sizes[0], wide), channel, *positions))
+
+    samples = empty(TensorType((count, count), wide))
+    maps = [affine_map(6, [dim(4), dim(5)]), *(affine_map(6, [dim(0), i]) for i in range(5))]
+    kinds = ["parallel"] * 4 + ["reduction"] * 2
+    result_map = affine_map(6, [dim(i) for i in range(4)])
+    found = generic([samples, *[rois] * 5], maps, [fill(out.with_dtype(wide), init)], [result_map], kinds, body)[0]
+    if sampled.largest:
+        return narrowed(found, out, wide)
+    share = 1 / count**2
+    return parallel(out, [found], lambda x: scalar.convert(scalar.multiply(x, scalar.constant(share, wide), wide), wide, out.dtype))
+
+
+def _region(rois: Value, r: Value, source: TensorType, wide: str) -> list[Value]:
+    """Image and corners of a region."""
+    return [scalar.convert(extract(rois, [r, index_constant(i)]), source.dtype, wide) for i in range(5)]
+
+
+def _each_part(out: TensorType, element: Callable[[list[Value]], Value]) -> Value:
+    """The tensor of element(indices), one after the other."""
+    return nest(out.sizes, [empty(out)], lambda at, found: [insert(element(at), found, at)])[0]
+
+
+def _of_all_elements(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
+    """As many samples as a part has elements: their number is known when the region is, so that parts come one after the other."""
+    wide = sampled.wide
+    parts = per_axis(op.pooled_size, 2, "pooled_size")
+    zero, one = index_constant(0), index_constant(1)
+
+    def element(at: list[Value]) -> Value:
+        r, channel, *place = at
+        first, *edges = _region(rois, r, source, wide)
+        image = _image(first, source.sizes[0], wide)
+        rows, columns = (_part(edges[1 - i], edges[3 - i], place[i], parts[i], op, wide) for i in range(2))
+        counts = [rows.samples(), columns.samples()]
+        of_counts = [integer_of(n, wide) for n in counts]
+
+        def row(i: Value, total: Value) -> list[Value]:
+            y = rows.position(integer_of(i, wide), of_counts[0])
+
+            def column(j: Value, total: Value) -> list[Value]:
+                x = columns.position(integer_of(j, wide), of_counts[1])
+                return [sampled.joined(total, sampled.at(image, channel, y, x))]
+
+            return loop(zero, counts[1], one, [total], column)
+
+        init = scalar.constant(scalar.limits(wide)[0] if sampled.largest else 0.0, wide)
+        (total,) = loop(zero, counts[0], one, [init], row)
+        every = arith.MulFOp(*of_counts).result
+        some = scalar.compare("gt", every, scalar.constant(0.0, wide), wide)
+        if not sampled.largest:
+            total = arith.DivFOp(total, every).result
+        return scalar.convert(scalar.select(some, total, scalar.constant(0.0, wide)), wide, out.dtype)
+
+    return _each_part(out, element)
+
+
+@compute("vision_roi_pool")
+def roi_pool(op: Op, data: Value, rois: Value) -> Value:
+    source, out = operand_type(op), result_type(op)
+    wide = accumulator(source.dtype)
+    parts = per_axis(op.pooled_size, 2, "pooled_size")
+    one = index_constant(1)
+
+    def element(at: list[Value]) -> Value:
+        r, channel, *place = at
+        first, *edges = _region(rois, r, source, wide)
+        image = _image(first, source.sizes[0], wide)
+        bounds = [_elements(edges[1 - i], edges[3 - i], place[i], parts[i], source.sizes[2 + i], op, wide) for i in range(2)]
+        (top, bottom), (left, right) = bounds
+
+        def row(i: Value, largest: Value) -> list[Value]:
+            def column(j: Value, largest: Value) -> list[Value]:
+                return [scalar.maximum(extract(data, [image, channel, i, j]), largest, source.dtype)]
+
+            return loop(left, right, one, [largest], column)
+
+        (found,) = loop(top, bottom, one, [scalar.constant(scalar.limits(source.dtype)[0], source.dtype)], row)
+        some = both(*(arith.cmpi(arith.CmpIPredicate.slt, low, high) for low, high in bounds))
+        return scalar.select(some, found, scalar.constant(0.0, source.dtype))
+
+    return _each_part(out, element)
+
+
+def _elements(begin: Value, end: Value, index: Value, parts: int, size: Size, op: Op, dtype: str) -> tuple[Value, Value]:
+    """The first element of a part of a region along an axis, and the first one behind it."""
+    scale = scalar.constant(op.spatial_scale, dtype)
+    first, last = (math.RoundOp(arith.MulFOp(x, scale).result).result for x in (begin, end))
+    one = scalar.constant(1.0, dtype)
+    length = scalar.add(scalar.subtract(last, first, dtype), one, dtype)
+    length = scalar.select(scalar.compare("gt", length, one, dtype), length, one)
+    step = arith.DivFOp(length, scalar.constant(float(parts), dtype)).result
+    low = math.FloorOp(arith.MulFOp(integer_of(index, dtype), step).result).result
+    high = math.CeilOp(arith.MulFOp(scalar.add(integer_of(index, dtype), one, dtype), step).result).result
+    # One more position than there are elements: the end of the last one.
+    return tuple(_index(_bounded(scalar.add(x, first, dtype), size + 1, dtype)) for x in (low, high))  # type: ignore[return-value] # two

@@ -15,8 +15,8 @@ import numpy as np
 
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.sizes import objects, positions, tensor_of
-from relayc.frontend.steps import add, cast, filled, multiply, reshape, strided_slice, subtract, transpose
-from relayc.symbolic import Size
+from relayc.frontend.steps import add, binary, cast, filled, multiply, reshape, strided_slice, subtract, transpose
+from relayc.symbolic import Size, minimum
 
 Complex: TypeAlias = np.ndarray
 
@@ -109,7 +109,7 @@ def _product(x: Tensor, sign: int, frequencies: int) -> Tensor:
 
 def _by_convolution(x: Tensor, sign: int) -> Tensor:
     """k n is (k^2 + n^2 - (k - n)^2) / 2: a convolution with exp(-sign pi i n^2 / N), between two products with its inverse."""
-    batch, _, length = x.shape
+    length = x.shape[2]
     assert isinstance(length, int)
     long = 1 << ceil(log2(2 * length - 1))
     at = np.arange(length, dtype=np.int64)
@@ -124,10 +124,12 @@ def _by_convolution(x: Tensor, sign: int) -> Tensor:
 
 def resized(x: Tensor, axis: int, size: Size) -> Tensor:
     """x with `size` elements along an axis: what is behind them is cut off, and what is missing is 0."""
-    if x.shape[axis] == size:
+    kept = minimum(x.shape[axis], size)
+    x = strided_slice(x, [0], [kept], [1], [axis])
+    if kept == size:
         return x
-    width = [0] * (2 * x.rank)
-    width[2 * axis + 1] = size - x.shape[axis]  # type: ignore[call-overload] # a size may be an expression
+    width: list[Size] = [0] * (2 * x.rank)
+    width[2 * axis + 1] = size - kept
     return emit("nn.pad", x, filled((), 0, x.dtype), pad_width=tuple(width))
 
 
@@ -173,7 +175,7 @@ def real_inverse(x: Tensor, length: Size) -> Tensor:
     """
     half = length // 2 + 1
     planes = _planes(resized(x, 1, half))
-    count = planes.shape[1]
+    batch, count, _ = planes.shape
     if not isinstance(length, int):
         real = _computed(_weighted(planes, length), length, length, 1, True)
         return reshape(strided_slice(real, [0], [1], [1], [1]), (batch, length, 1))
@@ -216,17 +218,30 @@ def _computed(x: Tensor, length: Size, wanted: Size, sign: int, divided: bool) -
     batch, planes, count = x.shape
     rows, columns = (positions(n) for n in (count, wanted))
     product = emit("multiply", reshape(rows, (count, 1)), reshape(columns, (1, wanted)))
-    period = tensor_of(objects([], [length]), "int64")
-    turns = cast(emit("floor_mod", product, emit("maximum", period, constant(1, "int64"))), x.dtype)
-    angle = emit("divide", multiply(turns, sign * 2 * pi), _float_of(length, x.dtype))
+    cosines, sines = _circle(product, length, x.dtype)
+    sines = sines if sign > 0 else emit("negative", sines)
     flat = reshape(x, (batch * planes, count))
-    cosine, sine = (reshape(emit("nn.matmul", flat, emit(f, angle)), (batch, planes, wanted)) for f in ("cos", "sin"))
+    cosine, sine = (reshape(emit("nn.matmul", flat, table), (batch, planes, wanted)) for table in (cosines, sines))
     if planes == 1:
         found = emit("concatenate", cosine, sine, axis=1)
     else:
         (a, b), (c, d) = ([strided_slice(t, [i], [i + 1], [1], [1]) for i in (0, 1)] for t in (cosine, sine))
         found = emit("concatenate", subtract(a, d), add(b, c), axis=1)
     return emit("divide", found, _float_of(length, x.dtype)) if divided else found
+
+
+def _circle(step: Tensor, length: Size, dtype: str) -> tuple[Tensor, Tensor]:
+    """cos and sin of 2 pi step / length, of integers: exact at each quarter of the circle, as both are computed of a part of a quarter."""
+    period = emit("maximum", tensor_of(objects([], [length]), "int64"), constant(1, "int64"))
+    quarters = multiply(emit("floor_mod", step, period), 4)
+    which = emit("floor_divide", quarters, period)
+    part = emit("divide", multiply(cast(emit("floor_mod", quarters, period), dtype), pi / 2), cast(period, dtype))
+    along, across = emit("cos", part), emit("sin", part)
+    is_odd = binary("equal", binary("bitwise_and", which, 1), 1)
+    is_right = binary("less", binary("bitwise_and", add(which, 1), 3), 2)  # those numbered 3 and 0
+    is_upper = binary("less", which, 2)
+    cosine, sine = emit("where", is_odd, across, along), emit("where", is_odd, along, across)
+    return emit("where", is_right, cosine, emit("negative", cosine)), emit("where", is_upper, sine, emit("negative", sine))
 
 
 def _weighted(x: Tensor, length: Size) -> Tensor:

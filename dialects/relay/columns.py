@@ -40,7 +40,7 @@ class Col2Im(Op, name="nn_col2im", relay_name="nn.col2im"):
 class MaxPoolIndices(Op, name="nn_max_pool_indices", relay_name="nn.max_pool_indices"):
     """Where in `data` the first element of each window is that is `largest`, the result of its pooling (ONNX MaxPool; not in Relay).
 
-    Indices are those of the flattened data, as int64; with `column_major` of data whose spatial axes are in the opposite order.
+    Indices are those of the flattened data, as int64; with `column_major` they count as if its spatial axes were in the opposite order.
     The layout is NCW, NCHW or NCDHW, by the number of axes.
     """
 

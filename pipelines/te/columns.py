@@ -19,9 +19,10 @@ from relayc.pipelines.te.core import (
     generic,
     index_constant,
     operand_type,
+    parallel,
     result_type,
 )
-from relayc.pipelines.te.literal import INDEX_DTYPE, clamped, integer_of
+from relayc.pipelines.te.literal import INDEX_DTYPE, clamped, integer_of, number
 from relayc.pipelines.te.scalar import both
 from relayc.symbolic import Size
 
@@ -101,9 +102,8 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
         if source.is_float:  # NaN equals nothing, and where there is one it is the largest
             found = scalar.either(found, scalar.compare("ne", element, element, source.dtype))
         flat = _sum(_times(batch, source.sizes[1]), channel)
-        order = range(n - 1, -1, -1) if op.column_major else range(n)
-        for i in order:
-            flat = _sum(_times(flat, sizes[i]), here[i])
+        for size, h in zip(sizes, here, strict=True):
+            flat = _sum(_times(flat, size), h)
         index = scalar.select(both(inside, found), integer_of(flat, out.dtype), scalar.constant(never, out.dtype))
         return scalar.minimum(index, lowest, out.dtype)
 
@@ -112,4 +112,17 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
     result_map = affine_map(loops, [dim(i) for i in range(2 + n)])
     maps = [affine_map(loops, [dim(2 + n + i) for i in range(n)]), result_map]
     kinds = ["parallel"] * (2 + n) + ["reduction"] * n
-    return generic([window, largest], maps, [fill(out, never)], [result_map], kinds, body)[0]
+    found = generic([window, largest], maps, [fill(out, never)], [result_map], kinds, body)[0]
+    return parallel(out, [found], lambda index: _column_major(index, sizes, out.dtype)) if op.column_major else found
+
+
+def _column_major(index: Value, sizes: Sequence[Size], dtype: str) -> Value:
+    """An index of flattened data as that of data whose spatial axes are in the opposite order."""
+    digits = []
+    for size in reversed(sizes):
+        by = number(size, dtype)
+        digits.append(arith.RemSIOp(index, by).result)
+        index = arith.DivSIOp(index, by).result
+    for size, digit in zip(reversed(sizes), digits, strict=True):
+        index = scalar.add(scalar.multiply(index, number(size, dtype), dtype), digit, dtype)
+    return index

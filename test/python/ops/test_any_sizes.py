@@ -197,6 +197,24 @@ CASES: dict[str, list[Case]] = {
     "nn.winograd_output_transform": [
         Case(f32("n, 72, (h + 3)//4, (w + 3)//4, 8"), {"height": "h", "width": "w"}, {"h": 1, "w": 1}, free="h w")
     ],
+    "nn.col2im": [
+        Case(f32("n, c, 3, 2, h, w"), {"image_shape": ("h + 2", "w + 1")}, {"h": 1, "w": 1}),
+        Case(f32("n, c, 3, (w + 1)//2"), {"image_shape": ("w",), "strides": (2,), "padding": (1, 1)}, {"w": 1}, free="w"),
+        Case(f32("n, 2, a, b, h - a + 1, 1"), {"image_shape": ("h", "b")}, {"h": 31, "a": 1, "b": 1}, highs={"a": 31}),
+    ],
+    "nn.max_pool_indices": [
+        Case(f32("n, c, h, w", "n, c, h - 1, w - 2"), {"pool_size": (2, 3)}, {"h": 2, "w": 3}),
+        Case(f32("n, c, w", "n, c, (w + 1)//2"), {"pool_size": (3,), "strides": (2,), "padding": (1, 1), "layout": "NCW"}, {"w": 1}),
+    ],
+    "det": [Case(f32("n, m, 2, 2")), Case(f32("n, m, m"))],
+    # random numbers
+    "random.threefry_generate": [Case(["uint32[2]"], {"out_shape": ("n", "3*m")}, free="n m")],
+    # regions
+    "vision.roi_align": [
+        Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 1.0, "sample_ratio": 2}, {"n": 1, "h": 1, "w": 1}),
+        Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 1), "spatial_scale": 1.0, "aligned": True}, {"n": 1, "h": 1, "w": 1}),
+    ],
+    "vision.roi_pool": [Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 2.0}, {"n": 1, "h": 1, "w": 1})],
     # resampling
     "image.resize1d": [Case(f32("n, 2, w"), {"size": ("3*w",), "method": "linear"}, {"w": 1})],
     "image.resize2d": [

@@ -46,8 +46,9 @@ def _planes_matrix(matrix: Complex, planes: int) -> np.ndarray:
 
 
 def _factor(n: int) -> int:
-    """The largest factor of n that is at most its root and short; 1 for a prime."""
-    return next(d for d in range(min(isqrt(n), _LONGEST_FACTOR), 0, -1) if n % d == 0)
+    """A short factor of n, of at least its root if there is one; 1 for a prime. The products have as many columns."""
+    long = next((d for d in range(isqrt(n - 1) + 1, _LONGEST_FACTOR + 1) if n % d == 0), 0)
+    return long or next(d for d in range(min(isqrt(n), _LONGEST_FACTOR), 0, -1) if n % d == 0)
 
 
 def _times(x: Tensor, table: Complex) -> Tensor:

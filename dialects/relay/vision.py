@@ -1,6 +1,6 @@
 """Detection of objects: the choice among boxes that overlap, and the contents of regions."""
 
-from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, Size, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_equal
 from relayc.dialects.relay.kinds import FLOAT, INTEGER, same_dtype
 from relayc.dialects.relay.shapes import product
@@ -45,6 +45,10 @@ class AllClassNonMaxSuppression(Op, name="vision_all_class_non_max_suppression",
         return [TensorType((product(scores.shape), 3), "int64"), TensorType((1,), "int64")]
 
 
+MOST_SAMPLES = 1024
+"""Along an axis of a part of a region, of any size."""
+
+
 class _Regions(Op):
     """What the poolings of regions share.
 
@@ -84,6 +88,7 @@ class RoiAlign(_Regions, name="vision_roi_align", relay_name="vision.roi_align")
 
     Attributes:
       sample_ratio: samples along each axis of a part; where it is not positive, as many as a part has elements, rounded up, at most 1024.
+      most_samples: not in Relay: what these are at most, where it is known; parts are computed side by side then.
       mode: "avg", or "max": of the four neighbours of each sample, each times its weight.
       aligned: not in Relay: whether positions are half an element less, and regions may be smaller than one element.
     """
@@ -91,10 +96,12 @@ class RoiAlign(_Regions, name="vision_roi_align", relay_name="vision.roi_align")
     sample_ratio: int = -1
     mode: str = "avg"
     aligned: bool = False
+    most_samples: Size | None = None
 
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.mode in ("avg", "max"), "mode", "avg or max", op.mode)
+        require_at_least(0, op.most_samples, "most_samples", "no negative number", op.most_samples)
         return _Regions.infer(op)
 
 

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relayc.dialects.relay.vision import MOST_SAMPLES
 from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.indexing import first_rows
 from relayc.frontend.onnx.loops import scalar_of
+from relayc.frontend.sizes import size
 from relayc.frontend.steps import binary, cast, filled, reshape, strided_slice
+from relayc.symbolic import Size
 
 
 @converter(since=10, foldable=False)  # the reference implementation orders equal scores otherwise
@@ -74,17 +77,29 @@ def RoiAlign(
     rois = assume(rois, (simpler(rois.shape[0], batch_indices.shape[0]), rois.shape[1]))
     wide = "float64" if x.dtype == "float64" else "float32"  # which has the numbers of all images of a batch
     images = reshape(cast(assume(batch_indices, (rois.shape[0],)), wide), (rois.shape[0], 1))
+    rois, pooled = cast(rois, wide), (output_height, output_width)
     found = emit(
         "vision.roi_align",
         cast(x, wide),
-        emit("concatenate", images, cast(rois, wide), axis=1),
-        pooled_size=(output_height, output_width),
+        emit("concatenate", images, rois, axis=1),
+        pooled_size=pooled,
         spatial_scale=spatial_scale,
+        most_samples=None if sampling_ratio > 0 else _most_samples(rois, spatial_scale, pooled),
         sample_ratio=sampling_ratio if sampling_ratio > 0 else -1,
         mode=mode.lower(),
         aligned=coordinate_transformation_mode == "half_pixel",
     )
     return cast(found, x.dtype)
+
+
+def _most_samples(rois: Tensor, scale: float, pooled: tuple[int, int]) -> Size:
+    """How many samples a part of a region has at most along an axis: a size of the program. Small regions may count as an element."""
+    first, last = (strided_slice(rois, [i], [i + 2], [1], [1]) for i in (0, 2))
+    extent = emit("max", emit("subtract", last, first), axis=(0,))
+    parts = constant(np.array([pooled[1], pooled[0]]) / scale, rois.dtype)
+    count = emit("clip", emit("max", emit("ceil", emit("divide", extent, parts)), axis=(0,)), a_min=1.0, a_max=float(MOST_SAMPLES - 1))
+    # Rounded otherwise than the number of a part is: one more is enough.
+    return size(binary("add", cast(count, "int64"), 1), "samples")
 
 
 @converter()

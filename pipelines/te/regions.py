@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import arith, ir, linalg, math
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.vision import MOST_SAMPLES
 from relayc.dialects.relay.window import per_axis
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator, narrowed
@@ -18,6 +19,7 @@ from relayc.pipelines.te.core import (
     extract,
     fill,
     generic,
+    identity,
     index_constant,
     operand_type,
     parallel,
@@ -27,9 +29,6 @@ from relayc.pipelines.te.literal import integer_of, number
 from relayc.pipelines.te.loops import insert, loop, nest
 from relayc.pipelines.te.scalar import both
 from relayc.symbolic import Size
-
-_MOST_SAMPLES = 1024
-"""Along an axis of a part of a region: what is in bounds for any corners."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +40,11 @@ class _Part:
     dtype: str
 
     def samples(self) -> Value:
-        """Elements that it has, rounded up."""
+        """How many elements it has, rounded up."""
         whole = math.CeilOp(self.length).result
-        zero, most = (scalar.constant(float(n), self.dtype) for n in (0, _MOST_SAMPLES))
+        zero, most = (scalar.constant(float(n), self.dtype) for n in (0, MOST_SAMPLES))
         whole = scalar.select(scalar.compare("gt", whole, zero, self.dtype), whole, zero)
-        whole = scalar.select(scalar.compare("lt", whole, most, self.dtype), whole, most)
-        return _index(whole)
+        return scalar.select(scalar.compare("lt", whole, most, self.dtype), whole, most)
 
     def position(self, sample: Value, count: Value) -> Value:
         """Where a sample lies, the `count` samples being evenly distributed; both as scalars of `dtype`."""
@@ -124,37 +122,60 @@ def roi_align(op: Op, data: Value, rois: Value) -> Value:
     source, out = operand_type(op), result_type(op)
     wide = accumulator(source.dtype)
     sampled = _Sampled(data, source.dtype, wide, source.sizes[2:], op.mode == "max")
-    if op.sample_ratio > 0:
-        return _of_a_number(op, sampled, rois, source, out)
-    return _of_all_elements(op, sampled, rois, source, out)
+    if op.sample_ratio > 0 or op.most_samples is not None:
+        return _side_by_side(op, sampled, rois, source, out)
+    return _one_by_one(op, sampled, rois, source, out)
 
 
-def _of_a_number(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
-    """Samples of a known number: two loops that are reduced."""
-    wide, count = sampled.wide, op.sample_ratio
-    parts = per_axis(op.pooled_size, 2, "pooled_size")
+def _side_by_side(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
+    """Parts of which it is known how many samples they have at most: two loops that are reduced, of which a part may leave some out."""
+    wide = sampled.wide
+    most = op.sample_ratio if op.sample_ratio > 0 else op.most_samples
+    sizes = per_axis(op.pooled_size, 2, "pooled_size")
     init = scalar.limits(wide)[0] if sampled.largest else 0.0
 
-    def body(*values: Value) -> Value:
-        _, *corners, acc = values
-        first, *edges = (scalar.convert(v, source.dtype, wide) for v in corners)
-        _, channel, *at = (linalg.IndexOp(i).result for i in range(6))
-        number_of = scalar.constant(float(count), wide)
-        positions = []
-        for i in range(2):
-            part = _part(edges[1 - i], edges[3 - i], at[i], parts[i], op, wide)
-            positions.append(part.position(integer_of(at[2 + i], wide), number_of))
-        return sampled.joined(acc, sampled.at(_image(first, source.sizes[0], wide), channel, *positions))
+    def parts_and_counts(corners: Sequence[Value], at: Sequence[Value]) -> list[tuple[_Part, Value]]:
+        """Each axis of a part of a region, and the number of its samples."""
+        edges = [scalar.convert(v, source.dtype, wide) for v in corners]
+        parts = [_part(edges[1 - i], edges[3 - i], at[i], sizes[i], op, wide) for i in range(2)]
+        known = scalar.constant(float(op.sample_ratio), wide)
+        return [(part, known if op.sample_ratio > 0 else part.samples()) for part in parts]
 
-    samples = empty(TensorType((count, count), wide))
+    def body(*values: Value) -> Value:
+        _, image, *corners, acc = values
+        _, channel, *at = (linalg.IndexOp(i).result for i in range(6))
+        positions, flags = [], []
+        for (part, count), i in zip(parts_and_counts(corners, at[:2]), at[2:], strict=True):
+            sample = integer_of(i, wide)
+            positions.append(part.position(sample, count))
+            flags.append(scalar.compare("lt", sample, count, wide))
+        number_of_image = _image(scalar.convert(image, source.dtype, wide), source.sizes[0], wide)
+        found = sampled.at(number_of_image, channel, *positions)
+        if op.sample_ratio <= 0:
+            found = scalar.select(both(*flags), found, scalar.constant(init, wide))
+        return sampled.joined(acc, found)
+
+    samples = empty(TensorType((most, most), wide))
     maps = [affine_map(6, [dim(4), dim(5)]), *(affine_map(6, [dim(0), i]) for i in range(5))]
     kinds = ["parallel"] * 4 + ["reduction"] * 2
     result_map = affine_map(6, [dim(i) for i in range(4)])
     found = generic([samples, *[rois] * 5], maps, [fill(out.with_dtype(wide), init)], [result_map], kinds, body)[0]
-    if sampled.largest:
+    if op.sample_ratio > 0 and sampled.largest:
         return narrowed(found, out, wide)
-    share = 1 / count**2
-    return parallel(out, [found], lambda x: scalar.convert(scalar.multiply(x, scalar.constant(share, wide), wide), wide, out.dtype))
+
+    def finished(total: Value, *corners: Value) -> Value:
+        (_, rows), (_, columns) = parts_and_counts(corners, [linalg.IndexOp(i).result for i in (2, 3)])
+        return scalar.convert(_joined_samples(total, rows, columns, sampled), wide, out.dtype)
+
+    return parallel(out, [found, *[rois] * 4], finished, [identity(4), *(affine_map(4, [dim(0), i]) for i in range(1, 5))])
+
+
+def _joined_samples(total: Value, rows: Value, columns: Value, sampled: _Sampled) -> Value:
+    """What a part is by the sum of its samples, or the largest, and their number along both axes: 0 where there are none."""
+    zero, count = scalar.constant(0.0, sampled.wide), arith.MulFOp(rows, columns).result
+    if not sampled.largest:
+        total = arith.DivFOp(total, count).result
+    return scalar.select(scalar.compare("gt", count, zero, sampled.wide), total, zero)
 
 
 def _region(rois: Value, r: Value, source: TensorType, wide: str) -> list[Value]:
@@ -167,8 +188,8 @@ def _each_part(out: TensorType, element: Callable[[list[Value]], Value]) -> Valu
     return nest(out.sizes, [empty(out)], lambda at, found: [insert(element(at), found, at)])[0]
 
 
-def _of_all_elements(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
-    """As many samples as a part has elements: their number is known when the region is, so that parts come one after the other."""
+def _one_by_one(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
+    """Parts of any number of samples, one after the other."""
     wide = sampled.wide
     parts = per_axis(op.pooled_size, 2, "pooled_size")
     zero, one = index_constant(0), index_constant(1)
@@ -178,8 +199,8 @@ def _of_all_elements(op: Op, sampled: _Sampled, rois: Value, source: TensorType,
         first, *edges = _region(rois, r, source, wide)
         image = _image(first, source.sizes[0], wide)
         rows, columns = (_part(edges[1 - i], edges[3 - i], place[i], parts[i], op, wide) for i in range(2))
-        counts = [rows.samples(), columns.samples()]
-        of_counts = [integer_of(n, wide) for n in counts]
+        of_counts = [rows.samples(), columns.samples()]
+        counts = [_index(n) for n in of_counts]
 
         def row(i: Value, total: Value) -> list[Value]:
             y = rows.position(integer_of(i, wide), of_counts[0])
@@ -192,11 +213,7 @@ def _of_all_elements(op: Op, sampled: _Sampled, rois: Value, source: TensorType,
 
         init = scalar.constant(scalar.limits(wide)[0] if sampled.largest else 0.0, wide)
         (total,) = loop(zero, counts[0], one, [init], row)
-        every = arith.MulFOp(*of_counts).result
-        some = scalar.compare("gt", every, scalar.constant(0.0, wide), wide)
-        if not sampled.largest:
-            total = arith.DivFOp(total, every).result
-        return scalar.convert(scalar.select(some, total, scalar.constant(0.0, wide)), wide, out.dtype)
+        return scalar.convert(_joined_samples(total, *of_counts, sampled), wide, out.dtype)
 
     return _each_part(out, element)
 

@@ -213,6 +213,7 @@ CASES: dict[str, list[Case]] = {
     "vision.roi_align": [
         Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 1.0, "sample_ratio": 2}, {"n": 1, "h": 1, "w": 1}),
         Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 1), "spatial_scale": 1.0, "aligned": True}, {"n": 1, "h": 1, "w": 1}),
+        Case(f32("1, 2, h, w", "r, 5"), {"pooled_size": (2, 1), "spatial_scale": 0.3, "most_samples": "k"}, {"h": 1, "w": 1}, free="k"),
     ],
     "vision.roi_pool": [Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 2.0}, {"n": 1, "h": 1, "w": 1})],
     # resampling

@@ -13,15 +13,15 @@ REGIONS = np.concatenate([IMAGES[:, None], CORNERS], 1, dtype=np.float32)
 
 @pytest.mark.parametrize("aligned", [False, True])
 def test_roi_align_agrees_with_onnx_runtime(aligned):
-    cases = [(ratio, mode) for ratio in (-1, 1, 3) for mode in ("avg", "max")]
+    cases = [(ratio, mode, most) for ratio, most in ((-1, None), (-1, 10), (1, None), (3, None)) for mode in ("avg", "max")]
     common = {"spatial_scale": 0.7, "aligned": aligned, "pooled_size": (3, 2)}
-    calls = [("vision.roi_align", {**common, "sample_ratio": ratio, "mode": mode}) for ratio, mode in cases]
+    calls = [("vision.roi_align", {**common, "sample_ratio": ratio, "mode": mode, "most_samples": most}) for ratio, mode, most in cases]
     coordinates = "half_pixel" if aligned else "output_half_pixel"
-    for (ratio, mode), found in zip(cases, run_each(calls, X, REGIONS), strict=True):
+    for (ratio, mode, most), found in zip(cases, run_each(calls, X, REGIONS), strict=True):
         attrs = {"output_height": 3, "output_width": 2, "sampling_ratio": max(ratio, 0), "spatial_scale": 0.7, "mode": mode}
         expected = onnx_run("RoiAlign", X, CORNERS, IMAGES, coordinate_transformation_mode=coordinates, **attrs)
         # Positions have errors of some units in the last place of 20, which the differences of neighbours are multiplied with.
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5, err_msg=f"{ratio} {mode}")
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5, err_msg=f"{ratio} {mode} {most}")
 
 
 def test_roi_pool_agrees_with_onnx_runtime():

@@ -11,7 +11,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.indexing import first_rows
 from relayc.frontend.onnx.loops import scalar_of
 from relayc.frontend.sizes import size
-from relayc.frontend.steps import binary, cast, filled, reshape, strided_slice
+from relayc.frontend.steps import add, binary, cast, filled, multiply, reshape, strided_slice
 from relayc.symbolic import Size
 
 
@@ -96,10 +96,11 @@ def _most_samples(rois: Tensor, scale: float, pooled: tuple[int, int]) -> Size:
     """How many samples a part of a region has at most along an axis: a size of the program. Small regions may count as an element."""
     first, last = (strided_slice(rois, [i], [i + 2], [1], [1]) for i in (0, 2))
     extent = emit("max", emit("subtract", last, first), axis=(0,))
-    parts = constant(np.array([pooled[1], pooled[0]]) / scale, rois.dtype)
-    count = emit("clip", emit("max", emit("ceil", emit("divide", extent, parts)), axis=(0,)), a_min=1.0, a_max=float(MOST_SAMPLES - 1))
-    # Rounded otherwise than the number of a part is: one more is enough.
-    return size(binary("add", cast(count, "int64"), 1), "samples")
+    parts = multiply(extent, constant(scale / np.array([pooled[1], pooled[0]]), rois.dtype))
+    # The extents of parts are differences of rounded corners: what they may be more than these ones.
+    margin = multiply(emit("max", emit("abs", rois), axis=(0, 1)), scale * 1e-6)
+    count = emit("ceil", add(emit("max", parts, axis=(0,)), margin))
+    return size(cast(emit("clip", count, a_min=1.0, a_max=float(MOST_SAMPLES)), "int64"), "samples")
 
 
 @converter()

@@ -12,7 +12,7 @@ from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.onnx.conv import per_axis
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, window_padding
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, explicit_padding, padded, spatial_rank, window_padding
 from relayc.frontend.sizes import sizes
 from relayc.frontend.steps import binary, filled, in_float32, multiply, reshape
 from relayc.symbolic import maximum
@@ -82,7 +82,7 @@ def MaxUnpool(
     """Elements go to their places in a tensor of the shape that was pooled, which what is larger begins with."""
     n = spatial_rank(x)
     kernel, stride = per_axis(kernel_shape, n, "kernel_shape"), per_axis(strides, n, "strides")
-    padding = window_padding("NOTSET", pads, x.shape[2:], kernel, stride, (1,) * n)
+    padding = explicit_padding(pads, n)
     pooled = [(d - 1) * s - padding[i] - padding[n + i] + k for i, (d, s, k) in enumerate(zip(x.shape[2:], stride, kernel, strict=True))]
     shape = (*x.shape[:2], *pooled)
     places = reshape(assume(indices, x.shape), (prod(x.shape),))
@@ -112,8 +112,9 @@ def Col2Im(
     if n not in SPATIAL_LAYOUTS or len(block) != n or x.rank != 3:
         raise OnnxError(f"expected blocks [batch, elements, blocks] of one to three axes, found {x.type}, {list(image)}, {list(block)}")
     stride, dilation = per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
-    padding = window_padding("NOTSET", pads, image, (1,) * n, stride, dilation)
-    blocks = [windows(image[i], block[i], stride[i], dilation[i], (padding[i], padding[n + i]), False, f"{i}") for i in range(n)]
+    padding = explicit_padding(pads, n)
+    spans = [(k - 1) * r + 1 for k, r in zip(block, dilation, strict=True)]
+    blocks = [(image[i] + padding[i] + padding[n + i] - spans[i]) // stride[i] + 1 for i in range(n)]
     batch, elements, _ = x.shape
     if any(d == 0 for d in block):
         raise OnnxError(f"input block_shape: expected sizes of 1 or more, found {list(block)}")

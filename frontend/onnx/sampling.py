@@ -11,7 +11,7 @@ from relayc.frontend.onnx.conv import per_axis, window_of, with_bias
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, spatial_rank, window_padding
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, explicit_padding, spatial_rank
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import cast, in_float32, multiply, reshape, transpose
 from relayc.symbolic import Size
@@ -66,7 +66,7 @@ def DeformConv(
     if w.rank != x.rank or offset.rank != x.rank:
         raise OnnxError(f"inputs W and offset: expected rank {x.rank} as X has, found {list(w.shape)} and {list(offset.shape)}")
     kernel, stride, dilation = window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
-    padding = window_padding("NOTSET", pads, x.shape[2:], kernel, stride, dilation)
+    padding = explicit_padding(pads, n)
     spans = [(k - 1) * r + 1 for k, r in zip(kernel, dilation, strict=True)]
     out = [(d + padding[i] + padding[n + i] - spans[i]) // stride[i] + 1 for i, d in enumerate(x.shape[2:])]
     places, (batch, channels) = prod(kernel), x.shape[:2]
@@ -93,7 +93,7 @@ def DeformConv(
 
 
 def _places(
-    kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], padding: Sequence[Size], out: Sequence[Size], dtype: str
+    kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], padding: Sequence[int], out: Sequence[Size], dtype: str
 ) -> Tensor:
     """Where in the data the places of a window are, for each window, along each axis: [1, axes, places, *out]."""
     n = len(kernel)

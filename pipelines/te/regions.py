@@ -199,21 +199,20 @@ def _one_by_one(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out:
         first, *edges = _region(rois, r, source, wide)
         image = _image(first, source.sizes[0], wide)
         rows, columns = (_part(edges[1 - i], edges[3 - i], place[i], parts[i], op, wide) for i in range(2))
-        of_counts = [rows.samples(), columns.samples()]
-        counts = [_index(n) for n in of_counts]
+        count_of_rows, count_of_columns = rows.samples(), columns.samples()
 
         def row(i: Value, total: Value) -> list[Value]:
-            y = rows.position(integer_of(i, wide), of_counts[0])
+            y = rows.position(integer_of(i, wide), count_of_rows)
 
             def column(j: Value, total: Value) -> list[Value]:
-                x = columns.position(integer_of(j, wide), of_counts[1])
+                x = columns.position(integer_of(j, wide), count_of_columns)
                 return [sampled.joined(total, sampled.at(image, channel, y, x))]
 
-            return loop(zero, counts[1], one, [total], column)
+            return loop(zero, _index(count_of_columns), one, [total], column)
 
         init = scalar.constant(scalar.limits(wide)[0] if sampled.largest else 0.0, wide)
-        (total,) = loop(zero, counts[0], one, [init], row)
-        return scalar.convert(_joined_samples(total, *of_counts, sampled), wide, out.dtype)
+        (total,) = loop(zero, _index(count_of_rows), one, [init], row)
+        return scalar.convert(_joined_samples(total, count_of_rows, count_of_columns, sampled), wide, out.dtype)
 
     return _each_part(out, element)
 
@@ -256,4 +255,4 @@ def _elements(begin: Value, end: Value, index: Value, parts: int, size: Size, op
     low = math.FloorOp(arith.MulFOp(integer_of(index, dtype), step).result).result
     high = math.CeilOp(arith.MulFOp(scalar.add(integer_of(index, dtype), one, dtype), step).result).result
     # One more position than there are elements: the end of the last one.
-    return tuple(_index(_bounded(scalar.add(x, first, dtype), size + 1, dtype)) for x in (low, high))  # type: ignore[return-value] # two
+    return tuple(_index(_bounded(scalar.add(x, first, dtype), size + 1, dtype)) for x in (low, high))

@@ -29,6 +29,8 @@ def BatchNormalization(
         raise OnnxError("attribute training_mode: expected 1 beside more than one output, found 0")
     if not spatial and x.rank > 2 and scale.rank > 1:
         raise OnnxError("attribute spatial: expected statistics for each channel (1), found 0")
+    if x.rank == 0:
+        raise OnnxError("input X: expected a batch, found a scalar")
     # From operator set 15 on the parameters may have a wider type than the data.
     wide = mean.dtype
     data, parameters = cast(x, wide), [cast(t, wide) for t in (scale, bias, mean, var)]

@@ -44,6 +44,8 @@ SECONDS = 20.0
 RUN_BYTES = 32 << 20
 """Inputs, outputs and arena up to which a program is run."""
 LEVELS = (3, 0)
+DRAWN = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+"""Operators of which ONNX Runtime draws other numbers."""
 NEWEST_IR = 11
 """The newest version of the file format that every supported ONNX Runtime reads; what it adds is not used here."""
 
@@ -155,6 +157,8 @@ def compared(data: bytes, feeds: dict[str, np.ndarray], first: Any, second: Any,
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
         model = ModelProto.FromString(data)
+        if any(node.op_type in DRAWN for graph in graphs(model.graph) for node in graph.node):
+            return "ran", ""
         model.ir_version = min(model.ir_version, NEWEST_IR)
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]

@@ -6,12 +6,15 @@ in one loop nest, and only kernel arguments are loaded from memory.
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured, Structured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.tir import emit, vectors
 from relayc.symbolic import Dim, Size, proves
+
+Emitted = TypeVar("Emitted")
 
 
 class Evaluator:
@@ -26,7 +29,7 @@ class Evaluator:
         self.lane = Var(0, 0, name="lane")
         self.width = 1
         self.mask: ir.Value | None = None
-        self.scopes: list[dict[Hashable, ir.Value]] = [{}]
+        self.scopes: list[dict[Hashable, Any]] = [{}]
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -81,7 +84,7 @@ class Evaluator:
 
         return self.once((id(node), *(i.key for i in indices)), value)
 
-    def once(self, key: Hashable, make: Callable[[], ir.Value]) -> ir.Value:
+    def once(self, key: Hashable, make: Callable[[], Emitted]) -> Emitted:
         """What `make` emitted for a key in this scope or one around it; else it emits that now, and the value is remembered here."""
         for scope in reversed(self.scopes):
             if key in scope:
@@ -269,7 +272,10 @@ class Evaluator:
         return emit.arith("andi", a, b)
 
     def _clamp(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
-        """(whether 0 <= index < extent, the index clamped to that range)."""
+        """(whether 0 <= index < extent, the index clamped to that range), once in a scope: rows and columns of a window share theirs."""
+        return self.once(("clamp", index.key, extent), lambda: self._clamped(index, extent))
+
+    def _clamped(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
         value = self.index_value(index)
         last, first = emit.index_constant(extent - 1), emit.index_constant(0)
         if emit.is_vector(value):

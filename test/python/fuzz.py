@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,8 @@ Judge = Callable[[bytes, int], tuple[str, str]]
 """What says what comes of a model, given with its number."""
 
 
-def _num_bytes(spec: Any) -> int:
-    return int(np.prod(spec.shape, dtype=object)) * 8
+def _num_bytes(spec: Any) -> Any:
+    return prod(spec.shape) * 8
 
 
 def made_up(specs: Sequence[Any], number: int) -> dict[str, np.ndarray]:

@@ -30,6 +30,7 @@ class Evaluator:
         self.width = 1
         self.mask: ir.Value | None = None
         self.scopes: list[dict[Hashable, Any]] = [{}]
+        self._blocks: list[tuple[ir.Block, dict[frozenset[tuple[Var, Size]], tuple[Size, ir.Value]]]] = []
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -108,7 +109,7 @@ class Evaluator:
         stride = offset.coefficient(self.lane)
         if offset.has_vector() or (self.mask is not None and stride not in (0, 1)):
             return self._gather(buffer, element, offset)
-        base = offset - Index(0, {self.lane: stride})
+        base = self.placed(offset - Index(0, {self.lane: stride}))
         if stride == 0:
             return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
         if self.mask is not None:
@@ -150,7 +151,7 @@ class Evaluator:
     def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         """Stores a value (a vector: with the lane's coefficient as its stride) at a flat offset."""
         stride = offset.coefficient(self.lane)
-        base = offset - Index(0, {self.lane: stride})
+        base = self.placed(offset - Index(0, {self.lane: stride}))
         if self.width == 1 or stride == 0:
             emit.create("memref.store", [], [value, buffer, emit.materialize(base)])
             return
@@ -167,6 +168,32 @@ class Evaluator:
             emit.create("memref.store", [], [vectors.extract(value, i), buffer, emit.materialize(base + i * stride)])
 
     # ---- indices
+
+    def placed(self, index: Index) -> Index:
+        """An index expression without lanes as a value: where this block has computed one that differs by a number only, that value and the
+        number. So neighbours share what is computed of loop variables, from the first compiler pass on."""
+        if not index.terms or (len(index.terms) == 1 and 1 in index.terms.values()):
+            return index
+        known = self._placed_in_block()
+        key = frozenset(index.terms.items())
+        const, base = known.get(key, (index.const, None))
+        distance = index.const - const
+        if base is None or not isinstance(distance, int):
+            base = emit.materialize(index)
+            known[key] = index.const, base
+        elif distance:
+            base = emit.create("arith.addi", [base.type], [base, emit.index_constant(distance)], emit.no_overflow())
+        return Index.of(Var(0, 0, base))
+
+    def _placed_in_block(self) -> dict[frozenset[tuple[Var, Size]], tuple[Size, ir.Value]]:
+        """What `placed` has emitted in the block where operations go: by the terms of an expression its constant and its value."""
+        block = ir.InsertionPoint.current.block
+        for depth, (known, values) in enumerate(self._blocks):
+            if known == block:
+                del self._blocks[depth + 1 :]
+                return values
+        self._blocks.append((block, {}))
+        return self._blocks[-1][1]
 
     def index_value(self, index: Index) -> ir.Value:
         """An index expression as a value: index, or a vector of index where it depends on the lane."""

@@ -5,7 +5,7 @@ from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER
-from relayc.dialects.relay.types import MLIR_NAMES, RelayType
+from relayc.dialects.relay.types import DTYPES, MLIR_NAMES, RelayType
 
 
 class _Unary(Op):
@@ -230,6 +230,23 @@ class Cast(Op, name="cast"):
     def infer(op: View) -> TensorType:
         check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
         check(op.round_mode in (None, *ROUND_MODES), "round_mode", f"one of {', '.join(ROUND_MODES)}", op.round_mode)
+        return op.data.with_dtype(op.dtype)
+
+
+class Reinterpret(Op, name="reinterpret"):
+    """The bits of each element read as `dtype`, of as many bits (ONNX BitCast). As a bool, what is not zero is true."""
+
+    data: Operand
+    dtype: str
+    pattern = Pattern.ELEMWISE
+    keeps_shape = True
+    moves_only = True
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
+        found, wanted = (8 * DTYPES[dtype].itemsize for dtype in (op.data.dtype, op.dtype))
+        check(found == wanted, "dtype", f"one of {found} bits, those of {op.data.dtype}", op.dtype)
         return op.data.with_dtype(op.dtype)
 
 

@@ -1,10 +1,9 @@
-"""Activations that Relay has operators for: rectifiers, softmax and dropout."""
+"""Activations that Relay has operators for: rectifiers and softmax; dropout in inference."""
 
 from math import prod
 
-from relayc.frontend.converter import Tensor, axis_of, emit, scalar
+from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.onnx.converters import converter, current
-from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import cast, filled, reshape
 
@@ -66,21 +65,8 @@ def Hardmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
     return _hardmax(x, axis_of(axis, x.rank))
 
 
-def _dropout(x: Tensor) -> tuple[Tensor, ...]:
-    """In inference the data as it is, and a mask that keeps everything."""
-    return (x, filled(x.shape, True, "bool")) if current().wants(1) else (x,)
-
-
 @converter(foldable=False)
 def Dropout(x: Tensor, *, ratio: float = 0.5) -> tuple[Tensor, ...]:
-    if current().wants(1) and current().opset < 10:
-        return x, filled(x.shape, 1, x.dtype)
-    return _dropout(x)
-
-
-@converter("Dropout", since=12, foldable=False)
-def Dropout_12(x: Tensor, ratio: Tensor | None = None, training_mode: Tensor | None = None, *, seed: int = 0) -> tuple[Tensor, ...]:
-    training = training_mode is not None and bool(scalar(training_mode, "training_mode"))
-    if training and (ratio is None or scalar(ratio, "ratio") != 0):
-        raise OnnxError("input training_mode: expected false (relayc compiles inference), found true")
-    return _dropout(x)
+    """In inference the data as it is, and a mask that keeps everything, before operator set 10 as numbers."""
+    dtype = x.dtype if current().opset < 10 else "bool"
+    return (x, filled(x.shape, 1, dtype)) if current().wants(1) else (x,)

@@ -6,7 +6,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, split_padding, window_padding
-from relayc.symbolic import Dim, maximum
+from relayc.symbolic import FAR, Dim, maximum
 
 
 def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:
@@ -14,10 +14,13 @@ def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) 
     found = (default,) * n if values is None else tuple(values)
     if len(found) != n:
         raise OnnxError(f"attribute {what}: expected {n} value(s), found {list(found)}")
+    if max(found, default=0) > FAR:
+        raise OnnxError(f"attribute {what}: expected values of at most {FAR}, found {list(found)}")
     return found
 
 
-def _kernel(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, ...]:
+def window_of(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, ...]:
+    """The sizes of the window that weights have. Raises OnnxError where the attribute kernel_shape says others, or they are not known."""
     found = tuple(d for d in weight.shape[2:] if isinstance(d, int))
     if len(found) < weight.rank - 2:
         raise OnnxError(f"input W: expected a window of a known size, found {list(weight.shape)}")
@@ -26,7 +29,8 @@ def _kernel(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, ..
     return found
 
 
-def _with_bias(x: Tensor, bias: Tensor | None) -> Tensor:
+def with_bias(x: Tensor, bias: Tensor | None) -> Tensor:
+    """x plus a bias for each channel, where there is one."""
     return x if bias is None else emit("nn.bias_add", x, bias, axis=1)
 
 
@@ -43,7 +47,7 @@ def Conv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    return _with_bias(convolution(x, w, auto_pad, dilations, group, kernel_shape, pads, strides), b)
+    return with_bias(convolution(x, w, auto_pad, dilations, group, kernel_shape, pads, strides), b)
 
 
 def convolution(
@@ -60,7 +64,7 @@ def convolution(
     n = spatial_rank(x)
     if w.rank != x.rank:
         raise OnnxError(f"input W: expected rank {x.rank} as X has, found {list(w.shape)}")
-    kernel, stride, dilation = _kernel(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    kernel, stride, dilation = window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
     x, padding = padded(x, window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation))
     return emit(
         f"nn.conv{n}d",
@@ -95,7 +99,7 @@ def ConvTranspose(
     n = spatial_rank(x)
     if w.rank != x.rank:
         raise OnnxError(f"input W: expected rank {x.rank} as X has, found {list(w.shape)}")
-    kernel, stride, dilation = _kernel(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    kernel, stride, dilation = window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
     extra = per_axis(output_padding, n, "output_padding", 0)
     # What comes out without padding; pads are what is cut off from it.
     full = [(d - 1) * s + (k - 1) * r + 1 + o for d, s, k, r, o in zip(x.shape[2:], stride, kernel, dilation, extra, strict=True)]
@@ -129,4 +133,4 @@ def ConvTranspose(
         data_layout=SPATIAL_LAYOUTS[n],
         kernel_layout="IO" + SPATIAL_LAYOUTS[n][2:],
     )
-    return _with_bias(found, b)
+    return with_bias(found, b)

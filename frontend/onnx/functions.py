@@ -18,8 +18,8 @@ FunctionKey = tuple[str, str, str]
 
 LocalFunctions = Mapping[FunctionKey, FunctionProto]
 
-REFUSED_BODIES = frozenset({"Bernoulli", "SequenceMap"})
-"""Operators whose function bodies use what cannot be imported: random numbers, sequences. None is evaluated at import either."""
+REFUSED_BODIES = frozenset({"SequenceMap"})
+"""Operators whose function bodies use what cannot be imported: sequences. None is evaluated at import either."""
 
 
 def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:

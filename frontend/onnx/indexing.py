@@ -57,6 +57,28 @@ def ScatterND(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str 
     return emit("scatter_nd", data, _columns(indices), updates, mode=_reduction(reduction))
 
 
+@converter(since=24)
+def TensorScatter(
+    past_cache: Tensor, update: Tensor, write_indices: Tensor | None = None, *, axis: int = -2, mode: str = "linear"
+) -> Tensor:
+    """The cache, with the steps of `update` from a position on, of each entry of the batch its own: a gather, not a loop over the steps."""
+    along = axis_of(axis, past_cache.rank)
+    if along == 0 or update.rank != past_cache.rank:
+        raise OnnxError(f"expected an axis behind the batch, and an update of the rank of the cache, found {axis} and {list(update.shape)}")
+    if mode not in ("linear", "circular"):
+        raise OnnxError(f"attribute mode: expected linear or circular, found {mode!r}")
+    update = assume(update, [u if i == along else d for i, (u, d) in enumerate(zip(update.shape, past_cache.shape, strict=True))])
+    batch, length, steps = past_cache.shape[0], past_cache.shape[along], update.shape[along]
+    begins = filled((batch,), 0, "int64") if write_indices is None else assume(cast(write_indices, "int64"), (batch,))
+    which = emit("subtract", reshape(positions(length), (1, length)), reshape(begins, (batch, 1)))
+    if mode == "circular":
+        which = emit("floor_mod", which, emit("maximum", tensor_of(objects([], [length]), "int64"), constant(1, "int64")))
+    taken = emit("take", update, binary("maximum", which, 0), axis=along, batch_dims=1, mode="clip")
+    written = emit("logical_and", binary("greater_equal", which, 0), emit("less", which, tensor_of(objects([], [steps]), "int64")))
+    shape = [d if i in (0, along) else 1 for i, d in enumerate(past_cache.shape)]
+    return emit("where", reshape(written, shape), taken, past_cache)
+
+
 @converter(since=9)
 def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     if values.shape != (2,):

@@ -22,18 +22,37 @@ def BatchNormalization(
     momentum: float = 0.9,
     spatial: bool = True,
     training_mode: bool = False,
-) -> Tensor:
-    if training_mode or any(current().wants(i) for i in range(1, 5)):
-        raise OnnxError("attribute training_mode: expected inference with one output, found training")
+) -> Tensor | tuple[Tensor, ...]:
+    """Before operator set 14 it is training where more than one output is wanted."""
+    training = training_mode or (current().opset < 14 and any(current().wants(i) for i in range(1, 5)))
+    if not training and any(current().wants(i) for i in range(1, 5)):
+        raise OnnxError("attribute training_mode: expected 1 beside more than one output, found 0")
     if not spatial and x.rank > 2 and scale.rank > 1:
         raise OnnxError("attribute spatial: expected statistics for each channel (1), found 0")
+    if x.rank == 0:
+        raise OnnxError("input X: expected a batch, found a scalar")
     # From operator set 15 on the parameters may have a wider type than the data.
     wide = mean.dtype
     data, parameters = cast(x, wide), [cast(t, wide) for t in (scale, bias, mean, var)]
     if x.rank == 1:
         data = reshape(data, (x.shape[0], 1))
+    kept: list[Tensor] = []
+    if training:
+        gamma, beta, *before = parameters
+        of_batch = _statistics(data)
+        running = [add(multiply(old, momentum), multiply(new, 1 - momentum)) for old, new in zip(before, of_batch, strict=True)]
+        kept = [cast(t, mean.dtype) for t in (*running, *(of_batch if current().opset < 14 else ()))]
+        parameters = [gamma, beta, *of_batch]
     found = emit("nn.batch_norm", data, *parameters, axis=1, epsilon=epsilon)[0]
-    return cast(reshape(found, x.shape), x.dtype)
+    result = cast(reshape(found, x.shape), x.dtype)
+    return (result, *kept) if kept else result
+
+
+def _statistics(x: Tensor) -> list[Tensor]:
+    """Mean and variance of each channel."""
+    axes = tuple(a for a in range(x.rank) if a != 1)
+    mean = emit("mean", x, axis=axes, keepdims=True)
+    return [reshape(t, (x.shape[1],)) for t in (mean, emit("variance", x, mean, axis=axes, keepdims=True))]
 
 
 @converter()

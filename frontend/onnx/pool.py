@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
+from relayc.dialects.relay.window import windows
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.conv import per_axis
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, window_padding
 from relayc.frontend.steps import binary, in_float32, multiply
+from relayc.symbolic import maximum
 
 
 def _window(
@@ -55,12 +57,15 @@ def MaxPool(
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
-) -> Tensor:
-    if current().wants(1):
-        raise OnnxError("output Indices: expected it not to be used, found a use")
+) -> Tensor | tuple[Tensor, ...]:
     window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
-    x, window["padding"] = padded(x, window["padding"], _least(x.dtype))
-    return emit(f"nn.max_pool{spatial_rank(x)}d", x, **window)
+    data, window["padding"] = padded(x, window["padding"], _least(x.dtype))
+    found = emit(f"nn.max_pool{spatial_rank(x)}d", data, **window)
+    if not current().wants(1):
+        return found
+    if data is not x:
+        raise OnnxError(f"attribute auto_pad: expected padding of known size beside the output Indices, found {auto_pad} of {x.type}")
+    return found, emit("nn.max_pool_indices", x, found, **window, column_major=storage_order == 1)
 
 
 def _average(x: Tensor, window: dict[str, object], count_include_pad: bool) -> Tensor:
@@ -98,6 +103,7 @@ def LpPool(
     window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
     if window["ceil_mode"]:
         window = _padded_to_whole_windows(x, window)
+    x, window["padding"] = padded(x, window["padding"])
     return _root(multiply(_average(_power(x, p), window, True), float(prod(kernel_shape))), p)
 
 
@@ -107,12 +113,9 @@ def _padded_to_whole_windows(x: Tensor, window: dict[str, Any]) -> dict[str, Any
     n = len(kernel)
     ends = list(pads)
     for i, (size, k, s, r) in enumerate(zip(x.shape[2:], kernel, stride, dilation, strict=True)):
-        extent = (k - 1) * r + 1
-        whole = size + pads[i] + pads[n + i]
-        last = -(-(whole - extent) // s) * s
-        if last >= size + pads[i]:  # a window that starts in the padding at the end does not count
-            last -= s
-        ends[n + i] += max(last + extent - whole, 0)
+        count = windows(size, k, s, r, (pads[i], pads[n + i]), True, f"{i}")
+        assert count is not None  # of a known size
+        ends[n + i] += maximum((count - 1) * s + (k - 1) * r + 1 - size - pads[i] - pads[n + i], 0)
     return {**window, "padding": tuple(ends), "ceil_mode": False}
 
 

@@ -73,6 +73,12 @@ def Cast(x: Tensor, *, to: int, saturate: bool = True, round_mode: str = "up") -
     return cast_as(x, dtype_name(to, "attribute to"), saturate, round_mode)
 
 
+@converter(since=26)
+def BitCast(x: Tensor, *, to: int) -> Tensor:
+    dtype = dtype_name(to, "attribute to")
+    return x if dtype == x.dtype else emit("reinterpret", x, dtype=dtype)
+
+
 @converter()
 def CastLike(x: Tensor, target: Tensor, *, saturate: bool = True, round_mode: str = "up") -> Tensor:
     return cast_as(x, target.dtype, saturate, round_mode)

@@ -1,13 +1,18 @@
-"""Detection of objects: NonMaxSuppression."""
+"""Detection of objects: NonMaxSuppression, and the contents of regions, RoiAlign and MaxRoiPool."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
+from relayc.dialects.relay.vision import MOST_SAMPLES
 from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
-from relayc.frontend.onnx.converters import converter
+from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.indexing import first_rows
 from relayc.frontend.onnx.loops import scalar_of
-from relayc.frontend.steps import binary, filled, strided_slice
+from relayc.frontend.sizes import size
+from relayc.frontend.steps import add, binary, cast, filled, multiply, reshape, strided_slice
+from relayc.symbolic import Size
 
 
 @converter(since=10, foldable=False)  # the reference implementation orders equal scores otherwise
@@ -45,3 +50,59 @@ def _corners(boxes: Tensor) -> Tensor:
     center, size = (strided_slice(boxes, [i], [i + 2], [1], [2]) for i in (0, 2))
     half = binary("divide", binary("maximum", size, 0.0), 2.0)
     return emit("concatenate", emit("subtract", center, half), emit("add", center, half), axis=2)
+
+
+@converter(since=10)
+def RoiAlign(
+    x: Tensor,
+    rois: Tensor,
+    batch_indices: Tensor,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Tensor:
+    """Before operator set 16 there is no attribute for the coordinates, and what it says is output_half_pixel."""
+    if current().opset < 16:
+        coordinate_transformation_mode = "output_half_pixel"
+    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
+        raise OnnxError(
+            f"attribute coordinate_transformation_mode: expected half_pixel or output_half_pixel, found {coordinate_transformation_mode!r}"
+        )
+    if rois.rank != 2 or batch_indices.rank != 1:
+        raise OnnxError(f"expected rois [regions, 4] and batch_indices [regions], found {rois.type} and {batch_indices.type}")
+    rois = assume(rois, (simpler(rois.shape[0], batch_indices.shape[0]), rois.shape[1]))
+    wide = "float64" if x.dtype == "float64" else "float32"  # which has the numbers of all images of a batch
+    images = reshape(cast(assume(batch_indices, (rois.shape[0],)), wide), (rois.shape[0], 1))
+    rois, pooled = cast(rois, wide), (output_height, output_width)
+    found = emit(
+        "vision.roi_align",
+        cast(x, wide),
+        emit("concatenate", images, rois, axis=1),
+        pooled_size=pooled,
+        spatial_scale=spatial_scale,
+        most_samples=None if sampling_ratio > 0 else _most_samples(rois, spatial_scale, pooled),
+        sample_ratio=sampling_ratio if sampling_ratio > 0 else -1,
+        mode=mode.lower(),
+        aligned=coordinate_transformation_mode == "half_pixel",
+    )
+    return cast(found, x.dtype)
+
+
+def _most_samples(rois: Tensor, scale: float, pooled: tuple[int, int]) -> Size:
+    """How many samples a part of a region has at most along an axis: a size of the program. Small regions may count as an element."""
+    first, last = (strided_slice(rois, [i], [i + 2], [1], [1]) for i in (0, 2))
+    extent = emit("max", emit("subtract", last, first), axis=(0,))
+    parts = multiply(extent, constant(scale / np.array([pooled[1], pooled[0]]), rois.dtype))
+    # The extents of parts are differences of rounded corners: what they may be more than these ones.
+    margin = multiply(emit("max", emit("abs", rois), axis=(0, 1)), scale * 1e-6)
+    count = emit("ceil", add(emit("max", parts, axis=(0,)), margin))
+    return size(cast(emit("clip", count, a_min=1.0, a_max=float(MOST_SAMPLES)), "int64"), "samples")
+
+
+@converter()
+def MaxRoiPool(x: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Tensor:
+    return emit("vision.roi_pool", x, rois, pooled_size=tuple(pooled_shape), spatial_scale=spatial_scale)

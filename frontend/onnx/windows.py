@@ -24,10 +24,7 @@ def window_padding(
     """Padding of a sliding window, all begins then all ends (the attributes auto_pad and pads of Conv and the poolings)."""
     n = len(size)
     if auto_pad == "NOTSET":
-        found = tuple(pads) if pads is not None else (0,) * (2 * n)
-        if len(found) != 2 * n:
-            raise OnnxError(f"attribute pads: expected {2 * n} values, found {list(found)}")
-        return found
+        return explicit_padding(pads, n)
     if auto_pad == "VALID":
         return (0,) * (2 * n)
     total: list[Size] = []
@@ -37,6 +34,14 @@ def window_padding(
         # As many steps as there are reach as far as the axis does: nothing is negative where a window is as wide as a step.
         total.append(missing if extent >= s else maximum(missing, 0))
     return split_padding(auto_pad, total)
+
+
+def explicit_padding(pads: Sequence[int] | None, n: int) -> tuple[int, ...]:
+    """The attribute pads of a window over `n` axes, all begins then all ends; 0 where there is none. Raises OnnxError."""
+    found = tuple(pads) if pads is not None else (0,) * (2 * n)
+    if len(found) != 2 * n:
+        raise OnnxError(f"attribute pads: expected {2 * n} values, found {list(found)}")
+    return found
 
 
 def split_padding(auto_pad: str, total: Sequence[Size]) -> tuple[Size, ...]:

@@ -184,6 +184,11 @@ def _cast(op: Op, x: Array) -> Array:
     return converted(x, op.dtype, op.saturate is not False, op.round_mode or "up")
 
 
+@evaluator("reinterpret")
+def _reinterpret(op: Op, x: Array) -> Array:
+    return x != 0 if _dtype(op) == np.bool_ else np.asarray(x, order="C").view(_dtype(op))
+
+
 @evaluator("clip")
 def _clip(op: Op, x: Array) -> Array:
     for bound, pick in ((op.a_min, np.maximum), (op.a_max, np.minimum)):

@@ -237,10 +237,7 @@ class _Sampler:
     def _cubic(self, x: Value) -> list[Tap]:
         below = math.FloorOp(x).result
         s = arith.SubFOp(x, below).result
-        t = arith.SubFOp(scalar.constant(1.0, F32), s).result
-        a = self.sampling.cubic_alpha
-        far, near = (-4 * a, 8 * a, -5 * a, a), (1.0, 0.0, -(a + 3), a + 2)
-        weights = [_polynomial(far, _plus(s, 1.0)), _polynomial(near, s), _polynomial(near, t), _polynomial(far, _plus(t, 1.0))]
+        weights = cubic_weights(s, self.sampling.cubic_alpha, F32)
         positions = [_plus(below, float(n)) for n in (-1, 0, 1, 2)]
         if self.sampling.cubic_exclude:
             weights = self._without_outside(positions, weights)
@@ -256,17 +253,25 @@ class _Sampler:
         return [arith.DivFOp(w, total).result for w in kept]
 
 
-def _plus(x: Value, value: float) -> Value:
-    return arith.AddFOp(x, scalar.constant(value, F32)).result if value else x
+def _plus(x: Value, value: float, dtype: str = F32) -> Value:
+    return arith.AddFOp(x, scalar.constant(value, dtype)).result if value else x
 
 
-def _polynomial(coefficients: Sequence[float], x: Value) -> Value:
+def _polynomial(coefficients: Sequence[float], x: Value, dtype: str) -> Value:
     """Coefficients from the constant upwards."""
     *rest, last = coefficients
-    value = scalar.constant(last, F32)
+    value = scalar.constant(last, dtype)
     for c in reversed(rest):
-        value = _plus(arith.MulFOp(value, x).result, c)
+        value = _plus(arith.MulFOp(value, x).result, c, dtype)
     return value
+
+
+def cubic_weights(s: Value, a: float, dtype: str) -> list[Value]:
+    """Weights of the four elements around a position that lies `s` behind the second one (Keys, with the coefficient `a`)."""
+    t = arith.SubFOp(scalar.constant(1.0, dtype), s).result
+    far, near = (-4 * a, 8 * a, -5 * a, a), (1.0, 0.0, -(a + 3), a + 2)
+    given = ((far, _plus(s, 1.0, dtype)), (near, s), (near, t), (far, _plus(t, 1.0, dtype)))
+    return [_polynomial(coefficients, x, dtype) for coefficients, x in given]
 
 
 def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> Value:
@@ -297,7 +302,7 @@ def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> V
         value = _weighted_sum(data, source.dtype, wide, taps, [])
         if outside is not None:
             value = scalar.select(outside, scalar.constant(sampling.extrapolation, wide), value)
-        return _converted(value, wide, out.dtype)
+        return converted(value, wide, out.dtype)
 
     return gather(out, element)
 
@@ -330,7 +335,7 @@ def _weighted_sum(data: Value, dtype: str, wide: str, taps: Sequence[Sequence[Ta
     return total
 
 
-def _converted(value: Value, wide: str, dtype: str) -> Value:
+def converted(value: Value, wide: str, dtype: str) -> Value:
     """`value` as `dtype`; a float that becomes an integer is kept within its limits first (cubic overshoots)."""
     if scalar.is_float(wide) and not scalar.is_float(dtype):
         low, high = (scalar.constant(float(v), wide) for v in scalar.limits(dtype))

@@ -124,6 +124,19 @@ def cast(op: Op, data: Value) -> Value:
     return elementwise(op, [data], lambda x: scalar.convert(x, source, target, op.saturate is not False, op.round_mode or "up"))
 
 
+@compute("reinterpret")
+def reinterpret(op: Op, data: Value) -> Value:
+    source, target = operand_type(op).dtype, result_type(op).dtype
+
+    def body(x: Value) -> Value:
+        if target == "bool":
+            return scalar.convert(x, source, target)
+        type_ = scalar.te_element(target)
+        return x if x.type == type_ else arith.BitcastOp(type_, x).result
+
+    return elementwise(op, [data], body)
+
+
 def _bound(value: float, dtype: str) -> Value:
     """A bound of clip in `dtype`: integers beyond the type's range stand for its limits."""
     low, high = scalar.limits(dtype)

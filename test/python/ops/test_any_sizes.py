@@ -34,6 +34,7 @@ CASES: dict[str, list[Case]] = {
     "nn.dropout": [Case(f32("n, m"))],
     "where": [Case(["bool[n, 1]", *f32("m", "n, m")])],
     "cast": [Case(f32("n, m"), {"dtype": "int32"})],
+    "reinterpret": [Case(f32("n, m"), {"dtype": "uint32"}), Case(["int8[n]"], {"dtype": "bool"})],
     "clip": [Case(f32("n, m"), {"a_min": -0.5, "a_max": 0.5})],
     # made from attributes
     "full": [Case(f32(""), {"shape": ("n", 3)}, free="n")],
@@ -196,6 +197,25 @@ CASES: dict[str, list[Case]] = {
     "nn.winograd_output_transform": [
         Case(f32("n, 72, (h + 3)//4, (w + 3)//4, 8"), {"height": "h", "width": "w"}, {"h": 1, "w": 1}, free="h w")
     ],
+    "nn.col2im": [
+        Case(f32("n, c, 3, 2, h, w"), {"image_shape": ("h + 2", "w + 1")}, {"h": 1, "w": 1}),
+        Case(f32("n, c, 3, (w + 1)//2"), {"image_shape": ("w",), "strides": (2,), "padding": (1, 1)}, {"w": 1}, free="w"),
+        Case(f32("n, 2, a, b, h - a + 1, 1"), {"image_shape": ("h", "b")}, {"h": 31, "a": 1, "b": 1}, highs={"a": 31}),
+    ],
+    "nn.max_pool_indices": [
+        Case(f32("n, c, h, w", "n, c, h - 1, w - 2"), {"pool_size": (2, 3)}, {"h": 2, "w": 3}),
+        Case(f32("n, c, w", "n, c, (w + 1)//2"), {"pool_size": (3,), "strides": (2,), "padding": (1, 1), "layout": "NCW"}, {"w": 1}),
+    ],
+    "det": [Case(f32("n, m, 2, 2")), Case(f32("n, m, m"))],
+    # random numbers
+    "random.threefry_generate": [Case(["uint32[2]"], {"out_shape": ("n", "3*m")}, free="n m")],
+    # regions
+    "vision.roi_align": [
+        Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 1.0, "sample_ratio": 2}, {"n": 1, "h": 1, "w": 1}),
+        Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 1), "spatial_scale": 1.0, "aligned": True}, {"n": 1, "h": 1, "w": 1}),
+        Case(f32("1, 2, h, w", "r, 5"), {"pooled_size": (2, 1), "spatial_scale": 0.3, "most_samples": "k"}, {"h": 1, "w": 1}, free="k"),
+    ],
+    "vision.roi_pool": [Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 2.0}, {"n": 1, "h": 1, "w": 1})],
     # resampling
     "image.resize1d": [Case(f32("n, 2, w"), {"size": ("3*w",), "method": "linear"}, {"w": 1})],
     "image.resize2d": [
@@ -227,6 +247,11 @@ CASES: dict[str, list[Case]] = {
         ),
         Case(f32("n, 2, h, w"), {"size": ("h//2", "w//2"), "scales": (0.5, 0.5)}, {"h": 2, "w": 2}),
         Case(f32("n, 2, 2*h, 3*w"), {"size": ("h", "w"), "method": "nearest_neighbor"}, {"h": 1, "w": 1, "a": 1, "b": 1}),
+    ],
+    "image.grid_sample": [
+        Case(f32("n, c, h, w", "n, 2, a, b"), {"padding_mode": "reflection", "align_corners": False}, {"h": 1, "w": 1}),
+        Case(f32("n, 2, h, w", "n, 2, a, b"), {"padding_mode": "border", "method": "bicubic"}, {"h": 1, "w": 1}),
+        Case(f32("n, 2, d, h, w", "n, 3, a, b, 5"), {"method": "nearest_neighbor", "layout": "NCDHW"}, {"d": 1, "h": 1, "w": 1}),
     ],
     "image.resize3d": [Case(f32("n, 2, d, 3, w"), {"size": ("d", 6, "w + 1")}, {"d": 1, "w": 1})],
     "nn.upsampling": [

@@ -148,6 +148,19 @@ def test_cast_of_large_unsigned_to_float():
     np.testing.assert_array_equal(run("cast", np.array([2.0**63, 1e19], np.float64), dtype="uint64"), np.array([2**63, 10**19], np.uint64))
 
 
+@pytest.mark.parametrize(
+    ("source", "target"), [("float32", "int32"), ("int64", "float64"), ("float16", "uint16"), ("uint8", "int8"), ("bool", "uint8")]
+)
+def test_reinterpret_keeps_the_bits(source, target):
+    x = np.random.default_rng(0).integers(0, 2 if source == "bool" else 256, (5, 7, np.dtype(source).itemsize), np.uint8).view(source)
+    np.testing.assert_array_equal(run("reinterpret", x, dtype=target).view("uint8"), x.view("uint8"))
+
+
+def test_reinterpret_as_bool_is_true_where_a_bit_is():
+    x = np.array([0, 1, 2, 128], np.uint8)
+    np.testing.assert_array_equal(run("reinterpret", x, dtype="bool"), [False, True, True, True])
+
+
 @pytest.mark.parametrize("bounds", [(-1.0, 2.0), (None, 1.5), (0.0, None), (3.0, 1.0), (float("-inf"), float("inf"))])
 def test_clip_of_floats_passes_nan(bounds):
     x = np.array([-5, -1, 0, 0.5, 2, 9, np.nan, np.inf, -np.inf], np.float32)

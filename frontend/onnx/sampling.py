@@ -1,0 +1,111 @@
+"""Sampling of images at computed positions: GridSample, and DeformConv by it."""
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+
+import numpy as np
+
+from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
+from relayc.frontend.onnx.conv import per_axis, window_of, with_bias
+from relayc.frontend.onnx.converters import converter
+from relayc.frontend.onnx.dense import matmul
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, explicit_padding, spatial_rank
+from relayc.frontend.sizes import positions
+from relayc.frontend.steps import cast, in_float32, multiply, reshape, transpose
+from relayc.symbolic import Size
+
+_METHODS = {
+    "nearest": "nearest_neighbor",
+    "linear": "bilinear",
+    "bilinear": "bilinear",
+    "cubic": "bicubic",
+    "bicubic": "bicubic",
+}
+"""Operator set 16 calls them by two dimensions."""
+
+
+@converter(since=16)
+def GridSample(x: Tensor, grid: Tensor, *, align_corners: bool = False, mode: str = "linear", padding_mode: str = "zeros") -> Tensor:
+    n = spatial_rank(x)
+    if mode not in _METHODS:
+        raise OnnxError(f"attribute mode: expected {', '.join(_METHODS)}, found {mode!r}")
+    if grid.rank != x.rank:
+        raise OnnxError(f"input grid: expected rank {x.rank} as X has, found {list(grid.shape)}")
+    batch = simpler(x.shape[0], grid.shape[0])
+    x, grid = assume(x, (batch, *x.shape[1:])), assume(grid, (batch, *grid.shape[1:]))
+    return emit(
+        "image.grid_sample",
+        x,
+        transpose(grid, (0, grid.rank - 1, *range(1, grid.rank - 1))),
+        method=_METHODS[mode],
+        layout=SPATIAL_LAYOUTS[n],
+        padding_mode=padding_mode,
+        align_corners=align_corners,
+    )
+
+
+@converter(since=19)
+def DeformConv(
+    x: Tensor,
+    w: Tensor,
+    offset: Tensor,
+    b: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int = 1,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """The data that each place of the window reads is sampled for all windows, and multiplied with the weights in one product."""
+    n = spatial_rank(x)
+    if w.rank != x.rank or offset.rank != x.rank:
+        raise OnnxError(f"inputs W and offset: expected rank {x.rank} as X has, found {list(w.shape)} and {list(offset.shape)}")
+    kernel, stride, dilation = window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    padding = explicit_padding(pads, n)
+    spans = [(k - 1) * r + 1 for k, r in zip(kernel, dilation, strict=True)]
+    out = [(d + padding[i] + padding[n + i] - spans[i]) // stride[i] + 1 for i, d in enumerate(x.shape[2:])]
+    places, (batch, channels) = prod(kernel), x.shape[:2]
+    if group < 1 or offset_group < 1 or channels % group != 0 or w.shape[0] % group != 0 or channels % offset_group != 0:
+        raise OnnxError(f"expected channels in groups of {group} and of {offset_group}, found X {list(x.shape)} and W {list(w.shape)}")
+    offset = assume(offset, (batch, offset_group * places * n, *out))
+    if mask is not None:
+        mask = assume(mask, (batch, offset_group * places, *out))
+    parts = (batch * offset_group, channels // offset_group)
+
+    def compute(y: Tensor) -> Tensor:
+        moved = transpose(reshape(cast(offset, y.dtype), (batch * offset_group, places, n, *out)), (0, 2, 1, *range(3, n + 3)))
+        at = emit("add", moved, _places(kernel, stride, dilation, padding, out, y.dtype))
+        # Offsets are along the axes of the data in their order, a grid has them the other way round.
+        grid = reshape(emit("reverse", at, axis=1), (parts[0], n, places * out[0], *out[1:]))
+        read = emit("image.grid_sample", reshape(y, (*parts, *y.shape[2:])), grid, layout=SPATIAL_LAYOUTS[n], coordinates="pixel")
+        if mask is not None:
+            read = emit("multiply", read, reshape(cast(mask, y.dtype), (parts[0], 1, places * out[0], *out[1:])))
+        columns = reshape(read, (batch, group, channels // group * places, prod(out)))
+        weights = reshape(cast(w, y.dtype), (1, group, w.shape[0] // group, w.shape[1] * places))
+        return reshape(matmul(weights, columns), (batch, w.shape[0], *out))
+
+    return with_bias(in_float32(x, compute), b)
+
+
+def _places(
+    kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], padding: Sequence[int], out: Sequence[Size], dtype: str
+) -> Tensor:
+    """Where in the data the places of a window are, for each window, along each axis: [1, axes, places, *out]."""
+    n = len(kernel)
+    at = np.indices(kernel).reshape(n, -1) * np.reshape(dilations, (n, 1)) - np.reshape(padding[:n], (n, 1))
+    in_window = constant(at.reshape(1, n, -1, *[1] * n), dtype)
+    along = np.eye(n).reshape(n, 1, n, 1, *[1] * n)
+    begins = [
+        emit(
+            "multiply",
+            multiply(cast(reshape(positions(d), [d if j == 3 + i else 1 for j in range(n + 3)]), dtype), float(strides[i])),
+            constant(along[i], dtype),
+        )
+        for i, d in enumerate(out)
+    ]
+    return reduce(lambda a, c: emit("add", a, c), begins, in_window)

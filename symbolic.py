@@ -79,6 +79,7 @@ class Floor:
         return self._text
 
     def __repr__(self) -> str:
+        # By which terms are ordered: it must not say where the object is.
         return f"Floor(num={self.num}, den={self.den})"
 
 

@@ -71,7 +71,14 @@ def _dropout(x: Tensor) -> tuple[Tensor, ...]:
     return (x, filled(x.shape, True, "bool")) if current().wants(1) else (x,)
 
 
-@converter(foldable=False)
+@converter("Dropout", foldable=False)
+def Dropout_1(x: Tensor, *, is_test: bool = False, ratio: float = 0.5) -> tuple[Tensor, ...]:
+    if not is_test and ratio != 0:
+        raise OnnxError("attribute is_test: expected 1 (relayc compiles inference), found 0")
+    return Dropout(x)
+
+
+@converter(since=7, foldable=False)
 def Dropout(x: Tensor, *, ratio: float = 0.5) -> tuple[Tensor, ...]:
     if current().wants(1) and current().opset < 10:
         return x, filled(x.shape, 1, x.dtype)

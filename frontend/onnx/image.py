@@ -105,7 +105,14 @@ def _asymmetric(x: Tensor, scales: tuple[Factor, ...], mode: str) -> Tensor:
     return _resize(x, axes, sizes, scales, (), method=_method(mode), coordinate_transformation_mode="asymmetric", rounding_method="floor")
 
 
-@converter()
+@converter("Upsample")
+def Upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+    if x.rank != 4:
+        raise OnnxError(f"input X: expected a batch of images, found {list(x.shape)}")
+    return _asymmetric(x, (1.0, 1.0, height_scale, width_scale), {"bilinear": "linear"}.get(mode, mode))
+
+
+@converter(since=7)
 def Upsample(x: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
     return _asymmetric(x, tuple(scales), mode)
 

@@ -3,14 +3,32 @@
 from collections.abc import Sequence
 from math import prod
 
-from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.converter import Tensor, assume, axis_of, emit
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
+from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, filled, in_float32, multiply, reshape, subtract
 from relayc.symbolic import Size
 
 
-@converter()
+@converter("BatchNormalization")
+def BatchNormalization_1(
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    is_test: bool = False,
+    momentum: float = 0.9,
+    spatial: bool = True,
+) -> Tensor:
+    if not is_test:
+        raise OnnxError("attribute is_test: expected 1 (relayc compiles inference), found 0")
+    return BatchNormalization(x, scale, bias, mean, var, epsilon=epsilon, spatial=spatial)
+
+
+@converter(since=7)
 def BatchNormalization(
     x: Tensor,
     scale: Tensor,
@@ -25,15 +43,22 @@ def BatchNormalization(
 ) -> Tensor:
     if training_mode or any(current().wants(i) for i in range(1, 5)):
         raise OnnxError("attribute training_mode: expected inference with one output, found training")
-    if not spatial and x.rank > 2 and scale.rank > 1:
-        raise OnnxError("attribute spatial: expected statistics for each channel (1), found 0")
     # From operator set 15 on the parameters may have a wider type than the data.
     wide = mean.dtype
     data, parameters = cast(x, wide), [cast(t, wide) for t in (scale, bias, mean, var)]
+    if not spatial and x.rank > 2 and scale.rank > 1:
+        return cast(_by_element(data, *parameters, epsilon), x.dtype)
     if x.rank == 1:
         data = reshape(data, (x.shape[0], 1))
     found = emit("nn.batch_norm", data, *parameters, axis=1, epsilon=epsilon)[0]
     return cast(reshape(found, x.shape), x.dtype)
+
+
+def _by_element(x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
+    """Batch normalisation with statistics for each element of an entry of the batch, not for each channel."""
+    scale, bias, mean, var = (assume(t, x.shape[1:]) for t in (scale, bias, mean, var))
+    deviation = emit("sqrt", add(var, epsilon))
+    return add(multiply(divide(subtract(x, mean), deviation), scale), bias)
 
 
 @converter()

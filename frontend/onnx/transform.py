@@ -8,7 +8,20 @@ from operator import add
 
 import numpy as np
 
-from relayc.frontend.converter import ModelBuilder, Tensor, assume, axes_of, axis_of, constant, emit, ints, may_equal, simpler
+from relayc.frontend.converter import (
+    ModelBuilder,
+    Tensor,
+    assume,
+    axes_of,
+    axis_of,
+    constant,
+    emit,
+    integer,
+    ints,
+    known,
+    may_equal,
+    simpler,
+)
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import objects, positions, sizes, tensor_of
@@ -27,7 +40,12 @@ from relayc.frontend.steps import (
 from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 
-@converter()
+@converter("Reshape")
+def Reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
+    return Reshape(data, constant(shape, "int64"))
+
+
+@converter(since=5)
 def Reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
     """0 copies the size of the data (unless allowzero), one -1 is what is left."""
     wanted = list(sizes(shape, "shape", lambda: _codes_resolved(data, shape, allowzero)))
@@ -112,7 +130,12 @@ def Unsqueeze_13(data: Tensor, axes: Tensor) -> Tensor:
     return _unsqueeze(data, ints(axes, "axes"))
 
 
-@converter()
+@converter("Concat")
+def Concat_1(first: Tensor, *rest: Tensor, axis: int = 1) -> Tensor:
+    return Concat(first, *rest, axis=axis)
+
+
+@converter(since=4)
 def Concat(first: Tensor, *rest: Tensor, axis: int) -> Tensor:
     along = axis_of(axis, first.rank)
     # An empty part adds nothing, so it is left out; it has to fit all the same.
@@ -245,7 +268,15 @@ def _even_sizes(size: Size, count: int | None = None) -> list[Size]:
     return [maximum(minimum(part, size - i * part), 0) for i in range(count)]
 
 
-@converter()
+@converter("Split")
+def Split_1(data: Tensor, lengths: Tensor | None = None, *, axis: int = 0, split: Sequence[int] | None = None) -> tuple[Tensor, ...]:
+    """The lengths of the parts are an attribute, or an input of the data's element type."""
+    if lengths is not None and not split:
+        split = tuple(int(v) for v in known(lengths, "split").reshape(-1))
+    return Split(data, axis=axis, split=split)
+
+
+@converter(since=2)
 def Split(data: Tensor, *, axis: int = 0, split: Sequence[int] | None = None) -> tuple[Tensor, ...]:
     size = data.shape[axis_of(axis, data.rank)]
     return _split(data, axis, split or _even_sizes(size))
@@ -265,7 +296,14 @@ def Expand(x: Tensor, shape: Tensor) -> Tensor:
     return broadcast_to(x, broadcast_shape(x.shape, sizes(shape, "shape")))
 
 
-@converter()
+@converter("Tile")
+def Tile_1(x: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
+    """As many copies as `tiles` says along one axis; both are of the data's element type."""
+    along = axis_of(integer(axis, "axis"), x.rank)
+    return Tile(x, constant([integer(tiles, "tiles") if i == along else 1 for i in range(x.rank)], "int64"))
+
+
+@converter(since=6)
 def Tile(x: Tensor, repeats: Tensor) -> Tensor:
     reps = sizes(repeats, "repeats")
     if len(reps) != x.rank:
@@ -349,6 +387,12 @@ def _gathered_pad_of(x: Tensor, axis: int, before: Size, after: Size, mode: str)
     else:
         at = emit("minimum", binary("maximum", at, 0), binary("subtract", size, 1))
     return emit("take", x, at, axis=axis, mode="clip")
+
+
+@converter("Pad")
+def Pad_1(x: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """`paddings` are in the order that the attribute's text says, all beginnings before all ends; the operator's example has another."""
+    return Pad(x, pads=paddings, mode=mode, value=value)
 
 
 @converter(since=2)

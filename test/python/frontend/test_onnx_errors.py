@@ -64,7 +64,7 @@ def test_a_graph_without_operator_sets_is_invalid():
     assert "expected an operator set version, found none" in message(model)
 
 
-@pytest.mark.parametrize("opset", [6, 1000])
+@pytest.mark.parametrize("opset", [-1, 1000])
 def test_operator_sets_outside_the_range_are_named(opset):
     assert f"found {opset}" in message(model_of([relu()], {"x": [2]}, opset=opset))
 

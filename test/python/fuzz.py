@@ -328,7 +328,7 @@ def _death(status: int) -> str:
 
 def seeds() -> dict[str, ModelProto]:
     """The models that mutants are made of: the onnx package's cases that relayc can import."""
-    from onnx_backend import models, refused_cases
+    from relayc.tools.conformance import models, refused_cases
 
     refused = refused_cases()
     return {name: model for name, model in models().items() if name not in refused}

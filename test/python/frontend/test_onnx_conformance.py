@@ -11,9 +11,10 @@ from collections.abc import Callable
 import onnx
 import pytest
 from onnx.backend.test import BackendTest
-from onnx_backend import LISTED_VERSION, REFUSED_FILE, newer_cases, refused_cases
 
 from relayc.frontend.onnx import OnnxError, backend
+from relayc.pipelines import release_memory
+from relayc.tools.conformance import LISTED_VERSION, REFUSED_FILE, newer_cases, refused_cases
 
 Test = Callable[[unittest.TestCase], None]
 DEVICE = "_cpu"
@@ -53,9 +54,11 @@ globals().update(CLASSES)
 
 
 @pytest.fixture(autouse=True)
-def models_folder(tmp_path, monkeypatch):
-    """Where the package writes data of its networks to; in the home of the user otherwise."""
+def settings(tmp_path, monkeypatch):
+    """Where the package writes data of its networks to: in the home of the user otherwise. And what a compilation leaves in memory serves the
+    next one: to give it back takes a third of the time of a small case."""
     monkeypatch.setenv("ONNX_MODELS", str(tmp_path))
+    monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
 
 
 @pytest.mark.skipif(not onnx.__version__.startswith(LISTED_VERSION), reason=f"the list is of the cases of onnx {LISTED_VERSION}")

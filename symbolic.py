@@ -49,29 +49,65 @@ FAR = (1 << 31) - 1
 
 
 class Undecided(Exception):
-    """A question about a size that has one answer for some sizes and another one for others."""
+    """A question about a size that has one answer for some sizes and another one for others: its words and sizes."""
+
+    def __str__(self) -> str:
+        # Most are raised for an answer that is no, and never read.
+        return " ".join(map(str, self.args))
 
 
-@dataclass(frozen=True, slots=True)
 class Floor:
     """floor(num / den) of a positive den."""
 
-    num: "Size"
-    den: "Size"
+    __slots__ = ("_hash", "_text", "den", "num")
+
+    def __init__(self, num: "Size", den: "Size") -> None:
+        self.num = num
+        self.den = den
+        self._hash = hash((num, den))
+        self._text: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Floor) and self._hash == other._hash and self.num == other.num and self.den == other.den)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
-        return f"{_factor(self.num)}//{_factor(self.den)}"
+        if self._text is None:
+            self._text = f"{_factor(self.num)}//{_factor(self.den)}"
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Floor(num={self.num}, den={self.den})"
 
 
-@dataclass(frozen=True, slots=True)
 class Extreme:
     """The smallest ("min") or largest ("max") of several sizes."""
 
-    kind: str
-    args: tuple["Size", ...]
+    __slots__ = ("_hash", "_text", "args", "kind")
+
+    def __init__(self, kind: str, args: tuple["Size", ...]) -> None:
+        self.kind = kind
+        self.args = args
+        self._hash = hash((kind, args))
+        self._text: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Extreme) and self._hash == other._hash and self.kind == other.kind and self.args == other.args
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
-        return f"{self.kind}({', '.join(map(str, self.args))})"
+        if self._text is None:
+            self._text = f"{self.kind}({', '.join(map(str, self.args))})"
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Extreme(kind={self.kind!r}, args={self.args})"
 
 
 Atom: TypeAlias = str | Floor | Extreme
@@ -83,17 +119,19 @@ Terms: TypeAlias = dict[Monomial, int]
 class Dim:
     """The sum of coefficients times products of atoms; never constant (`Dim.make` gives an int then)."""
 
-    __slots__ = ("_hash", "_text", "terms")
+    __slots__ = ("_hash", "_symbols", "_text", "terms")
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self._hash: int | None = None
+        self._symbols: frozenset[str] | None = None
         self._text: str | None = None
 
     @staticmethod
     def make(terms: Terms) -> "Size":
         """The size of some terms, in which coefficients may be 0."""
-        terms = {m: c for m, c in terms.items() if c}
+        if 0 in terms.values():
+            terms = {m: c for m, c in terms.items() if c}
         if not terms:
             return 0
         if len(terms) == 1 and () in terms:
@@ -107,8 +145,12 @@ class Dim:
             return NotImplemented
         terms = dict(self.terms)
         if isinstance(other, int):
+            if other == 0 and () not in terms:
+                return self
             constant = terms.pop((), 0) + other
-            return Dim(terms | {(): constant} if constant else terms)
+            if constant:
+                terms[()] = constant
+            return Dim(terms)
         for m, c in other.terms.items():
             terms[m] = terms.get(m, 0) + c
         return Dim.make(terms)
@@ -119,7 +161,12 @@ class Dim:
         return Dim({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: "Size") -> "Size":
-        return self + -other if isinstance(other, (int, Dim)) else NotImplemented
+        if not isinstance(other, Dim):
+            return self + -other if isinstance(other, int) else NotImplemented
+        terms = dict(self.terms)
+        for m, c in other.terms.items():
+            terms[m] = terms.get(m, 0) - c
+        return Dim.make(terms)
 
     def __rsub__(self, other: int) -> "Size":
         return -self + other
@@ -128,6 +175,8 @@ class Dim:
         if not isinstance(other, (int, Dim)):
             return NotImplemented
         if isinstance(other, int):
+            if other == 1:
+                return self
             return Dim({m: c * other for m, c in self.terms.items()}) if other else 0
         terms: Terms = {}
         for m, c in self.terms.items():
@@ -168,13 +217,13 @@ class Dim:
         low, high = bounds(self)
         if low > 0 or high < 0:
             return True
-        raise Undecided(f"whether {self} is 0")
+        raise Undecided("whether", self, "is 0")
 
     def _order(self, other: "Size", strict: bool, less: bool) -> bool:
         holds = Ranges.current().is_positive(other - self if less else self - other, strict)
         if holds is not None:
             return holds
-        raise Undecided(f"whether {self} {'<' if less else '>'}{'' if strict else '='} {other}")
+        raise Undecided("whether", self, ("<" if less else ">") + ("" if strict else "="), other)
 
     def __lt__(self, other: "Size") -> bool:
         return self._order(other, True, True)
@@ -189,7 +238,7 @@ class Dim:
         return self._order(other, False, False)
 
     def __int__(self) -> int:
-        raise Undecided(f"the value of {self}")
+        raise Undecided("the value of", self)
 
     __index__ = __int__
 
@@ -267,8 +316,13 @@ def is_name(text: str) -> bool:
 
 def parse(text: str) -> Size:
     """The size that a text says. Raises ValueError for a text that is no expression of sizes."""
-    if is_name(text):
-        return symbol(text)
+    memo, key = Ranges.current().memo, ("parse", text)
+    if key not in memo:
+        memo[key] = symbol(text) if is_name(text) else _parse(text)
+    return memo[key]  # type: ignore[return-value] # what was put there
+
+
+def _parse(text: str) -> Size:
     try:
         return _parsed(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
@@ -321,10 +375,11 @@ class Ranges(Mapping[str, Range]):
 
     def __init__(self, ranges: Mapping[str, Range] | None = None) -> None:
         self._ranges = dict(ranges or {})
+        self._atoms: dict[Atom, tuple[int, int]] = {}
         self._bounds: dict[tuple[Dim, bool], int] = {}
         self._positive: dict[tuple[Size, bool], bool | None] = {}
         self.memo: dict[object, object] = {}
-        """For what is found out under these ranges."""
+        """For what is found out under these ranges. Those of a program may refer to it, as they end with it."""
 
     def __getitem__(self, name: str) -> Range:
         return self._ranges[name]
@@ -349,6 +404,13 @@ class Ranges(Mapping[str, Range]):
         if found is None:
             self.trim()
             found = self._bounds[dim, upper] = _bound_of(dim, self, upper)
+        return found
+
+    def atom_bounds(self, atom: Atom) -> tuple[int, int]:
+        """Inclusive bounds of an atom."""
+        found = self._atoms.get(atom)
+        if found is None:
+            found = self._atoms[atom] = _atom_bounds(atom, self)
         return found
 
     def is_positive(self, size: Size, strict: bool) -> bool | None:
@@ -380,7 +442,8 @@ class Ranges(Mapping[str, Range]):
 
     def trim(self) -> None:
         """Forgets what was found out, where that has become much."""
-        if len(self._bounds) + len(self._positive) + len(self.memo) > _REMEMBERED:
+        if len(self._atoms) + len(self._bounds) + len(self._positive) + len(self.memo) > _REMEMBERED:
+            self._atoms.clear()
             self._bounds.clear()
             self._positive.clear()
             self.memo.clear()
@@ -391,6 +454,11 @@ class Ranges(Mapping[str, Range]):
 
     def __exit__(self, *_: object) -> None:
         _HOLDING.set(_HOLDING.get()[:-1])
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether someone made them hold; the others last as long as the process."""
+        return self is not _NOTHING_KNOWN
 
     @staticmethod
     def current() -> "Ranges":
@@ -436,12 +504,12 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
         low = high = dim.terms.get((), 0)
         for m, c in dim.terms.items():
             if m:
-                least, most = _atom_bounds(m[0], ranges)
+                least, most = ranges.atom_bounds(m[0])
                 low += c * (least if c > 0 else most)
                 high += c * (most if c > 0 else least)
         return low, high
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
-    ends = {atom: _atom_bounds(atom, ranges) for m in dim.terms for atom in m}
+    ends = {atom: ranges.atom_bounds(atom) for m in dim.terms for atom in m}
     shifted: Terms = {}
     for m, c in dim.terms.items():
         parts: Terms = {(): c}
@@ -506,10 +574,11 @@ def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
 
 def _coarser(dim: Dim, upper: bool) -> Size:
     """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division; else no bound."""
+    ranges, divisions = Ranges.current(), dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor))
     for m, c in dim.terms.items():
-        if len(m) > 1 and (c > 0) == upper and all(_atom_bounds(a, Ranges.current())[0] >= 0 for a in m):
+        if len(m) > 1 and (c > 0) == upper and all(ranges.atom_bounds(a)[0] >= 0 for a in m):
             for atom in m:
-                for other in dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor)):
+                for other in divisions:
                     if (times := _times(atom, other)) is not None:
                         left = list(m)
                         left.remove(atom)
@@ -708,8 +777,16 @@ def _no_better(kind: str, a: Size, b: Size) -> bool:
 
 def symbols_of(x: Size) -> frozenset[str]:
     """Names of the symbols in a size."""
+    if isinstance(x, int):
+        return frozenset()
+    if x._symbols is None:
+        x._symbols = _symbols_in(x)
+    return x._symbols
+
+
+def _symbols_in(x: Dim) -> frozenset[str]:
     found: set[str] = set()
-    for m in _terms(x):
+    for m in x.terms:
         for atom in m:
             found |= (
                 {atom}

@@ -94,7 +94,9 @@ def build(
                 # Parameters are packed while LLVM works.
                 blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
         assert program is not None
-        ranges = {name: (known.low, known.high) for name, known in mod.ranges.items()}
+        # Those of kernels are of no use outside.
+        symbols = {name for p in program.programs for name in p.symbols}
+        ranges = {name: (known.low, known.high) for name, known in mod.ranges.items() if name in symbols}
         backend = find_backend(target.kind)
         with mod.context, ir.Location.unknown():
             made = backend.machine_code(mod.module, target, packed_entries(program, ranges))

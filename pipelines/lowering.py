@@ -2,6 +2,7 @@
 
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.backend import find_backend
+from relayc.pipelines.graph.merge_similar_kernels import merge_similar_kernels
 from relayc.pipelines.graph.outline_groups import outline_groups
 from relayc.pipelines.passes import PassContext, Sequential, config_option, module_pass, register_pass
 from relayc.pipelines.program import MAX_RECURSION_DEPTH
@@ -79,7 +80,7 @@ def emit_calls(mod: IRModule, ctx: PassContext) -> IRModule:
     return complete(mod)
 
 
-te_pipeline = Sequential([outline_groups, relay_to_te, materialize_results], name="LowerToTe", stage="te")
+te_pipeline = Sequential([outline_groups, merge_similar_kernels, relay_to_te, materialize_results], name="LowerToTe", stage="te")
 """relay -> te."""
 
 te_to_tir = Sequential([concatenate_in_place, schedule_kernels, bufferize_programs, plan_memory, emit_calls], name="TeToTir", stage="tir")

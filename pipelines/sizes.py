@@ -65,32 +65,36 @@ class SizeValues:
         """A size as a value of type index; an expression at the start of the function. Raises KeyError for a symbol without a value."""
         if isinstance(size, int):
             return _constant(size)
+        found = self._found.get(size)
+        if found is not None:
+            return found
         name = name_of(size)
         if name is not None:
             return self.symbols[name]
         if not symbols_of(size) <= self._early:
             return self._sum(size)
-        if size not in self._found:
-            if self._anchor is None:
-                with ir.InsertionPoint.at_block_begin(self._block), ir.Location.unknown():
-                    self._anchor = _constant(0).owner.operation
-            with ir.InsertionPoint(self._anchor), ir.Location.unknown():
-                self._found[size] = self._sum(size)
-        return self._found[size]
+        if self._anchor is None:
+            with ir.InsertionPoint.at_block_begin(self._block), ir.Location.unknown():
+                self._anchor = _constant(0).owner.operation
+        with ir.InsertionPoint(self._anchor), ir.Location.unknown():
+            made = self._found[size] = self._sum(size)
+        return made
 
     def product(self, value: Value, size: Dim) -> Value:
         """An index times a size, computed once, where the index is defined: every place that may use one may use the other."""
+        key = value, size
+        found = self._products.get(key)
+        if found is not None:
+            return found
         factor, owner = self.value(size), value.owner
         block = owner if isinstance(owner, ir.Block) else owner.operation.block
         if block == self._block or not symbols_of(size) <= self._early:
             # The size may be defined after the index.
             return _arith("muli", value, factor)
-        key = value, size
-        if key not in self._products:
-            point = ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
-            with point, ir.Location.unknown():
-                self._products[key] = _arith("muli", value, factor)
-        return self._products[key]
+        point = ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
+        with point, ir.Location.unknown():
+            made = self._products[key] = _arith("muli", value, factor)
+        return made
 
     def estimate(self, size: Size) -> Value:
         """About the value of a size as an f64, at the ambient insertion point, where 64 bits may not hold it."""

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.scopes import SymbolNames
 from relayc.dialects.relay.sizes import CastShape
@@ -27,6 +28,9 @@ Results: TypeAlias = ir.Value | tuple[ir.Value, ...]
 
 PACKED = "relay.packed"
 """Attribute of the declaration of a packed function: the name under which it is registered."""
+
+BINDINGS = "relay.bindings"
+"""Attribute of a call: what each symbol of the callee stands for, where the types of its arguments need not say that."""
 
 STAGES = ("te", "tir")
 """Later stages that a relay function may call into."""
@@ -117,6 +121,19 @@ def cast_result(value: ir.Value, bindings: Bindings, inside: ir.Operation) -> ir
     for name in sorted(symbols_of_type(type_) - bindings.keys()):
         bindings[name] = SymbolNames(inside).free(name)
     return cast_value(value, substitute_type(type_, bindings))
+
+
+def bindings_attribute(bindings: Bindings) -> ir.DictAttr:
+    """What the symbols of a callee stand for as the attribute BINDINGS."""
+    return ir.DictAttr.get({name: size_attribute(size) for name, size in bindings.items()})
+
+
+def stated_bindings(call: func.CallOp) -> Bindings | None:
+    """What the attribute BINDINGS of a call says; None where it has none."""
+    attributes = call.operation.attributes
+    if BINDINGS not in attributes:
+        return None
+    return {entry.name: read_size_attribute(entry.attr) for entry in ir.DictAttr(attributes[BINDINGS])}
 
 
 def bindings_of(call: func.CallOp, callee: ir.Operation | ir.OpView) -> Bindings:

@@ -15,7 +15,6 @@ INLINE_BYTES = 1024
 """Constants up to this size stand in the IR; larger ones in the parameter table, and the IR holds their key."""
 
 _SYMBOLS = "relay.symbols"
-_NO_RANGES = Ranges()
 
 
 def read_ranges(attribute: ir.Attribute) -> Ranges:
@@ -34,7 +33,7 @@ def read_ranges(attribute: ir.Attribute) -> Ranges:
 def _ranges_in(text: str) -> Ranges:
     """What the attribute `relay.symbols` of a module says that is text yet. Raises RelayError for another form."""
     found = re.search(rf"\b{re.escape(_SYMBOLS)} = (\{{[^}}]*\}})", text)
-    return read_ranges(ir.Attribute.parse(found[1])) if found else _NO_RANGES
+    return read_ranges(ir.Attribute.parse(found[1])) if found else Ranges()
 
 
 class IRModule:
@@ -50,7 +49,7 @@ class IRModule:
     def __init__(self, module: ir.Module, params: Mapping[str, np.ndarray] | None = None) -> None:
         self.module = module
         self.params = dict(params or {})
-        self._ranges: tuple[ir.Attribute, Ranges] | None = None
+        self._ranges: tuple[ir.Attribute | None, Ranges] | None = None
 
     @staticmethod
     def parse(text: str, params: Mapping[str, np.ndarray] | None = None, context: ir.Context | None = None) -> "IRModule":
@@ -70,8 +69,9 @@ class IRModule:
         """What is known of the symbols in the types of the program. Raises RelayError where the module says that in a wrong form."""
         found = self.module.operation.attributes
         if _SYMBOLS not in found:
-            return _NO_RANGES
-        if self._ranges is None or self._ranges[0] != found[_SYMBOLS]:
+            if self._ranges is None or self._ranges[0] is not None:
+                self._ranges = None, Ranges()
+        elif self._ranges is None or self._ranges[0] is None or self._ranges[0] != found[_SYMBOLS]:
             self._ranges = found[_SYMBOLS], read_ranges(found[_SYMBOLS])
         return self._ranges[1]
 

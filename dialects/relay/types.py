@@ -142,16 +142,14 @@ class TensorType:
     @staticmethod
     def from_mlir(type_: ir.Type) -> "TensorType":
         """Raises TypeError where `type_` is not a ranked tensor of a known element type, RelayError where no memory can hold it."""
-        text = str(type_)
-        found = _PARSED.get(text)
+        ranges = Ranges.current()
+        if not ranges.is_of_program:
+            return _parse(type_)
+        # A program has many values and few types. What an expression is may depend on what is known of its symbols.
+        found = ranges.memo.get(type_)
         if found is None:
-            memo = Ranges.current().memo
-            found = memo.get(text)  # type: ignore[assignment] # what was put there
-            if found is None:
-                found = _parse(type_)
-                # What an expression is may depend on what is known of its symbols.
-                (_PARSED if found.is_static else memo)[text] = found
-        return found
+            found = ranges.memo[type_] = _parse(type_)
+        return found  # type: ignore[return-value] # what was put there
 
     @staticmethod
     def of(value: ir.Value) -> "TensorType":
@@ -164,10 +162,6 @@ class TensorType:
     def __str__(self) -> str:
         dims = "".join(f"{d if isinstance(d, int) else '?'}x" for d in self.shape)
         return f"tensor<{dims}{MLIR_NAMES[self.dtype]}{_encoding_text(self.shape)}>"
-
-
-# A program has many values and few types: reading one from MLIR costs ten times what looking its text up does.
-_PARSED: dict[str, TensorType] = {}
 
 
 def _parse(type_: ir.Type) -> TensorType:

@@ -55,6 +55,7 @@ class WinogradInputTransform(Op, name="nn_winograd_input_transform", relay_name=
     padding: Ints = (1, 1, 1, 1)
     layout: str = "NCHW8c"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    independent_axes = (0, 1)
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -75,6 +76,7 @@ class WinogradOutputTransform(Op, name="nn_winograd_output_transform", relay_nam
     width: Size
     layout: str = "NCHW8c"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+    independent_axes = (0, 1)
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -23,34 +23,34 @@ MAX_VECTOR_BYTES = 4096
 _IF_CLAUSE = 2
 """Which operand segment of omp.parallel its clause `if` is; regions that are made of scf.parallel have no other operands."""
 
-_LINALG = "convert-linalg-to-loops"
-_TO_OPENMP = (
-    "arith-expand{include-bf16=true}",
-    "convert-math-to-funcs",
-    _LINALG,
-    "convert-scf-to-openmp",
+
+def _functions(*passes: str) -> str:
+    """Passes that run on one function after the other, all of them on one before the next: its operations stay in the caches."""
+    return f"func.func({','.join(passes)})"
+
+
+_CANONICALIZE = "canonicalize{top-down=false}"
+"""From uses to definitions: what has become dead is not visited."""
+_CSE = _functions("cse")
+_CANONICAL = _functions(_CANONICALIZE, "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
+_LINALG = _functions("convert-linalg-to-loops")
+_TO_OPENMP = (_functions("arith-expand{include-bf16=true}"), "convert-math-to-funcs", _LINALG, "convert-scf-to-openmp")
+_TO_BRANCHES = _functions(
+    _CANONICALIZE, "convert-vector-to-scf{full-unroll=true}", "convert-scf-to-cf", "expand-strided-metadata", "lower-affine"
+)
+_TO_LLVM_VALUES = (
+    _functions("convert-math-to-llvm{approximate-log1p=false}"),
+    "convert-math-to-libm",
+    _functions("convert-vector-to-llvm{reassociate-fp-reductions=true vector-transpose-lowering=shuffle16x16}", "convert-arith-to-llvm"),
+    "finalize-memref-to-llvm",
 )
 _TO_LLVM = (
-    "canonicalize",
-    "convert-vector-to-scf{full-unroll=true}",
-    "convert-scf-to-cf",
-    "expand-strided-metadata",
-    "lower-affine",
-    "convert-math-to-llvm{approximate-log1p=false}",
-    "convert-math-to-libm",
-    "convert-vector-to-llvm{reassociate-fp-reductions=true vector-transpose-lowering=shuffle16x16}",
-    "convert-arith-to-llvm",
-    "finalize-memref-to-llvm",
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
     "convert-cf-to-llvm",
     "convert-ub-to-llvm",
     "convert-openmp-to-llvm",
     "reconcile-unrealized-casts",
 )
-_POINTERS = _TO_LLVM.index("finalize-memref-to-llvm") + 1
-_OFFSETS = _TO_LLVM.index("lower-affine") + 1
-_TO_LLVM_OF_SYMBOLS = (*_TO_LLVM[:_OFFSETS], "cse", *_TO_LLVM[_OFFSETS:_POINTERS], "cse", *_TO_LLVM[_POINTERS:])
-"""Offsets that are computed of symbols are long, and alike: the passes after, and LLVM, see each once."""
 
 
 def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
@@ -61,6 +61,8 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
     for a vector type too large to generate code for, MLIRError for what has no lowering.
     """
     with module.context, module.operation.location:
+        # Schedules emit a constant or an offset again and again: what follows takes half as long with each there once.
+        _run(module, _CSE)
         give_bare_pointers(module)
         names, types = _contents(module)
         if any(map(_is_too_large, types)):
@@ -69,7 +71,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         emulated = emulated_floats(module, types, machine)
         if emulated and target.emulate:
             emulate_x86(module)
-        _run(module, "canonicalize", "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
+        _run(module, _CANONICAL)
         if emulated:
             extend_in_steps(module, emulated)
         expand_math(module)
@@ -77,15 +79,19 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         if emulated and machine.has("avx512bf16"):
             convert_by_instruction(module)
         x86 = bool(emulated) and machine.has_bf16 and uses_x86(module)
-        copies_to_linalg(module.operation)
+        if "memref.copy" in names:
+            copies_to_linalg(module.operation)
         has_hints = keep_loops(module)
         has_linalg = "memref.copy" in names or any(name.startswith("linalg.") for name in names)
         _run(module, *(p for p in _TO_OPENMP if has_linalg or p != _LINALG))
-        _parallel_if(module)
+        if ParallelIf.OPERATION_NAME in names:
+            _parallel_if(module)
         _stack_per_thread(module)
         if x86:
             lower_x86(module)
-        _run(module, *(_TO_LLVM_OF_SYMBOLS if has_hints else _TO_LLVM))
+        # Offsets that are computed of symbols are long, and alike: the passes after, and LLVM, see each once.
+        cse = (_CSE,) if has_hints else ()
+        _run(module, _TO_BRANCHES, *cse, *_TO_LLVM_VALUES, *cse, *_TO_LLVM)
         if has_hints:
             pass_on_hints(module)
         if emulated:

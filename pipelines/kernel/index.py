@@ -42,11 +42,12 @@ class Var:
 class Index:
     """const + sum(coefficient * variable)."""
 
-    __slots__ = ("const", "terms")
+    __slots__ = ("_key", "const", "terms")
 
     def __init__(self, const: Size = 0, terms: Mapping[Var, Size] | None = None) -> None:
+        self._key: tuple | None = None
         self.const = const
-        self.terms = {v: c for v, c in (terms or {}).items() if isinstance(c, Dim) or c}
+        self.terms: Mapping[Var, Size] = _without_zeros(terms) if terms else _NO_TERMS
 
     @staticmethod
     def of(x: "Index | Var | Size") -> "Index":
@@ -55,22 +56,33 @@ class Index:
         return Index(0, {x: 1}) if isinstance(x, Var) else Index(x)
 
     def __add__(self, other: "Index | Var | Size") -> "Index":
-        other = Index.of(other)
-        terms = dict(self.terms)
-        for v, c in other.terms.items():
-            terms[v] = terms.get(v, 0) + c
-        return Index(self.const + other.const, terms)
+        if isinstance(other, Var):
+            other = Index.of(other)
+        elif not isinstance(other, Index):
+            return self._with_const(self.const + other)
+        elif not other.terms:
+            return self._with_const(self.const + other.const)
+        return Index(self.const + other.const, _summed(dict(self.terms), other.terms))
 
     def __sub__(self, other: "Index | Var | Size") -> "Index":
-        return self + Index.of(other) * -1
+        return self + (Index.of(other) * -1 if isinstance(other, (Index, Var)) else -other)
 
     def __mul__(self, factor: Size) -> "Index":
+        if factor == 1:
+            return self
         return Index(self.const * factor, {v: c * factor for v, c in self.terms.items()})
+
+    def _with_const(self, const: Size) -> "Index":
+        made = Index(const)
+        made.terms = self.terms
+        return made
 
     @property
     def key(self) -> tuple:
         """Equal for equal expressions; it keeps the variables alive, so that no later one takes the identity of an earlier one."""
-        return (self.const, frozenset(self.terms.items()))
+        if self._key is None:
+            self._key = (self.const, frozenset(self.terms.items()))
+        return self._key
 
     @property
     def is_constant(self) -> bool:
@@ -84,8 +96,9 @@ class Index:
         low = high = self.const
         for v, c in self.terms.items():
             ends = (c * v.low, c * v.high)
-            if bounds(c)[0] < 0:
-                if bounds(c)[1] > 0:  # of unknown sign
+            least, most = bounds(c)
+            if least < 0:
+                if most > 0:  # of unknown sign
                     return -FAR, FAR
                 ends = ends[::-1]
             low, high = low + ends[0], high + ends[1]
@@ -104,20 +117,22 @@ class Index:
             if v in point:
                 found = point[v]
                 const += found.const * c
-                for w, k in found.terms.items():
-                    terms[w] = terms.get(w, 0) + k * c
+                _summed(terms, {w: k * c for w, k in found.terms.items()})
         return Index(const, terms)
 
     def split(self, divisor: Size) -> "tuple[Index, Index] | None":
         """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
         whole_const, const = divided(self.const, divisor) if isinstance(divisor, Dim) else (0, self.const)
-        quotient, rest = Index(whole_const), Index(const)
+        wholes: dict[Var, Size] = {}
+        others: dict[Var, Size] = {}
         for v, c in self.terms.items():
             whole = exact(c, divisor)
             if whole is not None:
-                quotient += Index(0, {v: whole})
+                wholes[v] = whole
             else:
-                rest += Index(0, {v: c})
+                others[v] = c
+        quotient = Index(whole_const) + Index(0, wholes) if wholes else Index(whole_const)
+        rest = Index(const) + Index(0, others) if others else Index(const)
         low, high = rest.bounds()
         if isinstance(divisor, int) and isinstance(low, int) and isinstance(high, int):
             if low // divisor == high // divisor:
@@ -135,6 +150,21 @@ class Index:
         return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
 
 
+_NO_TERMS: Mapping[Var, Size] = {}
+
+
+def _without_zeros(terms: Mapping[Var, Size]) -> dict[Var, Size]:
+    # A comparison with an expression is a call: most terms have a number, and no number is 0 as a rule.
+    return {v: c for v, c in terms.items() if isinstance(c, Dim) or c}
+
+
+def _summed(terms: dict[Var, Size], others: Mapping[Var, Size]) -> dict[Var, Size]:
+    """Adds terms to others in place."""
+    for v, c in others.items():
+        terms[v] = terms.get(v, 0) + c
+    return terms
+
+
 def even_parts(extent: int, most: int) -> list[int]:
     """`extent` as the fewest parts of at most `most`, of sizes that differ by one at most, the larger ones first."""
     return [size for size, count in even_runs(extent, most) for _ in range(count)]
@@ -149,10 +179,12 @@ def even_runs(extent: int, most: int) -> list[tuple[int, int]]:
 
 def linearize(indices: Iterable[Index], shape: Iterable[Size]) -> Index:
     """Row-major offset of an element."""
-    offset = Index()
+    const: Size = 0
+    terms: dict[Var, Size] = {}
     for index, extent in zip(indices, shape, strict=True):
-        offset = offset * extent + index
-    return offset
+        const = const * extent + index.const
+        terms = _summed({v: c * extent for v, c in terms.items()}, index.terms)
+    return Index(const, terms)
 
 
 def strides_of(shape: Sequence[Size]) -> list[Size]:

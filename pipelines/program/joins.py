@@ -56,6 +56,8 @@ class _Concatenation:
 
 def _concatenation(function: ir.OpView) -> _Concatenation | None:
     """What a te function joins one after the other in memory; None where it does anything else."""
+    if not any(op.operation.name == "tensor.concat" for op in function.regions[0].blocks[0].operations):
+        return None
     try:
         kernel = read_kernel(function)
     except NotStructured:

@@ -8,6 +8,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import function_sizes, symbol_attributes
+from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.buffers import flat
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Dim, Size
@@ -80,7 +81,7 @@ def kernel_body(kernel: Kernel, packings: Mapping[int, Packing] | None = None, w
     if kernel.symbols:
         function.arg_attrs = [*[ir.DictAttr.get({})] * len(types), *symbol_attributes(kernel.symbols)]
     arguments, count = tuple(function.add_entry_block().arguments)[: len(types)], len(kernel.args)
-    with ir.InsertionPoint(function.entry_block), function_sizes(function):
+    with ir.InsertionPoint(function.entry_block), emit.constants_at(function.entry_block), function_sizes(function):
         evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
         outputs = tuple(flat(b) for b in arguments[count : count + len(kernel.results)])
         yield Body(function, arguments[:count], evaluator, outputs, arguments[-1] if has_workspace else None)

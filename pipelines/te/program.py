@@ -7,7 +7,7 @@ from relayc.dialects.functions import is_public, signature_of, strings_attribute
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.calls import PACKED
+from relayc.dialects.relay.calls import BINDINGS, PACKED, stated_bindings
 from relayc.dialects.relay.conditions import Condition
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.module import IRModule
@@ -188,7 +188,7 @@ class _Program:
         sizes = [size_value(bound.get(n, symbol(n))) for n in names]
         made = list(func.CallOp([*types, *[ir.IndexType.get()] * len(defined)], target, [*operands, *sizes]).results)
         self._enter(op.operation.results, made[: len(types)])
-        if "relay.primitive" not in callee.attributes:
+        if "relay.primitive" not in callee.attributes or BINDINGS in op.attributes:
             values = dict(zip([*names, *defined], [*sizes, *made[len(types) :]], strict=True))
             self.callee_sizes.update(dict.fromkeys(op.operation.results, values))
 
@@ -201,8 +201,9 @@ class _Program:
 
     def _bindings(self, op: func.CallOp, wanted: Sequence[TensorType]) -> Bindings:
         """What the symbols of a function that is called are here."""
-        if not any(t.symbols for t in wanted):
-            return {}
+        stated = stated_bindings(op)
+        if stated is not None or not any(t.symbols for t in wanted):
+            return stated or {}
         given = [v.owner.data if self._is_argument_cast(v) else v for v in op.operation.operands]
         return match(wanted, flat_tensors([v.type for v in given]), f"arguments of @{op.callee.value}")
 

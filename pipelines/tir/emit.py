@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from math import copysign
 from typing import Any
 
 from relayc.dialects import mlir
@@ -77,21 +79,77 @@ def convert(value: ir.Value, conversions: Sequence[tuple[str, ir.Type]]) -> ir.V
 
 def broadcast(value: ir.Value, width: int) -> ir.Value:
     """A scalar as a vector of `width` equal lanes (as itself for one lane); vectors as they are."""
-    return value if width == 1 or is_vector(value) else create("vector.broadcast", [vector_of(width, value.type)], [value])
+    if width == 1 or is_vector(value):
+        return value
+    type_, known = vector_of(width, value.type), _CONSTANTS.get()
+    attribute = None if known is None else known.attribute_of(value)
+    if attribute is None:
+        return create("vector.broadcast", [type_], [value])
+    return constant(ir.DenseElementsAttr.get_splat(type_, attribute), type_)
 
 
 # ---- constants
 
 
+class _Constants:
+    """The constants of a function, each once, at its beginning."""
+
+    def __init__(self, block: ir.Block) -> None:
+        self._block = block
+        self._values: dict[tuple[ir.Attribute, ir.Type], ir.Value] = {}
+        self._scalars: dict[ir.Value, ir.Attribute] = {}
+        self._numbers: dict[tuple[ir.Type, float | int, float], ir.Value] = {}
+
+    def value(self, attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
+        """The constant of an attribute."""
+        found = self._values.get((attribute, type_))
+        if found is None:
+            with ir.InsertionPoint.at_block_begin(self._block):
+                found = self._values[attribute, type_] = create("arith.constant", [type_], [], {"value": attribute})
+            if not isinstance(type_, ir.VectorType):
+                self._scalars[found] = attribute
+        return found
+
+    def number(self, value: float | int, type_: ir.Type) -> ir.Value:
+        """The constant of a number."""
+        key = type_, value, copysign(1.0, value)  # 0 and -0 are equal
+        if key not in self._numbers:
+            self._numbers[key] = self.value(_number(value, type_), type_)
+        return self._numbers[key]
+
+    def attribute_of(self, value: ir.Value) -> ir.Attribute | None:
+        """The attribute of a scalar constant; None for any other value."""
+        return self._scalars.get(value)
+
+
+_CONSTANTS: ContextVar[_Constants | None] = ContextVar("relayc_constants", default=None)
+
+
+@contextmanager
+def constants_at(block: ir.Block) -> Iterator[None]:
+    """Constants that are emitted inside stand at the beginning of a block, each once."""
+    token = _CONSTANTS.set(_Constants(block))
+    try:
+        yield
+    finally:
+        _CONSTANTS.reset(token)
+
+
 def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
-    return create("arith.constant", [type_], [], {"value": attribute})
+    known = _CONSTANTS.get()
+    return create("arith.constant", [type_], [], {"value": attribute}) if known is None else known.value(attribute, type_)
 
 
 def number(value: float | int, type_: ir.Type) -> ir.Value:
     """A constant of a scalar type, or splat over a vector type."""
+    known = _CONSTANTS.get()
+    return constant(_number(value, type_), type_) if known is None else known.number(value, type_)
+
+
+def _number(value: float | int, type_: ir.Type) -> ir.Attribute:
     element = element_of(type_)
     scalar = ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
-    return constant(ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar, type_)
+    return ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar
 
 
 def index_constant(value: Size) -> ir.Value:

@@ -6,12 +6,15 @@ in one loop nest, and only kernel arguments are loaded from memory.
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured, Structured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.tir import emit, vectors
 from relayc.symbolic import Dim, Size, proves
+
+Emitted = TypeVar("Emitted")
 
 
 class Evaluator:
@@ -26,7 +29,8 @@ class Evaluator:
         self.lane = Var(0, 0, name="lane")
         self.width = 1
         self.mask: ir.Value | None = None
-        self.scopes: list[dict[Hashable, ir.Value]] = [{}]
+        self.scopes: list[dict[Hashable, Any]] = [{}]
+        self._blocks: list[tuple[ir.Block, dict[frozenset[tuple[Var, Size]], tuple[Size, ir.Value]]]] = []
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -81,7 +85,7 @@ class Evaluator:
 
         return self.once((id(node), *(i.key for i in indices)), value)
 
-    def once(self, key: Hashable, make: Callable[[], ir.Value]) -> ir.Value:
+    def once(self, key: Hashable, make: Callable[[], Emitted]) -> Emitted:
         """What `make` emitted for a key in this scope or one around it; else it emits that now, and the value is remembered here."""
         for scope in reversed(self.scopes):
             if key in scope:
@@ -105,7 +109,7 @@ class Evaluator:
         stride = offset.coefficient(self.lane)
         if offset.has_vector() or (self.mask is not None and stride not in (0, 1)):
             return self._gather(buffer, element, offset)
-        base = offset - Index(0, {self.lane: stride})
+        base = self.placed(offset - Index(0, {self.lane: stride}))
         if stride == 0:
             return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
         if self.mask is not None:
@@ -147,7 +151,7 @@ class Evaluator:
     def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         """Stores a value (a vector: with the lane's coefficient as its stride) at a flat offset."""
         stride = offset.coefficient(self.lane)
-        base = offset - Index(0, {self.lane: stride})
+        base = self.placed(offset - Index(0, {self.lane: stride}))
         if self.width == 1 or stride == 0:
             emit.create("memref.store", [], [value, buffer, emit.materialize(base)])
             return
@@ -164,6 +168,32 @@ class Evaluator:
             emit.create("memref.store", [], [vectors.extract(value, i), buffer, emit.materialize(base + i * stride)])
 
     # ---- indices
+
+    def placed(self, index: Index) -> Index:
+        """An index expression without lanes as a value: where this block has computed one that differs by a number only, that value and the
+        number. So neighbours share what is computed of loop variables, from the first compiler pass on."""
+        if not index.terms or (len(index.terms) == 1 and 1 in index.terms.values()):
+            return index
+        known = self._placed_in_block()
+        key = frozenset(index.terms.items())
+        const, base = known.get(key, (index.const, None))
+        distance = index.const - const
+        if base is None or not isinstance(distance, int):
+            base = emit.materialize(index)
+            known[key] = index.const, base
+        elif distance:
+            base = emit.create("arith.addi", [base.type], [base, emit.index_constant(distance)], emit.no_overflow())
+        return Index.of(Var(0, 0, base))
+
+    def _placed_in_block(self) -> dict[frozenset[tuple[Var, Size]], tuple[Size, ir.Value]]:
+        """What `placed` has emitted in the block where operations go: by the terms of an expression its constant and its value."""
+        block = ir.InsertionPoint.current.block
+        for depth, (known, values) in enumerate(self._blocks):
+            if known == block:
+                del self._blocks[depth + 1 :]
+                return values
+        self._blocks.append((block, {}))
+        return self._blocks[-1][1]
 
     def index_value(self, index: Index) -> ir.Value:
         """An index expression as a value: index, or a vector of index where it depends on the lane."""
@@ -269,7 +299,10 @@ class Evaluator:
         return emit.arith("andi", a, b)
 
     def _clamp(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
-        """(whether 0 <= index < extent, the index clamped to that range)."""
+        """(whether 0 <= index < extent, the index clamped to that range), once in a scope: rows and columns of a window share theirs."""
+        return self.once(("clamp", index.key, extent), lambda: self._clamped(index, extent))
+
+    def _clamped(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
         value = self.index_value(index)
         last, first = emit.index_constant(extent - 1), emit.index_constant(0)
         if emit.is_vector(value):

@@ -5,15 +5,13 @@
 // first-level cache: 256 steps of 32 KiB, 373 of 48 KiB. A block of sums, 24 rows, fills the rest: 256 columns of it, or all 512.
 // SMALL: scf.parallel ({{%[a-z0-9]+, %[a-z0-9]+}}) = ({{.*}}) to (%c4, %c2)
 // SMALL-NEXT: %alloca = memref.alloca() {alignment = 64 : i64} : memref<6144xf32>
-// SMALL: %c256 = arith.constant 256 : index
-// SMALL-NEXT: scf.for [[STEP:%[a-z0-9]+]] = {{%[a-z0-9_]+}} to %c4096 step %c256 {
+// SMALL: scf.for [[STEP:%[a-z0-9]+]] = {{%[a-z0-9_]+}} to %c4096 step %c256 {
 // SMALL-NEXT: [[END:%[a-z0-9]+]] = affine.apply {{#map[0-9]+}}([[STEP]])
 // SMALL: scf.for {{%[a-z0-9]+}} = [[STEP]] to [[END]] step {{.*}} iter_args
 // SMALL: return
 // LARGE: scf.parallel ({{%[a-z0-9]+}}) = ({{.*}}) to (%c4)
 // LARGE-NEXT: %alloca = memref.alloca() {alignment = 64 : i64} : memref<12288xf32>
-// LARGE: %c373 = arith.constant 373 : index
-// LARGE-NEXT: scf.for [[STEP:%[a-z0-9]+]] = {{%[a-z0-9_]+}} to %c4096 step %c373 {
+// LARGE: scf.for [[STEP:%[a-z0-9]+]] = {{%[a-z0-9_]+}} to %c4096 step %c373 {
 // LARGE-NEXT: [[LAST:%[a-z0-9]+]] = affine.apply {{#map[0-9]+}}([[STEP]])
 // LARGE: [[END:%[a-z0-9]+]] = arith.minsi [[LAST]], {{%[a-z0-9_]+}} : index
 // LARGE: scf.for {{%[a-z0-9]+}} = [[STEP]] to [[END]] step {{.*}} iter_args

@@ -103,6 +103,34 @@ def test_a_call_chooses_where_weights_are_far() -> None:
         np.testing.assert_allclose(module["main"](x), expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
 
 
+def test_transforms_at_all_scales_are_the_same_kernels() -> None:
+    rng = np.random.default_rng(4)
+
+    def weight(o: int, i: int, k: int) -> np.ndarray:
+        return (rng.standard_normal((o, i, k, k)) / np.sqrt(i * k * k)).astype(np.float32)
+
+    weights = [weight(32, 8, 1), weight(32, 32, 3), weight(64, 32, 1), weight(64, 64, 3)]
+    program = relayc.Program(dims={"h": (1, 1000), "w": (1, 1000)})
+    op = program.op
+
+    @program.function(x=relayc.TensorType((1, 8, "h", "w"), "float32"))
+    def main(x):  # type: ignore[no-untyped-def] # of values that are being built
+        y = op.nn.relu(op.nn.conv2d(op.nn.conv2d(x, weights[0]), weights[1], padding=(1, 1, 1, 1)))
+        return op.nn.relu(op.nn.conv2d(op.nn.conv2d(y, weights[2], strides=(2, 2)), weights[3], padding=(1, 1, 1, 1)))
+
+    modules = {}
+    for key, disabled in (("merged", []), ("apart", ["MergeSimilarKernels"])):
+        with relayc.PassContext(3, required_pass=["Winograd", "AlterOpLayout"], disabled_pass=disabled):
+            modules[key] = relayc.compile(program)
+    transforms = {key: sum("winograd" in kernel.name for kernel in module.kernels) for key, module in modules.items()}
+    assert transforms == {"merged": 2, "apart": 4} and modules["merged"].ranges == modules["apart"].ranges
+    for size in ((1, 1), (2, 31), (17, 16), (64, 29)):
+        x = rng.standard_normal((1, 8, *size)).astype(np.float32)
+        assert np.array_equal(modules["merged"]["main"](x), modules["apart"]["main"](x))
+        rows = {key: {row.kernel.bytes for row in module.profile([x], repeat=1).rows} for key, module in modules.items()}
+        assert rows["merged"] == rows["apart"]
+
+
 def test_operations_are_counted_by_the_definition_of_a_convolution() -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((1, 32, 32, 32)).astype(np.float32)

@@ -204,7 +204,7 @@ class Columns(Emission):
 
     def _each_vector(self, tile: _Tile, body: Callable[[Index | int, Index], None]) -> None:
         """`body(number, start)` for the vectors of a tile: in a loop where sizes are symbols, as code is emitted more than once then."""
-        if isinstance(self.a.rows, int):
+        if not self.is_rolled:
             for j, start in enumerate(tile.starts):
                 body(j, start)
             return
@@ -215,6 +215,12 @@ class Columns(Emission):
     def _start(self, tile: Index, j: Index | int) -> Index:
         """The query with which vector `j` of a tile starts."""
         return emit.at_most(tile * self.p.width + j * self.p.lanes, self.a.rows - self.p.lanes)
+
+    @property
+    def is_rolled(self) -> bool:
+        """Whether what follows the products is done key by key, and element by element, when all of a block are there: where sizes are
+        symbols, strips of all sizes have one code for it."""
+        return not isinstance(self.a.rows, int)
 
     @property
     def turned_before(self) -> int:
@@ -306,12 +312,17 @@ class Columns(Emission):
         for turned in self.turned:
             self._turn_block(turned, tile, keys, count)
         before = [self._vector("rows", tile.number * 2, j) for j in range(p.vectors)]
-        largest = before
-        for kind, _, first in self.strips.kinds(keys):
-            begin: ir.Value | int = 0
-            for counts, node in parts:
-                largest = self._all_scores(tile, keys, (begin, counts[kind]), kind, first, node, largest)
-                begin = counts[kind]
+        if self.is_rolled:
+            for kind, _, first in self.strips.kinds(keys):
+                self._all_scores(tile, keys, (0, parts[-1][0][kind]), kind, first, None, [])
+            largest = self._finish_scores(tile, keys, parts, count, before)
+        else:
+            largest = before
+            for kind, _, first in self.strips.kinds(keys):
+                begin: ir.Value | int = 0
+                for counts, node in parts:
+                    largest = self._all_scores(tile, keys, (begin, counts[kind]), kind, first, node, largest)
+                    begin = counts[kind]
         growth = [self._weight(b, m) for b, m in zip(before, largest, strict=True)]
         self._weights(tile, count, largest, growth)
         start = 0
@@ -321,11 +332,26 @@ class Columns(Emission):
                 self._add(tile, keys.base, count, Index.of(element), size, growth)
             start += number * size
 
+    def _finish_scores(
+        self, tile: _Tile, keys: KeyBlock, parts: list[tuple[Counts, Node]], count: ir.Value, largest: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Products of a block become scores; gives the largest."""
+        begin: ir.Value | int = 0
+        for counts, node in parts:
+            end = count if counts is parts[-1][0] else self.strips.keys_of(keys, counts)
+            key = Var(0, self.block_keys - 1, name="k")
+            with emit.for_loop(begin, end, 1, key, largest) as loop, self.evaluator.scope():
+                place = Index.of(key) + self.strips.before
+                products = [self._vector("scores", place, j) for j in range(self.p.vectors)]
+                emit.yield_values(self._score(tile, keys.base, [(Index.of(key), place)], node, products, list(loop.inner_iter_args)))
+            begin, largest = end, list(loop.results)
+        return largest
+
     def _runs(self) -> list[tuple[int, int]]:
         """Sizes of the runs of elements of the context whose sums stay in registers, and how many of each there are: one size where sizes
         are symbols and it is not much smaller."""
         size = max(n for n in range(1, self.p.height + 1) if self.width % n == 0)
-        if isinstance(self.a.rows, int) or 2 * size <= self.p.height:
+        if not self.is_rolled or 2 * size <= self.p.height:
             return even_runs(self.width, self.p.height)
         return [(size, self.width // size)]
 
@@ -383,27 +409,47 @@ class Columns(Emission):
         strips: tuple[ir.Value | int, ir.Value],
         kind: int,
         first: Index,
-        node: Node,
+        node: Node | None,
         largest: list[ir.Value],
     ) -> list[ir.Value]:
-        """Scores of strips of one size, which begin at key `first` of the block; gives the largest so far."""
+        """Scores of strips of one size, which begin at key `first` of the block; gives the largest so far. Without a node that says what
+        they are, the products only."""
         strip = Var(0, self.p.strips - 1, name="s")
         with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
             start = self.strips.start(keys, kind, Index.of(strip), first)
             places = [self.strips.key(keys, kind, start + i) for i in range(self.strips.sizes[kind])]
-            emit.yield_values(self._scores(tile, keys.base, start, places, node, list(loop.inner_iter_args)))
+            products = self._products(tile, keys.base, places)
+            rows = [start + self.strips.before + i for i in range(len(places))]
+            if node is not None:
+                found = self._score(tile, keys.base, list(zip(places, rows, strict=True)), node, products, list(loop.inner_iter_args))
+                emit.yield_values(found)
+            else:
+                for i, product in enumerate(products):
+                    self._keep("scores", rows[i // self.p.vectors], i % self.p.vectors, product)
         return list(loop.results)
 
-    def _scores(self, tile: _Tile, base: Index, start: Index, keys: list[Index], node: Node, largest: list[ir.Value]) -> list[ir.Value]:
-        """Scores of one strip of keys to the buffer from `start` of the block on; gives the largest so far."""
+    def _products(self, tile: _Tile, base: Index, keys: list[Index]) -> list[ir.Value]:
+        """Sums of the products of some keys and the queries of a tile, key by key."""
         a, p, size = self.a, self.p, len(keys)
         element = Var(0, self.depth - 1, name="d")
         with emit.for_loop(0, self.depth, 1, element, [self._initial(a.product)] * (size * p.vectors)) as loop, self.evaluator.scope():
             queries = [self._vector("query", tile.number * self.depth + element, j) for j in range(p.vectors)]
             factors = [self._factor("key", a.product, tile, base, key, Index.of(element)) for key in keys]
             emit.yield_values(_multiply_add(factors, queries, list(loop.inner_iter_args)))
-        products = list(loop.results)
-        for i, key in enumerate(keys):
+        return list(loop.results)
+
+    def _score(
+        self,
+        tile: _Tile,
+        base: Index,
+        keys: list[tuple[Index, Index]],
+        node: Node,
+        products: list[ir.Value],
+        largest: list[ir.Value],
+    ) -> list[ir.Value]:
+        """Scores of some keys, each with its row of the buffer, from their products; gives the largest so far."""
+        a, p = self.a, self.p
+        for i, (key, row) in enumerate(keys):
             for j in range(p.vectors):
                 point = [*self._row(tile, tile.starts[j], Index.of(self.lane)), base + key]
                 for turned in self.turned:
@@ -411,7 +457,7 @@ class Columns(Emission):
                     self.evaluator.remember_load(turned.node, self._at(turned.offset, point), value)
                 self.evaluator.remember(a.product, point, products[i * p.vectors + j])
                 score = self.evaluator.at(node, point)
-                self._keep("scores", start + self.strips.before + i, j, score)
+                self._keep("scores", row, j, score)
                 largest = [*largest[:j], larger(score, largest[j]), *largest[j + 1 :]]
         return largest
 
@@ -464,9 +510,17 @@ class Columns(Emission):
     def _finish(self, tile: _Tile, j: Index | int, first: Index) -> None:
         row = self._row(tile, first, Index.of(self.lane))
 
+        def context(element: Index) -> ir.Value:
+            return self._vector("context", tile.number * self.width + element, j)
+
         def result(element: Index) -> ir.Value:
-            context = self._vector("context", tile.number * self.width + element, j)
-            return self._result(row, element, context, self._vector("rows", tile.number * 2 + 1, j))
+            return self._result(row, element, context(element), self._vector("rows", tile.number * 2 + 1, j))
+
+        if self.is_rolled and self.kernel.results[0].element == self.wide:
+            along = Var(0, self.width - 1, name="e")
+            with emit.for_loop(0, self.width, 1, along), self.evaluator.scope():
+                self._keep("context", tile.number * self.width + along, j, result(Index.of(along)))
+            result = context
 
         def block(start: Index, lanes: int) -> None:
             if lanes == 1:

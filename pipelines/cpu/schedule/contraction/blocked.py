@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, SLOT, Cover, cover, heights, most_left
+from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, SLOT, Cover, Heights, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     TILE,
     Accumulators,
@@ -26,8 +26,8 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
 )
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
-from relayc.pipelines.cpu.schedule.contraction.rows import pack_rows
-from relayc.pipelines.cpu.schedule.contraction.tile import Blocks, cycles
+from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, row_copy
+from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
@@ -71,8 +71,7 @@ class BlockedNest(ContractionNest):
 
     def __init__(self, plan: Plan, blocks: Blocks) -> None:
         c, tile = plan.contraction, plan.tile
-        rows_bytes = c.batches * plan.row_tiles * tile.rows * c.depth * element_bytes(c.a.node)
-        super().__init__(plan, rows_bytes if plan.a is Source.COPY else 0)
+        super().__init__(plan, plan.copied_rows * element_bytes(c.a.node))
         self.blocks = blocks
         self.row_var = c.rows[-1].var if c.rows else None
         self.panel_blocks = ceil_div(plan.panels, blocks.panels)
@@ -112,17 +111,14 @@ class BlockedNest(ContractionNest):
         c, plan = self.c, self.plan
         rows = None
         if self.is_covered:
-            sizes = heights(self.tile.rows, plan.rows)
-            self.cover = cover(plan.rows, sizes, self._cycles)
+            self.cover = cover(plan.rows, self._heights)
         if plan.a is Source.COPY:
             rows = self._copies(body, c.a.node.element)
-            tile = Var(0, plan.row_tiles - 1, name="tile")
-            loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([tile], plan.row_tiles)]
-            self._tasks(loops, lambda point: pack_rows(plan, self.evaluator, {**point, TILE: point[tile]}, rows))
+            self._copy_rows(rows)
         elif plan.a is Source.PARAMETER:
             rows = flat(body.arguments[c.a.node.position])
         self.packed = packed
-        self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], rows)
+        self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], None if rows is None else row_copy(plan, rows))
         panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
         blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
         outer = [loop for loop in c.rows[:-1] if loop.extent != 1]
@@ -134,6 +130,31 @@ class BlockedNest(ContractionNest):
             self._allocate,
         )
 
+    def _copy_rows(self, rows: ir.Value) -> None:
+        """The copy of A to `rows`, as a whole before all tiles."""
+        c, plan = self.c, self.plan
+        batch = [MergedLoop([v], v.extent) for v in c.batch]
+        if plan.copies_whole_rows:
+            row = c.rows[-1]
+            self._tasks([*batch, row], lambda point: copy_row(plan, self.evaluator, point, rows), work=plan.copied_rows)
+            return
+        tile = Var(0, plan.row_tiles - 1, name="tile")
+
+        def code(point: Point) -> None:
+            number = point[tile]
+            start = self._start(number * self.tile.rows, self.tile.rows)
+            pack_rows(plan, self.evaluator, self._points(start, self.tile.rows, {**point, TILE: number}), rows)
+
+        self._tasks([*batch, MergedLoop([tile], plan.row_tiles)], code)
+
+    def _start(self, slot: Index, rows: int) -> Index:
+        """The row at which a tile begins, of the slot where it begins: the last tile of all starts early rather than being shorter."""
+        return self.cover.start(slot, rows) if self.is_covered else emit.at_most(slot, self.plan.rows - rows)
+
+    def _points(self, start: Index, rows: int, point: Point) -> list[Point]:
+        """Points of the rows of a tile."""
+        return self.cover.points(self.row_var, start, rows, point) if self.is_covered else rows_from(self.row_var, start, rows, point)
+
     def _allocate(self) -> None:
         """The buffers of a thread."""
         if self.plan.b is Source.COPY:
@@ -143,11 +164,12 @@ class BlockedNest(ContractionNest):
 
     def _most_slots(self) -> int:
         """Rows of the tiles of a task, at most."""
-        left = most_left(heights(self.tile.rows, self.plan.rows), self._cycles) if self.is_covered else 0
-        return self.blocks.tiles * self.tile.rows + left
+        return self.blocks.tiles * self.tile.rows + (self._heights.most_left if self.is_covered else 0)
 
-    def _cycles(self, rows: int) -> float:
-        return cycles(rows, self.tile.vectors)
+    @property
+    def _heights(self) -> Heights:
+        """Of the tiles, where a call says how many rows there are."""
+        return heights(self.tile, not self.stores_across_rows)
 
     def _task(self, panels: Index, block: Index, point: Point) -> _Task:
         if not self.is_covered:
@@ -185,7 +207,7 @@ class BlockedNest(ContractionNest):
         end = first + count if most % count == 0 else emit.at_most(first + count, most)
 
         def one(number: Index) -> None:
-            code(emit.at_most(number * self.tile.rows, self.plan.rows - self.tile.rows), self.tile.rows, {**point, TILE: number})
+            code(self._start(number * self.tile.rows, self.tile.rows), self.tile.rows, {**point, TILE: number})
 
         if count == 1:
             one(first)
@@ -200,23 +222,36 @@ class BlockedNest(ContractionNest):
         var = Var(0, task.end.bounds()[1], name="t")
         with emit.for_loop(emit.materialize(task.first), emit.materialize(task.end), 1, var), self.evaluator.scope():
             slot = Index.of(var) * height
-            code(self.cover.start(slot, height), height, {**point, TILE: Index.of(var), SLOT: slot})
+            code(self._start(slot, height), height, {**point, TILE: Index.of(var), SLOT: slot})
         assert task.is_last is not None
         for low in self.cover.low:
             var = Var(0, MOST_LEFT - 1, name="low")
             count = emit.select(task.is_last, low.count, emit.index_constant(0))
             with emit.for_loop(emit.index_constant(0), count, 1, var), self.evaluator.scope():
                 slot = low.first + Index.of(var) * low.height
-                code(self.cover.start(slot, low.height), low.height, {**point, SLOT: slot})
+                code(self._start(slot, low.height), low.height, {**point, SLOT: slot})
 
     def _each_slot(self, task: _Task, point: Point, code: Callable[[list[Point], Index], None]) -> None:
-        """Emits `code([point], slot of the task)` for each row of the tiles of a task by itself."""
-        assert task.is_last is not None and self.row_var is not None
-        low, end = task.first * self.tile.rows, task.end * self.tile.rows
-        high = emit.select(task.is_last, emit.materialize(self.cover.slots), emit.materialize(end))
+        """Emits `code([point], slot of the task)` for each slot of the tiles of a task."""
+        assert self.row_var is not None
         slot = Var(0, self.cover.slots.bounds()[1], name="slot")
-        with emit.for_loop(emit.materialize(low), high, 1, slot), self.evaluator.scope():
+        low = task.first * self.tile.rows
+        with emit.for_loop(emit.materialize(low), self._end(task, self.cover.slots), 1, slot), self.evaluator.scope():
             code(rows_from(self.row_var, self.cover.row(Index.of(slot)), 1, point), Index.of(slot) - low)
+
+    def _each_covered_row(self, task: _Task, point: Point, code: Callable[[list[Point], Index], None]) -> None:
+        """Emits `code([point], slot of the task)` for each row of the tiles of a task."""
+        assert self.row_var is not None
+        row = Var(0, self.plan.rows - 1, name="row")
+        low = task.first * self.tile.rows
+        with emit.for_loop(emit.materialize(low), self._end(task, Index(self.plan.rows)), 1, row), self.evaluator.scope():
+            code(rows_from(self.row_var, Index.of(row), 1, point), self.cover.slot(Index.of(row)) - low)
+
+    def _end(self, task: _Task, of_all: Index) -> ir.Value:
+        """One behind the last row (slot) of a task, where `of_all` is one behind the last of all."""
+        assert task.is_last is not None
+        last = emit.materialize(of_all)
+        return emit.select(task.is_last, last, emit.arith("minsi", emit.materialize(task.end * self.tile.rows), last))
 
     def _each_row(self, start: Index, point: Point, code: Callable[[list[Point], Index], None]) -> None:
         """Emits `code([point], row of the tile)` for each row of a tile by itself."""
@@ -338,7 +373,8 @@ class BlockedNest(ContractionNest):
             sweep = Sweep(columns, self._panel(task, panel, inner, Index()))
 
             def tile(start: Index, rows: int, at: Point) -> None:
-                self.micro.tile_code(self.row_var, start, rows, replace(sweep, ahead=self._ahead(task, panel, inner, at)), at)
+                points = self._points(start, rows, at)
+                self.micro.tile_code(self.row_var, points, replace(sweep, ahead=self._ahead(task, panel, inner, at)))
 
             self._tiles(task, inner, tile)
 
@@ -354,23 +390,32 @@ class BlockedNest(ContractionNest):
                 self._keep(self.micro.initial(points, columns), columns, place)
                 self._clear(columns, self.sums, self.c.node.element, place)
 
-            self._each_sum(task, panel, inner, row_code)
+            self._each_sum(task, panel, inner, row_code, self._each_slot)
 
         def finish(panel: Index, columns: Columns, inner: Point) -> None:
             def tile(start: Index, rows: int, at: Point) -> None:
-                self._finish(rows_from(self.row_var, start, rows, at), columns, self._sums_place(task, panel, at)(Index()))
+                self._finish(self._points(start, rows, at), columns, self._sums_place(task, panel, at)(Index()))
 
             if self.stores_across_rows:
                 self._tiles(task, inner, tile)
             else:
-                self._each_sum(task, panel, inner, lambda points, place: self._finish(points, columns, place))
+                row_code = lambda points, place: self._finish(points, columns, place)  # noqa: E731
+                self._each_sum(task, panel, inner, row_code, self._each_covered_row)
 
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, begin))
         self._each_chunk(task)
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, finish))
 
-    def _each_sum(self, task: _Task, panel: Index, point: Point, code: Callable[[list[Point], Index], None]) -> None:
-        """Emits `code([point], where its sums are)` for each row of the tiles of a task by itself."""
+    def _each_sum(
+        self,
+        task: _Task,
+        panel: Index,
+        point: Point,
+        code: Callable[[list[Point], Index], None],
+        each_covered: Callable[[_Task, Point, Callable[[list[Point], Index], None]], None],
+    ) -> None:
+        """Emits `code([point], where its sums are)` for each row of the tiles of a task by itself; `each_covered` gives these where a call
+        says how many there are."""
 
         def tile(start: Index, rows: int, at: Point) -> None:
             place = self._sums_place(task, panel, at)
@@ -378,7 +423,7 @@ class BlockedNest(ContractionNest):
 
         if self.is_covered:
             first = self._first_sum(task, panel)
-            self._each_slot(task, point, lambda points, slot: code(points, slot * self.sums_pitch + first))
+            each_covered(task, point, lambda points, slot: code(points, slot * self.sums_pitch + first))
         else:
             self._tiles(task, point, tile)
 
@@ -421,7 +466,7 @@ class BlockedNest(ContractionNest):
 
                 def tile(start: Index, rows: int, at: Point) -> None:
                     ahead = self._ahead_of_chunk(task, panel, following, low * inner_steps, steps, at)
-                    points, place = rows_from(self.row_var, start, rows, at), self._sums_place(task, panel, at)(Index())
+                    points, place = self._points(start, rows, at), self._sums_place(task, panel, at)(Index())
                     sums = self._kept(rows, sweep.columns, place)
                     self._keep(self.micro.reduce(points, replace(of_panel, ahead=ahead), sums), sweep.columns, place)
 

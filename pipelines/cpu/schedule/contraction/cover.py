@@ -1,26 +1,86 @@
 """Which tiles cover rows whose number only a call knows.
 
-Most rows are in tiles of the full height, those that are left in one or two lower ones, at the cost of fewest cycles; the last tile starts
-early rather than being shorter, so that every tile is inside. Which tiles these are depends on the rows beyond the last whole tile only
-(or on their number, where they are fewer than a tile has), so their counts are looked up: two bits for each number in a constant.
+Most rows are in tiles of the full height, those that are left in lower ones, at the cost of fewest cycles; the last tile starts early
+rather than being shorter. Where there are fewer rows than the only tile has, its last rows are the last row again and again: so few heights
+are enough, each of which is code of its own. Where the rows of a tile are stored together there must not be more of them than there are.
+
+Which tiles these are depends on the rows beyond the last whole tile only (or on their number, where they are fewer than a tile has), so
+their counts are looked up: two bits for each number in a constant.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
 from dataclasses import dataclass
+from functools import cache
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.microkernel import Point
+from relayc.pipelines.cpu.schedule.contraction.tile import Tile, cycles
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Size, bounds
+from relayc.symbolic import Size, bounds, maximum, proves
 
-MOST_ROWS = 14
-"""Rows of a tile where their number is not known: the counts for twice as many fit into 64 bits."""
-LOWER = (1, 2, 3, 4, 8)
-"""Heights of the tiles that cover what is left; each has code of its own."""
+LIMIT = 1.5
+"""Cycles for any number of rows, in those that tiles of any height would take: heights are as few as that allows."""
 SLOT = Var(0, 0, name="slot")
 """Key of the slot at which a tile begins in a point."""
 MOST_LEFT = 3
 """Tiles of a height among those that cover what is left."""
+
+
+@dataclass(frozen=True)
+class Heights:
+    """Heights of tiles, the full one first, and what they are chosen for.
+
+    Attributes:
+      vectors: of columns of a tile.
+      repeats: whether a tile may have more rows than there are.
+    """
+
+    sizes: tuple[int, ...]
+    vectors: int
+    repeats: bool
+
+    def counts(self) -> list[dict[int, int]]:
+        """How many tiles of each height cover 0, 1, ... rows, fewer than a whole tile; then the same for as many rows after whole tiles,
+        of which a tile of any height may take some again."""
+        rows = range(self.sizes[0])
+        return [self._best(n, alone)[1] for alone in (True, False) for n in rows]
+
+    @property
+    def most_left(self) -> int:
+        """Rows of the lower tiles together, at most."""
+        return max(sum(n * count for n, count in found.items() if n != self.sizes[0]) for found in self.counts())
+
+    def cost(self, rows: int) -> float:
+        """Cycles of a step of the tiles that cover rows, fewer than a whole tile."""
+        return self._best(rows, True)[0]
+
+    def _best(self, rows: int, alone: bool) -> tuple[float, dict[int, int]]:
+        """The tiles of fewest cycles that cover rows, and their cycles."""
+        sizes = [n for n in self.sizes if n <= rows or self.repeats or not alone]
+        found = [(0.0, {n: 0 for n in sizes})]
+        for row in range(1, rows + 1):
+            options = []
+            for n in sizes:
+                cost, counts = found[max(0, row - n)]
+                if counts[n] < MOST_LEFT:
+                    options.append((cost + cycles(n, self.vectors), {**counts, n: counts[n] + 1}))
+            found.append(min(options, key=lambda option: option[0], default=(float("inf"), {})))
+        return found[rows]
+
+
+@cache
+def heights(tile: Tile, repeats: bool) -> Heights:
+    """Heights of the tiles for a number of rows that only a call knows, of a full one."""
+    every = Heights(tuple(range(tile.rows, 0, -1)), tile.vectors, repeats)
+    costs = [every.cost(rows) for rows in range(tile.rows)]
+    for count in range(tile.rows):
+        lower = itertools.combinations(range(tile.rows - 1, 0, -1), count)
+        for some in sorted(lower, key=sum):
+            found = Heights((tile.rows, *some), tile.vectors, repeats)
+            if all(found.cost(rows) <= LIMIT * cost for rows, cost in enumerate(costs)):
+                return found
+    return every
 
 
 @dataclass(frozen=True)
@@ -40,8 +100,9 @@ class Cover:
       rows: their number.
       full: tiles of the full height.
       low: the others, higher ones first.
-      slots: rows of all tiles, so that rows of the last one that are in the one before as well count twice.
+      slots: rows of all tiles, so that rows of which there are several count as often.
       last: slot at which the last tile begins.
+      steps: how far rows of a tile are behind its first one: 0, 1, ..., and not behind the last row.
     """
 
     rows: Size
@@ -50,32 +111,57 @@ class Cover:
     low: tuple[LowTiles, ...]
     slots: Index
     last: ir.Value
+    steps: tuple[Index, ...]
 
     def start(self, slot: Index, height: int) -> Index:
         """The row at which a tile begins, of the slot where it begins."""
-        return emit.at_most(slot, self.rows - height)
+        start = emit.at_most(slot, self.rows - height)
+        if proves(lambda: self.rows >= height) or not start.terms:
+            return start
+        return Index.of(Var(0, maximum(self.rows - height, 0), emit.larger(emit.materialize(start), 0), name="start"))
+
+    def points(self, var: Var | None, start: Index, height: int, point: Point) -> list[Point]:
+        """Points of the rows of a tile along a row variable."""
+        return [{**point, **({var: self._row_at(start, step)} if var is not None else {})} for step in self.steps[:height]]
+
+    def _row_at(self, start: Index, step: Index) -> Index:
+        if step.is_constant:
+            return start + step
+        return self._row(emit.arith("addi", emit.materialize(start), emit.materialize(step)))
+
+    def _row(self, value: ir.Value) -> Index:
+        return Index.of(Var(0, self.rows - 1, value, name="row"))
 
     def row(self, slot: Index) -> Index:
-        """The row in a slot."""
-        value, excess = emit.materialize(slot), emit.materialize(self.slots - self.rows)
+        """A row whose sums are in a slot; any one, where no row has its sums there only."""
+        value = emit.materialize(slot)
         behind = emit.compare("sge", value, self.last)
-        found = emit.select(behind, emit.arith("subi", value, excess), value)
-        return Index.of(Var(0, self.rows - 1, found, name="row"))
+        found = emit.select(behind, emit.arith("subi", value, self._excess()), value)
+        return self._row(emit.smaller(found, self.rows - 1))
+
+    def slot(self, row: Index) -> Index:
+        """The slot of a row."""
+        value = emit.materialize(row)
+        behind = emit.compare("sge", value, self.last)
+        return Index.of(Var(0, self.slots.bounds()[1], emit.select(behind, emit.arith("addi", value, self._excess()), value), name="slot"))
+
+    def _excess(self) -> ir.Value:
+        """How far slots of the last tile are behind their rows: not, where it is the only one."""
+        only = emit.compare("eq", self.last, emit.index_constant(0))
+        return emit.select(only, emit.index_constant(0), emit.materialize(self.slots - self.rows))
 
 
-def heights(tile: int, rows: Size) -> tuple[int, ...]:
-    """Heights of the tiles for `rows`, of which the first is the full one."""
-    return (tile, *(n for n in reversed(LOWER) if n < tile)) if not isinstance(rows, int) else (tile,)
-
-
-def cover(rows: Size, sizes: Sequence[int], cycles: Callable[[int], float]) -> Cover:
-    """Emits what says how many tiles of which of `sizes` (the full height first) cover rows; `cycles` of a tile by its height."""
+def cover(rows: Size, heights: Heights) -> Cover:
+    """Emits what says how many tiles of which heights cover rows."""
+    sizes, counts = heights.sizes, heights.counts()
     height = sizes[0]
-    counts = _counts(sizes, cycles)
     number = emit.index_constant(rows)
     whole = emit.arith("divui", number, emit.index_constant(height))
     left = emit.arith("remui", number, emit.index_constant(height))
-    key = emit.select(emit.compare("ult", number, emit.index_constant(height)), left, emit.arith("addi", left, emit.index_constant(height)))
+    key = left
+    if counts[:height] != counts[height:]:
+        few = emit.compare("ult", number, emit.index_constant(height))
+        key = emit.select(few, left, emit.arith("addi", left, emit.index_constant(height)))
     shift = emit.arith("muli", key, emit.index_constant(2))
 
     def looked_up(size: int) -> ir.Value:
@@ -96,31 +182,13 @@ def cover(rows: Size, sizes: Sequence[int], cycles: Callable[[int], float]) -> C
         behind = slots + index(count, "low") * size
         some = emit.compare("ne", count, emit.index_constant(0))
         last = emit.select(some, emit.materialize(behind - size), last)
-        slots = behind
-    return Cover(rows, height, full, tuple(low), index(emit.materialize(slots), "slots"), last)
+        slots = index(emit.materialize(behind), "slots")
+    steps = (Index(), *(_step(rows, n) if heights.repeats else Index(n) for n in range(1, height)))
+    return Cover(rows, height, full, tuple(low), slots, last, steps)
 
 
-def most_left(sizes: Sequence[int], cycles: Callable[[int], float]) -> int:
-    """Rows of the lower tiles together, at most."""
-    return max(sum(n * count for n, count in found.items() if n != sizes[0]) for found in _counts(sizes, cycles))
-
-
-def _counts(sizes: Sequence[int], cycles: Callable[[int], float]) -> list[dict[int, int]]:
-    """How many tiles of each height cover 0, 1, ... rows, fewer than a whole tile; then the same for as many rows after whole tiles, of
-    which a tile of any height may take some again."""
-    height = sizes[0]
-    alone = [_best(rows, [n for n in sizes if n <= rows], cycles) for rows in range(height)]
-    return alone + [_best(rows, sizes, cycles) for rows in range(height)]
-
-
-def _best(rows: int, sizes: Sequence[int], cycles: Callable[[int], float]) -> dict[int, int]:
-    """The tiles of fewest cycles that cover rows, by height."""
-    found = [(0.0, {n: 0 for n in sizes})]
-    for row in range(1, rows + 1):
-        options = []
-        for n in sizes:
-            cost, counts = found[max(0, row - n)]
-            if counts[n] < MOST_LEFT:
-                options.append((cost + cycles(n), {**counts, n: counts[n] + 1}))
-        found.append(min(options, key=lambda option: option[0]))
-    return found[rows][1]
+def _step(rows: Size, count: int) -> Index:
+    """`count` rows further, but not behind the last row where there are fewer."""
+    if proves(lambda: rows > count):
+        return Index(count)
+    return Index.of(Var(0, count, emit.smaller(emit.index_constant(count), rows - 1), name="step"))

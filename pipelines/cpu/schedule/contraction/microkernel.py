@@ -19,7 +19,7 @@ from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size, ceil_div
+from relayc.symbolic import Size
 
 Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
 Point = dict[Var, Index]
@@ -78,21 +78,26 @@ class Sweep:
     ahead: Ahead | None = None
 
 
+@dataclass(frozen=True)
+class RowCopy:
+    """A copy of A: `at(points, row)` is where the element for a row of a tile is, whose rows are at `points`; None where it is read where A
+    lies."""
+
+    buffer: ir.Value
+    at: Callable[[Sequence[Point], int], Index | None]
+
+
 class Microkernel:
-    """Emits tiles of a contraction to a flat buffer.
+    """Emits tiles of a contraction to a flat buffer. Without a `copy` A is read where it lies."""
 
-    `packed_rows` is a buffer that holds A tile by tile, the rows of a tile side by side for each step; None where A is read where it lies.
-    """
+    def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: ir.Value, copy: RowCopy | None = None) -> None:
+        self.c, self.tile, self.evaluator, self.output, self.copy = contraction, tile, evaluator, output, copy
 
-    def __init__(self, contraction: Contraction, tile: Tile, evaluator: Evaluator, output: ir.Value, packed_rows: ir.Value | None) -> None:
-        self.c, self.tile, self.evaluator, self.output, self.packed_rows = contraction, tile, evaluator, output, packed_rows
-
-    def tile_code(self, var: Var | None, start: Index, size: int, sweep: Sweep, point: Point, edge: bool = False) -> None:
-        """One tile from `start` along the row variable: accumulators, reduction, epilogue and store.
+    def tile_code(self, var: Var | None, points: Sequence[Point], sweep: Sweep, edge: bool = False) -> None:
+        """One tile of rows along the row variable: accumulators, reduction, epilogue and store.
 
         `edge` says that a padding bounds the rows of this tile.
         """
-        points = rows_from(var, start, size, point)
         accumulators = self.reduce(points, sweep, self.initial(points, sweep.columns), var if edge else None)
         self.finish(points, sweep.columns, accumulators, var)
 
@@ -169,8 +174,9 @@ class Microkernel:
             right = [self._load_b(points[0], sweep.panel, start, lanes) for start, lanes in sweep.columns]
             for i in range(len(points)):
                 scalar = emit.convert(self._load_a(points, i), self.c.a.casts)
+                left = {lanes: emit.broadcast(scalar, lanes) for lanes in dict.fromkeys(lanes for _, lanes in sweep.columns)}
                 for j, (_, lanes) in enumerate(sweep.columns):
-                    result[i, j] = emit.multiply_add(emit.broadcast(scalar, lanes), right[j], accumulators[i, j])
+                    result[i, j] = emit.multiply_add(left[lanes], right[j], accumulators[i, j])
         return result
 
     def _prefetch(self, point: Point, ahead: Ahead | None) -> None:
@@ -186,11 +192,10 @@ class Microkernel:
 
     def _load_a(self, points: Sequence[Point], row: int) -> ir.Value:
         """The element of A for a row of a tile, which takes its rows as `points` say."""
-        c = self.c
-        if self.packed_rows is None or TILE not in points[row]:
-            return element(c.a, points[row], self.evaluator)
-        offset = tile_offset(c, self.tile, points[0]) + c.step(points[0]) * self.tile.rows + row
-        return self.evaluator.load_from(self.packed_rows, c.a.node.element, offset)
+        offset = self.copy.at(points, row) if self.copy is not None else None
+        if self.copy is None or offset is None:
+            return element(self.c.a, points[row], self.evaluator)
+        return self.evaluator.load_from(self.copy.buffer, self.c.a.node.element, offset)
 
     def _load_b(self, point: Point, panel: Panel | None, start: int, lanes: int) -> ir.Value:
         """A vector of B: `lanes` columns from column `start` of the panel."""
@@ -298,9 +303,3 @@ def _bounds(index: Index, extent: Size, var: Var, point: Point) -> tuple[ir.Valu
 def rows_from(var: Var | None, start: Index, size: int, point: Point) -> list[Point]:
     """Points of `size` rows from `start` along a row variable."""
     return [{**point, **({var: start + r} if var is not None else {})} for r in range(size)]
-
-
-def tile_offset(contraction: Contraction, tile: Tile, point: Point) -> Index:
-    """Where a row tile begins in a packed A: tiles one after the other, batch by batch."""
-    count = ceil_div(contraction.rows[-1].extent, tile.rows)
-    return (contraction.batch_at(point) * count + point[TILE]) * (tile.rows * contraction.depth)

@@ -83,13 +83,28 @@ class ContractionNest(ABC):
         """First element of a panel where all of them are packed one after the other, batch by batch."""
         return (self.c.batch_at(point) * self.plan.panels + panel) * self.plan.panel_size
 
-    def _tasks(self, loops: Sequence[MergedLoop], body: Callable[[Point], None], begin: Callable[[], None] = lambda: None) -> None:
-        """Independent iterations, in one parallel loop where the work is worth it; `begin` is emitted first in each thread's code."""
+    def _tasks(
+        self,
+        loops: Sequence[MergedLoop],
+        body: Callable[[Point], None],
+        begin: Callable[[], None] = lambda: None,
+        work: Size | None = None,
+    ) -> None:
+        """Independent iterations, in one parallel loop where the work (by default that of the kernel) is worth it; `begin` is emitted first
+        in each thread's code."""
         live = [loop for loop in loops if loop.extent != 1]
         variables = [Var(0, loop.extent - 1, name="p") for loop in live]
         point = {m: Index() for loop in loops for m in loop.members}
         point.update((loop.var, Index.of(v)) for loop, v in zip(live, variables, strict=True))
-        nest.tasks(variables, self.evaluator, self.plan.is_parallel, lambda: body(point), begin, self.plan.work, self.plan.grain)
+        nest.tasks(
+            variables,
+            self.evaluator,
+            self.plan.is_parallel,
+            lambda: body(point),
+            begin,
+            self.plan.work if work is None else work,
+            self.plan.grain,
+        )
 
     def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
         """Emits `code(panel, its vectors, point)`: full panels and the narrower last one are told apart here."""

@@ -41,7 +41,7 @@ class PaddedNest(ContractionNest):
         c, plan = self.c, self.plan
         if plan.b is Source.COPY:
             packed = self._copies(body, c.b.node.element)
-        micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], None)
+        micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0])
         begin = lambda: None  # noqa: E731
         if not isinstance(plan.rows, int):
             self.row_cover = RowCover(c, self.tile.rows, self.tile.vectors)
@@ -80,7 +80,7 @@ class PaddedNest(ContractionNest):
             with nest.run_of_tiles(run, self.evaluator) as start:
                 visit = self._prefetching(sweep, ahead, start, run.size, point) if ahead is not None else None
                 own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
-                micro.tile_code(var, start, run.size, own, point, edge=not run.is_inside)
+                micro.tile_code(var, rows_from(var, start, run.size, point), own, edge=not run.is_inside)
 
     def _allocate(self) -> None:
         """The buffers of a thread, where a call says how long rows are."""
@@ -106,13 +106,13 @@ class PaddedNest(ContractionNest):
         whole = Var(0, self.plan.rows, name="tile")
         with emit.for_loop(emit.index_constant(0), cover.count, 1, whole), self.evaluator.scope():
             start = cover.first + Index.of(whole) * cover.height
-            micro.tile_code(var, start, cover.height, sweep_of(start, cover.height), point)
+            micro.tile_code(var, rows_from(var, start, cover.height, point), sweep_of(start, cover.height))
 
     def _strip(
         self, micro: Microkernel, strip: Strip, columns: Columns, var: Var, sweep_of: Callable[[Index, int], Sweep], point: Point
     ) -> None:
         """The tiles of a strip, of each height in turn; then the epilogue."""
-        code = Microkernel(self.strip.contraction, self.tile, self.evaluator, micro.output, None)
+        code = Microkernel(self.strip.contraction, self.tile, self.evaluator, micro.output)
         sums = Sums(self.sums, self.tile.width, self.c.node.element) if self.finishes_rows else None
         most, point = self.row_cover.most_rows, {**point, FIRST: strip.first}
         self.strip.fill(strip, point)

@@ -9,6 +9,7 @@ from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir.buffers import LINE
 from relayc.symbolic import Dim, Size, ceil_div, guess
 
 NEAR = 1024
@@ -93,6 +94,24 @@ class Plan:
     def row_tiles(self) -> Size:
         """Tiles along the innermost row loop; where their number is an expression, at least the whole ones."""
         return ceil_div(self.rows, self.tile.rows)
+
+    @property
+    def copies_whole_rows(self) -> bool:
+        """Whether a copy of A has its rows one after the other, a line apart, and not tile by tile: tiles of any height read it then."""
+        c = self.contraction
+        return self.a is Source.COPY and not isinstance(self.rows, int) and c.a.offset.coefficient(c.reduction[-1]) == 1
+
+    @property
+    def row_pitch(self) -> Size:
+        """Elements between whole rows of a copy of A."""
+        return self.contraction.depth + LINE // element_bytes(self.contraction.a.node)
+
+    @property
+    def copied_rows(self) -> Size:
+        """Elements of a copy of A."""
+        c = self.contraction
+        of_batch = self.rows * self.row_pitch if self.copies_whole_rows else self.row_tiles * self.tile.rows * c.depth
+        return c.batches * of_batch if self.a is Source.COPY else 0
 
     @property
     def padded_bytes(self) -> Size:

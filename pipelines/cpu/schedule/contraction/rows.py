@@ -1,27 +1,80 @@
-"""The copy of A tile by tile, in the order in which tiles read it."""
+"""The copy of A, in the order in which tiles read it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.microkernel import TILE, Point, element, rows_from, tile_offset
+from relayc.pipelines.cpu.schedule.contraction.microkernel import TILE, Point, RowCopy, element
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan
+from relayc.pipelines.cpu.schedule.contraction.tile import Tile
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size, ceil_div
 
 
-def pack_rows(plan: Plan, evaluator: Evaluator, point: Point, out: ir.Value) -> None:
-    """Copies the rows of tile `point[TILE]`; contiguous rows by transposing blocks in registers."""
+def pack_rows(plan: Plan, evaluator: Evaluator, rows: Sequence[Point], out: ir.Value) -> None:
+    """Copies the rows of a tile, side by side for each step; contiguous rows by transposing blocks in registers."""
     c, tile = plan.contraction, plan.tile
-    start = emit.at_most(point[TILE] * tile.rows, plan.rows - tile.rows)
-    points = [_split_row(c, evaluator, p) for p in rows_from(c.rows[-1].var, start, tile.rows, point)]
-    *outer, last = c.reduction
-    base = tile_offset(c, tile, points[0])
-    variables = [Var(0, v.high, name=v.name) for v in outer]
+    base = tile_offset(c, tile, rows[0])
+    _each_outer_step(c, evaluator, rows, lambda points: _pack_steps(c, evaluator, points, c.reduction[-1], tile.lanes, base, out))
+
+
+def row_copy(plan: Plan, buffer: ir.Value) -> RowCopy:
+    """How tiles read the copy, or a parameter of the layout of one: those of lower height only where it has whole rows."""
+    c, tile = plan.contraction, plan.tile
+
+    def in_tile(points: Sequence[Point], row: int) -> Index | None:
+        if TILE not in points[0]:
+            return None
+        return tile_offset(c, tile, points[0]) + c.step(points[0]) * tile.rows + row
+
+    def in_row(points: Sequence[Point], row: int) -> Index:
+        return copied_at(plan, points[row])
+
+    return RowCopy(buffer, in_row if plan.copies_whole_rows else in_tile)
+
+
+def tile_offset(contraction: Contraction, tile: Tile, point: Point) -> Index:
+    """Where a row tile begins in a copy tile by tile: one after the other, batch by batch."""
+    count = ceil_div(contraction.rows[-1].extent, tile.rows)
+    return (contraction.batch_at(point) * count + point[TILE]) * (tile.rows * contraction.depth)
+
+
+def copy_row(plan: Plan, evaluator: Evaluator, row: Point, out: ir.Value) -> None:
+    """Copies a row as a whole, to where `copied_at` says."""
+    c, last = plan.contraction, plan.contraction.reduction[-1]
+
+    def steps(points: Sequence[Point]) -> None:
+        (point,) = points
+        base = copied_at(plan, {**row, **{v: point[v] for v in c.reduction[:-1]}})
+
+        def some(lanes: int, low: Size, high: Size) -> None:
+            var = Var(0, last.high, step=lanes, name="k")
+            with emit.for_loop(low, high, lanes, var), evaluator.along(lanes) as lane:
+                evaluator.store(element(c.a, {**point, last: Index.of(var) + lane}, evaluator), out, base + var + lane)
+
+        whole = last.extent // plan.tile.lanes * plan.tile.lanes
+        some(plan.tile.lanes, 0, whole)
+        if whole != last.extent:
+            some(1, whole, last.extent)
+
+    _each_outer_step(c, evaluator, [row], steps)
+
+
+def copied_at(plan: Plan, point: Point) -> Index:
+    """Where the element of A for a point is in a copy of whole rows."""
+    c = plan.contraction
+    return (c.batch_at(point) * plan.rows + point[c.rows[-1].var]) * plan.row_pitch + c.step(point)
+
+
+def _each_outer_step(c: Contraction, evaluator: Evaluator, rows: Sequence[Point], code: Callable[[Sequence[Point]], None]) -> None:
+    """Emits `code(points)` of rows for each step of all reduction loops but the innermost."""
+    points = [_split_row(c, evaluator, row) for row in rows]
+    variables = [Var(0, v.high, name=v.name) for v in c.reduction[:-1]]
     with nest.serial(variables, evaluator):
-        steps = {v: Index.of(var) for v, var in zip(outer, variables, strict=True)}
-        _pack_steps(c, evaluator, [{**p, **steps} for p in points], last, tile.lanes, base, out)
+        steps = {v: Index.of(var) for v, var in zip(c.reduction, variables, strict=False)}
+        code([{**p, **steps} for p in points])
 
 
 def _split_row(contraction: Contraction, evaluator: Evaluator, point: Point) -> Point:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from math import prod
 
-from relayc.pipelines.cpu.schedule.contraction.cover import MOST_ROWS
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import LINE
@@ -69,6 +68,8 @@ def typical_rows(contraction: Contraction) -> int:
 
 TYPICAL_ROWS = 64
 """See `typical_rows`."""
+MOST_ROWS = 14
+"""Rows of a tile where their number is not known: each may have an address of its own, and as many registers have no other use."""
 FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0

@@ -1,0 +1,82 @@
+// RUN: relayc-opt %s --passes merge-similar-kernels --split-input-file | filecheck %s
+// RUN: relayc-opt %s --passes merge-similar-kernels,relay-to-te --split-input-file | filecheck %s --check-prefix=TE
+
+// Equal kernels of other sizes are one. Its sizes are symbols, of which others are multiples and quotients: blocks of channels, height and
+// width. Calls say what they are, as the types of the arguments need not.
+// CHECK: d0 = array<i64: 2, 4, 4>
+// CHECK-SAME: d1 = array<i64: 1, 300, 64>
+// CHECK-SAME: d2 = array<i64: 1, 500, 32>
+// CHECK: func.func private @first(%arg0: tensor<1x?x?x?x16xf32, ["36*d0", "(d1 + 3)//4", "(d2 + 3)//4"]>, %arg1: tensor<1x?x1x1x16xf32, ["d0"]> {relay.param}) -> tensor<1x?x?x?x16xf32, ["d0", "d1", "d2"]>
+// CHECK: "relay.nn_winograd_output_transform"(%arg0) {height = "d1", layout = "NCHW16c", width = "d2"}
+// CHECK-NOT: func.func private
+// CHECK: func.func @main
+// CHECK: %[[A:.*]] = "relay.cast_shape"(%arg0) {shape = [1, "36*d0", "(d1 + 3)//4", "(d2 + 3)//4", 16]}
+// CHECK: %[[R:.*]] = call @first(%[[A]], %{{.*}}) {relay.bindings = {d0 = 4 : i64, d1 = "h", d2 = "w"}}
+// CHECK: "relay.cast_shape"(%[[R]]) {shape = [1, 4, "h", "w", 16]}
+// CHECK: call @first(%{{.*}}, %{{.*}}) {relay.bindings = {d0 = 2 : i64, d1 = "(h + 1)//2", d2 = "(w + 1)//2"}}
+// TE: func.func @main(%{{.*}}, %[[H:[a-z0-9]+]]: index {relay.symbol = "h"}, %[[W:[a-z0-9]+]]: index {relay.symbol = "w"})
+// TE: %[[C:.*]] = arith.constant 4 : index
+// TE: call @first(%{{.*}}, %{{.*}}, %[[C]], %[[H]], %[[W]])
+module attributes {relay.symbols = {h = array<i64: 1, 300, 64>, w = array<i64: 1, 500, 32>}} {
+  func.func private @second(%x: tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>, %b: tensor<1x2x1x1x16xf32> {relay.param}) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]> attributes {relay.primitive} {
+    %0 = "relay.nn_winograd_output_transform"(%x) {height = "(h + 1)//2", width = "(w + 1)//2", layout = "NCHW16c"} : (tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
+    %1 = "relay.add"(%0, %b) : (tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>, tensor<1x2x1x1x16xf32>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
+    return %1 : tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
+  }
+  func.func private @first(%x: tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>, %b: tensor<1x4x1x1x16xf32> {relay.param}) -> tensor<1x4x?x?x16xf32, ["h", "w"]> attributes {relay.primitive} {
+    %0 = "relay.nn_winograd_output_transform"(%x) {height = "h", width = "w", layout = "NCHW16c"} : (tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>) -> tensor<1x4x?x?x16xf32, ["h", "w"]>
+    %1 = "relay.add"(%0, %b) : (tensor<1x4x?x?x16xf32, ["h", "w"]>, tensor<1x4x1x1x16xf32>) -> tensor<1x4x?x?x16xf32, ["h", "w"]>
+    return %1 : tensor<1x4x?x?x16xf32, ["h", "w"]>
+  }
+  func.func @main(%x: tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>, %y: tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>, %shape: tensor<?x?xf32, ["h", "w"]>) -> (tensor<1x4x?x?x16xf32, ["h", "w"]>, tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>) {
+    %a = "relay.constant"() {value = "a", shape = array<i64: 1, 4, 1, 1, 16>, dtype = "float32"} : () -> tensor<1x4x1x1x16xf32>
+    %b = "relay.constant"() {value = "b", shape = array<i64: 1, 2, 1, 1, 16>, dtype = "float32"} : () -> tensor<1x2x1x1x16xf32>
+    %0 = call @first(%x, %a) : (tensor<1x144x?x?x16xf32, ["(h + 3)//4", "(w + 3)//4"]>, tensor<1x4x1x1x16xf32>) -> tensor<1x4x?x?x16xf32, ["h", "w"]>
+    %1 = call @second(%y, %b) : (tensor<1x72x?x?x16xf32, ["(h + 7)//8", "(w + 7)//8"]>, tensor<1x2x1x1x16xf32>) -> tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
+    return %0, %1 : tensor<1x4x?x?x16xf32, ["h", "w"]>, tensor<1x2x?x?x16xf32, ["(h + 1)//2", "(w + 1)//2"]>
+  }
+}
+
+// -----
+
+// Kernels stay that lanes run along what differs of (@scale), that are of numbers alone (@norm), or that are around a product (@product).
+// CHECK-LABEL: func.func private @scale
+// CHECK-LABEL: func.func private @scale_1
+// CHECK-LABEL: func.func private @norm
+// CHECK-LABEL: func.func private @norm_1
+// CHECK-LABEL: func.func private @product
+// CHECK-LABEL: func.func private @product_1
+// CHECK-NOT: relay.bindings
+func.func private @scale(%x: tensor<?x4xf32, ["n"]>) -> tensor<?x4xf32, ["n"]> attributes {relay.primitive} {
+  %0 = "relay.exp"(%x) : (tensor<?x4xf32, ["n"]>) -> tensor<?x4xf32, ["n"]>
+  return %0 : tensor<?x4xf32, ["n"]>
+}
+func.func private @scale_1(%x: tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]> attributes {relay.primitive} {
+  %0 = "relay.exp"(%x) : (tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]>
+  return %0 : tensor<?x8xf32, ["n"]>
+}
+func.func private @norm(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {relay.primitive} {
+  %0 = "relay.tanh"(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+func.func private @norm_1(%x: tensor<3x4xf32>) -> tensor<3x4xf32> attributes {relay.primitive} {
+  %0 = "relay.tanh"(%x) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+func.func private @product(%x: tensor<?x4xf32, ["n"]>, %w: tensor<8x4xf32>) -> tensor<?x8xf32, ["n"]> attributes {relay.primitive} {
+  %0 = "relay.nn_dense"(%x, %w) : (tensor<?x4xf32, ["n"]>, tensor<8x4xf32>) -> tensor<?x8xf32, ["n"]>
+  return %0 : tensor<?x8xf32, ["n"]>
+}
+func.func private @product_1(%x: tensor<?x4xf32, ["2*n"]>, %w: tensor<8x4xf32>) -> tensor<?x8xf32, ["2*n"]> attributes {relay.primitive} {
+  %0 = "relay.nn_dense"(%x, %w) : (tensor<?x4xf32, ["2*n"]>, tensor<8x4xf32>) -> tensor<?x8xf32, ["2*n"]>
+  return %0 : tensor<?x8xf32, ["2*n"]>
+}
+func.func @main(%x: tensor<?x4xf32, ["n"]>, %y: tensor<?x8xf32, ["n"]>, %a: tensor<2x4xf32>, %b: tensor<3x4xf32>, %w: tensor<8x4xf32>, %z: tensor<?x4xf32, ["2*n"]>) -> (tensor<?x4xf32, ["n"]>, tensor<?x8xf32, ["n"]>, tensor<2x4xf32>, tensor<3x4xf32>, tensor<?x8xf32, ["n"]>, tensor<?x8xf32, ["2*n"]>) {
+  %0 = call @scale(%x) : (tensor<?x4xf32, ["n"]>) -> tensor<?x4xf32, ["n"]>
+  %1 = call @scale_1(%y) : (tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]>
+  %2 = call @norm(%a) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = call @norm_1(%b) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %4 = call @product(%x, %w) : (tensor<?x4xf32, ["n"]>, tensor<8x4xf32>) -> tensor<?x8xf32, ["n"]>
+  %5 = call @product_1(%z, %w) : (tensor<?x4xf32, ["2*n"]>, tensor<8x4xf32>) -> tensor<?x8xf32, ["2*n"]>
+  return %0, %1, %2, %3, %4, %5 : tensor<?x4xf32, ["n"]>, tensor<?x8xf32, ["n"]>, tensor<2x4xf32>, tensor<3x4xf32>, tensor<?x8xf32, ["n"]>, tensor<?x8xf32, ["2*n"]>
+}

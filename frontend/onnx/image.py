@@ -166,7 +166,7 @@ def Resize_11(
         antialias and mode != "nearest",
     )
     _method(mode)
-    if _is_late(scales) or (crop and _is_late(roi) and scales is not None):
+    if scales is not None and scales.type.num_elements != 0 and (_is_late(scales) or (crop and _is_late(roi))):
         return late.by_scales(x, chosen, scales, roi)
     factors = _factors(scales, "scales")
     if factors:

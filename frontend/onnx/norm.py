@@ -47,16 +47,16 @@ def BatchNormalization(
     wide = mean.dtype
     data, parameters = cast(x, wide), [cast(t, wide) for t in (scale, bias, mean, var)]
     if not spatial and x.rank > 2 and scale.rank > 1:
-        return cast(_by_element(data, *parameters, epsilon), x.dtype)
+        return cast(_by_element(data, parameters, epsilon), x.dtype)
     if x.rank == 1:
         data = reshape(data, (x.shape[0], 1))
     found = emit("nn.batch_norm", data, *parameters, axis=1, epsilon=epsilon)[0]
     return cast(reshape(found, x.shape), x.dtype)
 
 
-def _by_element(x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
+def _by_element(x: Tensor, parameters: Sequence[Tensor], epsilon: float) -> Tensor:
     """Batch normalisation with statistics for each element of an entry of the batch, not for each channel."""
-    scale, bias, mean, var = (assume(t, x.shape[1:]) for t in (scale, bias, mean, var))
+    scale, bias, mean, var = (assume(t, x.shape[1:]) for t in parameters)
     deviation = emit("sqrt", add(var, epsilon))
     return add(multiply(divide(subtract(x, mean), deviation), scale), bias)
 

@@ -55,8 +55,8 @@ globals().update(CLASSES)
 
 @pytest.fixture(autouse=True)
 def settings(tmp_path, monkeypatch):
-    """Where the package writes data of its networks to: in the home of the user otherwise. And what a compilation leaves in memory serves the
-    next one: to give it back takes a third of the time of a small case."""
+    """A folder of the test for what the package writes, else in the home of the user; what a compilation leaves in memory serves the next
+    one, as to give it back takes a third of the time of a small case."""
     monkeypatch.setenv("ONNX_MODELS", str(tmp_path))
     monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
 

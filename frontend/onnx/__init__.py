@@ -98,7 +98,7 @@ def from_onnx(
     progress: Progress | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
 ) -> IRModule:
-    """Imports an ONNX model (operator sets 7 to the newest of the onnx package).
+    """Imports an ONNX model (operator sets 1 to the newest of the onnx package).
 
     Args:
       model: path of the file, its contents, or a ModelProto. External data is found beside the file.

@@ -100,6 +100,8 @@ class Converter:
     def __call__(self, inputs: Sequence[Tensor | None], attributes: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Converts one node; None where that is left to its function body. Raises OnnxError for inputs or attributes that the operator does
         not have, or misses."""
+        if current().opset < 6:
+            attributes.pop("consumed_inputs", None)  # which inputs may be overwritten: nothing of the result
         unknown = attributes.keys() - self.attributes
         if unknown:
             raise OnnxError(f"expected attributes among {', '.join(sorted(self.attributes)) or 'none'}, found {', '.join(sorted(unknown))}")

@@ -9,7 +9,25 @@ from relayc.frontend.steps import add, broadcast_shape, broadcast_to, multiply, 
 from relayc.symbolic import Size
 
 
-@converter()
+@converter("Gemm")
+def Gemm_1(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    broadcast: bool = False,
+    transA: bool = False,
+    transB: bool = False,
+) -> Tensor:
+    """`broadcast` says whether C may have another shape than the product."""
+    if not broadcast and a.rank == b.rank == 2:
+        c = assume(c, (a.shape[int(transA)], b.shape[1 - int(transB)]))
+    return Gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@converter(since=7)
 def Gemm(
     a: Tensor, b: Tensor, c: Tensor | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: bool = False, transB: bool = False
 ) -> Tensor:

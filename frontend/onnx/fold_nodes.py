@@ -5,6 +5,7 @@ from math import inf, prod
 
 import numpy as np
 import onnx
+from onnx.defs import SchemaError
 
 from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.converter import Tensor, constant
@@ -25,7 +26,7 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
     The values are those of the reference implementation in the onnx package.
     """
     given = [t for t in inputs if t is not None]
-    if not given or node.domain not in ("", "ai.onnx") or node.op_type in REFUSED_BODIES:
+    if not given or node.domain not in ("", "ai.onnx") or node.op_type in REFUSED_BODIES or not is_as_in_opset_7(node.op_type, opset):
         return None
     converter = find_converter("", node.op_type, opset)
     if converter is not None and not converter.foldable:
@@ -51,6 +52,14 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         return None
     nothing = constant(0)
     return tuple(constant(arrays[n]) if n else nothing for n in node.output)
+
+
+def is_as_in_opset_7(op_type: str, opset: int) -> bool:
+    """Whether an operator has the meaning that it has from operator set 7 on, the oldest that the reference implementation knows."""
+    try:
+        return opset >= 7 or onnx.defs.get_schema(op_type, opset).since_version == onnx.defs.get_schema(op_type, 7).since_version
+    except SchemaError:
+        return False
 
 
 def _is_small(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> bool:

@@ -8,6 +8,7 @@ from relayc.frontend.converter import Tensor, axes_of, constant, emit, known
 from relayc.frontend.onnx.antialias import resize_axis, weights
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.late_resize import LateResize
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS
 from relayc.frontend.sizes import Inexact, Ratio, known_elements, objects, tensor_of
 from relayc.frontend.sizes import sizes as shape_sizes
@@ -105,19 +106,35 @@ def _asymmetric(x: Tensor, scales: tuple[Factor, ...], mode: str) -> Tensor:
     return _resize(x, axes, sizes, scales, (), method=_method(mode), coordinate_transformation_mode="asymmetric", rounding_method="floor")
 
 
-@converter()
+@converter("Upsample")
+def Upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+    if x.rank != 4:
+        raise OnnxError(f"input X: expected a batch of images, found {list(x.shape)}")
+    return _asymmetric(x, (1.0, 1.0, height_scale, width_scale), {"bilinear": "linear"}.get(mode, mode))
+
+
+@converter(since=7)
 def Upsample(x: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
     return _asymmetric(x, tuple(scales), mode)
 
 
 @converter("Upsample", since=9)
 def Upsample_9(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+    if _is_late(scales):
+        _method(mode)
+        late = LateResize(mode, "asymmetric", "floor", -0.75, False, 0.0, False)
+        return late.by_scales(x, range(x.rank), scales, None)
     return _asymmetric(x, _factors(scales, "scales"), mode)
 
 
 @converter(since=10)
 def Resize(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    return _asymmetric(x, _factors(scales, "scales"), mode)
+    return Upsample_9(x, scales, mode=mode)
+
+
+def _is_late(tensor: Tensor | None) -> bool:
+    """Whether an input of floats is known to the program alone."""
+    return tensor is not None and tensor.type.num_elements != 0 and not tensor.is_known and known_elements(tensor) is None
 
 
 @converter("Resize", since=11)
@@ -139,11 +156,26 @@ def Resize_11(
 ) -> Tensor:
     chosen = axes_of(axes, x.rank) if axes is not None else tuple(range(x.rank))
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
+    late = LateResize(
+        mode,
+        coordinate_transformation_mode,
+        nearest_mode,
+        cubic_coeff_a,
+        exclude_outside,
+        extrapolation_value,
+        antialias and mode != "nearest",
+    )
+    _method(mode)
+    if scales is not None and scales.type.num_elements != 0 and (_is_late(scales) or (crop and _is_late(roi))):
+        return late.by_scales(x, chosen, scales, roi)
     factors = _factors(scales, "scales")
     if factors:
         wanted = _scaled(x, factors, chosen) if not crop else _cropped(x, factors, chosen, _floats(roi, "roi"))
     elif sizes is not None and sizes.type.num_elements != 0:
-        wanted, factors = _sizes(x, shape_sizes(sizes, "sizes"), chosen, keep_aspect_ratio_policy)
+        lengths = shape_sizes(sizes, "sizes")
+        if (crop and _is_late(roi)) or _is_open(x, chosen, lengths, keep_aspect_ratio_policy != "stretch", late.antialias):
+            return late.by_sizes(x, chosen, lengths, keep_aspect_ratio_policy, roi)
+        wanted, factors = _sizes(x, lengths, chosen, keep_aspect_ratio_policy)
     else:
         raise OnnxError("expected one of the inputs scales and sizes, found neither")
     if antialias and mode in ("linear", "cubic"):
@@ -168,6 +200,13 @@ def Resize_11(
         cubic_exclude=int(exclude_outside),
         extrapolation_value=extrapolation_value,
     )
+
+
+def _is_open(x: Tensor, axes: Sequence[int], sizes: Sequence[Size], one_factor: bool, antialias: bool) -> bool:
+    """Whether sizes say less of the factors than is to be known at import: which is the least or greatest, or weights of all elements."""
+    pairs = [(s, x.shape[a]) for s, a in zip(sizes, axes, strict=False)]
+    is_known = all(isinstance(d, int) for pair in pairs for d in pair)
+    return not is_known and (antialias or (one_factor and len({_quotient(*pair) for pair in pairs}) > 1))
 
 
 def _cropped(x: Tensor, scales: Sequence[Factor], axes: Sequence[int], roi: Sequence[float]) -> tuple[Size, ...]:

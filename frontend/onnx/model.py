@@ -16,7 +16,7 @@ from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.onnx import wire
 from relayc.frontend.onnx.errors import OnnxError
 
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
 NEWEST_OPSET = onnx.defs.onnx_opset_version()
 
 ModelLike = str | os.PathLike[str] | bytes | onnx.ModelProto
@@ -221,12 +221,12 @@ def _check(proto: onnx.ModelProto, source: str) -> None:
     opsets = opset_versions(proto.opset_import)
     expect(proto.ir_version > 0, "an IR version", proto.ir_version)
     expect(proto.HasField("graph"), "a graph", "none")
-    expect(bool(opsets), "an operator set version", "none")
+    # Before IR version 3 there was but one operator set.
+    expect(bool(opsets) or proto.ir_version < 3, "an operator set version", "none")
     expect(len(graph.output) > 0, "a graph with outputs", "none")
     default = opsets.get("")
     supported = default is None or OLDEST_OPSET <= default <= NEWEST_OPSET
-    hint = " (onnx.version_converter can raise it)" if default is not None and default < OLDEST_OPSET else ""
-    expect(supported, f"operator set {OLDEST_OPSET} to {NEWEST_OPSET}{hint}", default)
+    expect(supported, f"operator set {OLDEST_OPSET} to {NEWEST_OPSET}", default)
     names = [t.name for t in graph.initializer]
     repeated = {n for n in names if names.count(n) > 1} if len(set(names)) != len(names) else set()
     expect(not repeated, "one initializer of each name", f"several named {', '.join(sorted(repeated))}")

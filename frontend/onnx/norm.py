@@ -3,14 +3,32 @@
 from collections.abc import Sequence
 from math import prod
 
-from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.converter import Tensor, assume, axis_of, emit
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, binary, broadcast_to, cast, filled, in_float32, multiply, reshape, subtract
+from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, filled, in_float32, multiply, reshape, subtract
 from relayc.symbolic import Size
 
 
-@converter()
+@converter("BatchNormalization")
+def BatchNormalization_1(
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    is_test: bool = False,
+    momentum: float = 0.9,
+    spatial: bool = True,
+) -> Tensor:
+    if not is_test:
+        raise OnnxError("attribute is_test: expected 1 (before operator set 7 relayc compiles inference), found 0")
+    return BatchNormalization(x, scale, bias, mean, var, epsilon=epsilon, spatial=spatial)
+
+
+@converter(since=7)
 def BatchNormalization(
     x: Tensor,
     scale: Tensor,
@@ -27,13 +45,16 @@ def BatchNormalization(
     training = training_mode or (current().opset < 14 and any(current().wants(i) for i in range(1, 5)))
     if not training and any(current().wants(i) for i in range(1, 5)):
         raise OnnxError("attribute training_mode: expected 1 beside more than one output, found 0")
-    if not spatial and x.rank > 2 and scale.rank > 1:
-        raise OnnxError("attribute spatial: expected statistics for each channel (1), found 0")
     if x.rank == 0:
         raise OnnxError("input X: expected a batch, found a scalar")
+    by_element = not spatial and x.rank > 2 and scale.rank > 1
+    if by_element and training:
+        raise OnnxError("attribute spatial: expected statistics for each channel (1) in training, found 0")
     # From operator set 15 on the parameters may have a wider type than the data.
     wide = mean.dtype
     data, parameters = cast(x, wide), [cast(t, wide) for t in (scale, bias, mean, var)]
+    if by_element:
+        return cast(_by_element(data, parameters, epsilon), x.dtype)
     if x.rank == 1:
         data = reshape(data, (x.shape[0], 1))
     kept: list[Tensor] = []
@@ -53,6 +74,13 @@ def _statistics(x: Tensor) -> list[Tensor]:
     axes = tuple(a for a in range(x.rank) if a != 1)
     mean = emit("mean", x, axis=axes, keepdims=True)
     return [reshape(t, (x.shape[1],)) for t in (mean, emit("variance", x, mean, axis=axes, keepdims=True))]
+
+
+def _by_element(x: Tensor, parameters: Sequence[Tensor], epsilon: float) -> Tensor:
+    """Batch normalisation with statistics for each element of an entry of the batch, not for each channel."""
+    scale, bias, mean, var = (assume(t, x.shape[1:]) for t in parameters)
+    deviation = emit("sqrt", add(var, epsilon))
+    return add(multiply(divide(subtract(x, mean), deviation), scale), bias)
 
 
 @converter()

@@ -87,7 +87,23 @@ def AveragePool(
     return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), count_include_pad)
 
 
-@converter(foldable=False)  # the reference implementation takes NaN for padding
+@converter("LpPool")
+def LpPool_1(
+    x: Tensor,
+    *,
+    auto_pad: str = "NOTSET",
+    kernel_shape: Sequence[int] | None = None,
+    p: float = 2.0,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """p may be a fraction; without a kernel the window is the whole image."""
+    if kernel_shape is None:
+        return GlobalLpPool_1(x, p=p)
+    return _lp_pool(x, _window(x, auto_pad, False, None, kernel_shape, pads, strides), p)
+
+
+@converter(since=2, foldable=False)  # the reference implementation takes NaN for padding
 def LpPool(
     x: Tensor,
     *,
@@ -99,12 +115,15 @@ def LpPool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Tensor:
+    return _lp_pool(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), p)
+
+
+def _lp_pool(x: Tensor, window: dict[str, Any], p: float) -> Tensor:
     """The p-norm of each window: a mean over whole windows is their sum up to a factor."""
-    window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
     if window["ceil_mode"]:
         window = _padded_to_whole_windows(x, window)
     x, window["padding"] = padded(x, window["padding"])
-    return _root(multiply(_average(_power(x, p), window, True), float(prod(kernel_shape))), p)
+    return _root(multiply(_average(_power(x, p), window, True), float(prod(window["pool_size"]))), p)
 
 
 def _padded_to_whole_windows(x: Tensor, window: dict[str, Any]) -> dict[str, Any]:
@@ -119,12 +138,12 @@ def _padded_to_whole_windows(x: Tensor, window: dict[str, Any]) -> dict[str, Any
     return {**window, "padding": tuple(ends), "ceil_mode": False}
 
 
-def _power(x: Tensor, p: int) -> Tensor:
+def _power(x: Tensor, p: float) -> Tensor:
     magnitude = emit("abs", x)
     return magnitude if p == 1 else multiply(x, x) if p == 2 else binary("power", magnitude, float(p))
 
 
-def _root(x: Tensor, p: int) -> Tensor:
+def _root(x: Tensor, p: float) -> Tensor:
     return x if p == 1 else emit("sqrt", x) if p == 2 else binary("power", x, 1.0 / p)
 
 
@@ -142,6 +161,11 @@ def GlobalMaxPool(x: Tensor) -> Tensor:
     return emit("nn.global_max_pool2d", x) if x.rank == 4 else emit("max", x, axis=_spatial_axes(x), keepdims=True)
 
 
-@converter()
-def GlobalLpPool(x: Tensor, *, p: int = 2) -> Tensor:
+@converter("GlobalLpPool")
+def GlobalLpPool_1(x: Tensor, *, p: float = 2.0) -> Tensor:
     return in_float32(x, lambda y: _root(emit("sum", _power(y, p), axis=_spatial_axes(y), keepdims=True), p))
+
+
+@converter(since=2)
+def GlobalLpPool(x: Tensor, *, p: int = 2) -> Tensor:
+    return GlobalLpPool_1(x, p=p)

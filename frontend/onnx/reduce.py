@@ -5,6 +5,7 @@ from math import prod
 
 from relayc.frontend.converter import Tensor, axes_of, axis_of, emit, ints
 from relayc.frontend.onnx.converters import converter
+from relayc.frontend.onnx.late_axes import reduce_late
 from relayc.frontend.sizes import objects, tensor_of
 from relayc.frontend.steps import cast, divide, filled, in_float32, multiply
 
@@ -96,6 +97,10 @@ def _apply(name: str, data: Tensor, axes: Sequence[int] | None, keepdims: bool, 
     return _REDUCTIONS[name](data, chosen, keepdims)
 
 
+def _apply_late(name: str, data: Tensor, axes: Tensor, keepdims: bool, noop_with_empty_axes: bool) -> Tensor:
+    return reduce_late(data, axes, keepdims, not noop_with_empty_axes, lambda x, chosen: _REDUCTIONS[name](x, chosen, False))
+
+
 def _register(name: str, axes_input_since: int) -> None:
     @converter(name)
     def reduce(data: Tensor, *, axes: Sequence[int] | None = None, keepdims: bool = True) -> Tensor:
@@ -105,7 +110,10 @@ def _register(name: str, axes_input_since: int) -> None:
     def reduce_with_axes_input(
         data: Tensor, axes: Tensor | None = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False
     ) -> Tensor:
-        return _apply(name, data, None if axes is None else ints(axes, "axes"), keepdims, noop_with_empty_axes)
+        if axes is not None and not axes.is_known and axes.type.num_elements != 0:
+            return _apply_late(name, data, axes, keepdims, noop_with_empty_axes)
+        chosen = ints(axes, "axes") if axes is not None and axes.is_known else ()
+        return _apply(name, data, chosen, keepdims, noop_with_empty_axes)
 
 
 for _name in _REDUCTIONS:

@@ -8,9 +8,23 @@ from operator import add
 
 import numpy as np
 
-from relayc.frontend.converter import ModelBuilder, Tensor, assume, axes_of, axis_of, constant, emit, ints, may_equal, simpler
+from relayc.frontend.converter import (
+    ModelBuilder,
+    Tensor,
+    assume,
+    axes_of,
+    axis_of,
+    constant,
+    emit,
+    integer,
+    ints,
+    known,
+    may_equal,
+    simpler,
+)
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.late_axes import LateAxes, dims_of, squeeze_late, unsqueeze_late
 from relayc.frontend.sizes import objects, positions, sizes, tensor_of
 from relayc.frontend.steps import (
     binary,
@@ -27,7 +41,12 @@ from relayc.frontend.steps import (
 from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 
-@converter()
+@converter("Reshape")
+def Reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
+    return Reshape(data, constant(shape, "int64"))
+
+
+@converter(since=5)
 def Reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
     """0 copies the size of the data (unless allowzero), one -1 is what is left."""
     wanted = list(sizes(shape, "shape", lambda: _codes_resolved(data, shape, allowzero)))
@@ -99,6 +118,8 @@ def Squeeze(data: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
 
 @converter("Squeeze", since=13)
 def Squeeze_13(data: Tensor, axes: Tensor | None = None) -> Tensor:
+    if axes is not None and not axes.is_known:
+        return squeeze_late(data, axes)
     return _squeeze(data, None if axes is None else ints(axes, "axes"))
 
 
@@ -109,10 +130,15 @@ def Unsqueeze(data: Tensor, *, axes: Sequence[int]) -> Tensor:
 
 @converter("Unsqueeze", since=13)
 def Unsqueeze_13(data: Tensor, axes: Tensor) -> Tensor:
-    return _unsqueeze(data, ints(axes, "axes"))
+    return _unsqueeze(data, ints(axes, "axes")) if axes.is_known else unsqueeze_late(data, axes)
 
 
-@converter()
+@converter("Concat")
+def Concat_1(first: Tensor, *rest: Tensor, axis: int = 1) -> Tensor:
+    return Concat(first, *rest, axis=axis)
+
+
+@converter(since=4)
 def Concat(first: Tensor, *rest: Tensor, axis: int) -> Tensor:
     along = axis_of(axis, first.rank)
     # An empty part adds nothing, so it is left out; it has to fit all the same.
@@ -144,6 +170,8 @@ def Slice(data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Seq
 
 @converter("Slice", since=10)
 def Slice_10(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None) -> Tensor:
+    if axes is not None and not axes.is_known:
+        return Slice_10(data, *_bounds_of_all(data, starts, ends, axes, steps))
     chosen = None if axes is None else ints(axes, "axes")
     if steps is not None and not steps.is_known:
         return _slice_by(data, starts, ends, chosen, steps)
@@ -156,6 +184,20 @@ def Slice_10(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = N
     extents = [data.shape[a] for a in along]
     first, last = (sizes(t, name, partial(_within, t, extents)) for t, name in ((starts, "starts"), (ends, "ends")))
     return _slice(data, first, last, chosen, strides)
+
+
+def _bounds_of_all(
+    data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """Starts, ends, axes (None) and steps of a slice along all axes, of those along axes that only the program knows."""
+    late = LateAxes(axes, data.rank)
+    if not all(may_equal(prod(t.shape), late.count) for t in (starts, ends, *([steps] if steps else ()))):
+        raise OnnxError(f"expected starts, ends, axes and steps of one length, found {starts.type}, {ends.type} and {axes.type}")
+    one = constant([1] * data.rank, "int64")
+    by = one if steps is None else late.spread(steps, one)
+    # A step of 0 is an error when the program runs.
+    by = emit("where", late.valid, by, constant(0, "int64"))
+    return late.spread(starts, constant([0] * data.rank, "int64")), late.spread(ends, dims_of(data.shape)), None, by
 
 
 def _row_of_iteration(
@@ -245,7 +287,15 @@ def _even_sizes(size: Size, count: int | None = None) -> list[Size]:
     return [maximum(minimum(part, size - i * part), 0) for i in range(count)]
 
 
-@converter()
+@converter("Split")
+def Split_1(data: Tensor, lengths: Tensor | None = None, *, axis: int = 0, split: Sequence[int] | None = None) -> tuple[Tensor, ...]:
+    """The lengths of the parts are an attribute, or an input of the data's element type."""
+    if lengths is not None and not split:
+        split = tuple(int(v) for v in known(lengths, "split").reshape(-1))
+    return Split(data, axis=axis, split=split)
+
+
+@converter(since=2)
 def Split(data: Tensor, *, axis: int = 0, split: Sequence[int] | None = None) -> tuple[Tensor, ...]:
     size = data.shape[axis_of(axis, data.rank)]
     return _split(data, axis, split or _even_sizes(size))
@@ -265,7 +315,14 @@ def Expand(x: Tensor, shape: Tensor) -> Tensor:
     return broadcast_to(x, broadcast_shape(x.shape, sizes(shape, "shape")))
 
 
-@converter()
+@converter("Tile")
+def Tile_1(x: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
+    """As many copies as `tiles` says along one axis; both are of the data's element type."""
+    along = axis_of(integer(axis, "axis"), x.rank)
+    return Tile(x, constant([integer(tiles, "tiles") if i == along else 1 for i in range(x.rank)], "int64"))
+
+
+@converter(since=6)
 def Tile(x: Tensor, repeats: Tensor) -> Tensor:
     reps = sizes(repeats, "repeats")
     if len(reps) != x.rank:
@@ -351,6 +408,12 @@ def _gathered_pad_of(x: Tensor, axis: int, before: Size, after: Size, mode: str)
     return emit("take", x, at, axis=axis, mode="clip")
 
 
+@converter("Pad")
+def Pad_1(x: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """`paddings` are in the order that the attribute's text says, all beginnings before all ends; the operator's example has another."""
+    return Pad(x, pads=paddings, mode=mode, value=value)
+
+
 @converter(since=2)
 def Pad(x: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     return _pad(x, pads, filled((), value, x.dtype), mode, range(x.rank))
@@ -358,9 +421,22 @@ def Pad(x: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float 
 
 @converter("Pad", since=11)
 def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: Tensor | None = None, *, mode: str = "constant") -> Tensor:
+    if axes is not None and not axes.is_known:
+        return Pad_11(x, _pads_of_all(x, pads, axes), constant_value, mode=mode)
     chosen = range(x.rank) if axes is None else axes_of(ints(axes, "axes"), x.rank)
     value = None if constant_value is None else reshape(constant_value, ())
     return _pad(x, sizes(pads, "pads"), value, mode, chosen)
+
+
+def _pads_of_all(x: Tensor, pads: Tensor, axes: Tensor) -> Tensor:
+    """Padding of all axes, of that of axes that only the program knows."""
+    late = LateAxes(axes, x.rank)
+    if not may_equal(prod(pads.shape), 2 * late.count):
+        raise OnnxError(f"input pads: expected two for each of the axes {axes.type}, found {pads.type}")
+    halves = reshape(pads, (2, late.count))
+    sides = [late.spread(strided_slice(halves, [i], [i + 1], [1], [0]), constant([0] * x.rank, "int64")) for i in (0, 1)]
+    found = emit("concatenate", *sides, axis=0)
+    return emit("where", late.valid, found, constant(-x.rank, "int64"))
 
 
 @converter(since=18)

@@ -1,5 +1,7 @@
 """Elementwise operators of one tensor."""
 
+from onnx import TensorProto
+
 from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
@@ -68,7 +70,15 @@ def IsInf(x: Tensor, *, detect_negative: bool = True, detect_positive: bool = Tr
     return emit("equal", x, like(float("inf") if detect_positive else float("-inf"), x))
 
 
-@converter()
+@converter("Cast")
+def Cast_1(x: Tensor, *, to: str) -> Tensor:
+    """The element type by its name."""
+    if to.upper() not in dict(TensorProto.DataType.items()):
+        raise OnnxError(f"attribute to: expected the name of an element type, found {to!r}")
+    return cast(x, dtype_name(TensorProto.DataType.Value(to.upper()), "attribute to"))
+
+
+@converter(since=6)
 def Cast(x: Tensor, *, to: int, saturate: bool = True, round_mode: str = "up") -> Tensor:
     return cast_as(x, dtype_name(to, "attribute to"), saturate, round_mode)
 
@@ -109,7 +119,12 @@ def Elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return _exp_below_zero(x, alpha, 1.0)
 
 
-@converter()
+@converter("Selu")
+def Selu_1(x: Tensor, *, alpha: float = 1.6732, gamma: float = 1.0507) -> Tensor:
+    return _exp_below_zero(x, alpha, gamma)
+
+
+@converter(since=6)
 def Selu(x: Tensor, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Tensor:
     return _exp_below_zero(x, alpha, gamma)
 

@@ -4,6 +4,7 @@ After this pass, in every block of a program,
 
   - what func.return returns, what a branch yields and what a loop begins with is the result of a call, a branch or a loop of the same block
     (or a reshape of it) that stands in this one place only; what a loop begins with is not read once the loop has begun;
+  - none of these is of a late size where one of a size that is known before is expected;
   - what a loop yields is such a result too, or the loop's own argument of that place, and all reads of that argument come before the call
     that writes the result: the call can write where the argument is. A kernel that updates the argument (see kernel.updates) may read it.
 
@@ -109,7 +110,8 @@ class _Results:
             for i in range(len(loop.reads)):
                 place = _Place(operation, i, f"what the loop at {operation.location} begins with as argument {i}")
                 root = self.program.root(place.value)
-                if root in taken or not _is_made_in(body, root) or self.is_read_after(body, loop, root):
+                is_own = root not in taken and _is_made_in(body, root) and not self.is_read_after(body, loop, root)
+                if not is_own or (self.program.is_late(root) and not self.program.is_late(loop.before.arguments[i])):
                     self.copy(place, body, body.items.index(loop))
                 taken.add(self.program.root(place.value))
         return taken
@@ -121,9 +123,16 @@ class _Results:
         for i in range(len(body.given)):
             place = _Place(terminator, i, kind.format(i))
             root = self.program.root(place.value)
-            if root in taken or not _is_made_in(body, root):
+            is_late = self.program.is_late(root) and not self.is_late_result(terminator, i)
+            if root in taken or not _is_made_in(body, root) or is_late:
                 self.copy(place, body, len(body.items))
             taken.add(self.program.root(place.value))
+
+    def is_late_result(self, terminator: ir.Operation, index: int) -> bool:
+        """Whether what a function or a branch gives is late to whom it is given: a late tensor may be taken for one of a known size."""
+        if terminator.name != "func.return":
+            return self.program.is_late(terminator.parent.operation.results[index])
+        return not TensorType.from_mlir(terminator.operands[index].type).symbols <= self.program.symbols
 
     def carried(self, body: Body, taken: set[Value]) -> None:
         """What a loop yields: a value that is written after the last read of the argument that it replaces stands where that is."""
@@ -134,7 +143,7 @@ class _Results:
         for i, (root, argument) in enumerate(zip(roots, body.arguments, strict=True)):
             if root == argument:
                 continue
-            fresh = root not in taken and _is_made_in(body, root)
+            fresh = root not in taken and _is_made_in(body, root) and (self.program.is_late(argument) or not self.program.is_late(root))
             if fresh and is_update(self.program, self.functions, body, argument, root):
                 self.update(body, root)
                 taken.add(root)

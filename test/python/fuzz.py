@@ -338,14 +338,10 @@ def _death(status: int) -> str:
 
 def seeds() -> dict[str, ModelProto]:
     """The models that mutants are made of: the onnx package's cases that relayc can import."""
-    from frontend.test_onnx_conformance import refusal as refused
-    from onnx_backend import cases, importable
+    from relayc.tools.conformance import models, refused_cases
 
-    found = {}
-    for name, case in cases().items():
-        if refused(case) is None:
-            found[name] = importable(case)[0]
-    return found
+    refused = refused_cases()
+    return {name: model for name, model in models().items() if name not in refused}
 
 
 def table(found: Sequence[Outcome]) -> str:

@@ -64,7 +64,7 @@ def test_a_graph_without_operator_sets_is_invalid():
     assert "expected an operator set version, found none" in message(model)
 
 
-@pytest.mark.parametrize("opset", [6, 1000])
+@pytest.mark.parametrize("opset", [-1, 1000])
 def test_operator_sets_outside_the_range_are_named(opset):
     assert f"found {opset}" in message(model_of([relu()], {"x": [2]}, opset=opset))
 
@@ -184,10 +184,10 @@ def test_a_number_of_dimensions_that_depends_on_an_input_names_node_and_input():
     assert "node 'flatten' (Reshape, opset 20): input shape: expected as many elements as is known at import" in found
 
 
-def test_axes_that_depend_on_an_input_name_node_and_input():
+def test_axes_of_which_not_even_the_number_is_known_name_node_and_input():
     node = helper.make_node("Squeeze", ["x", "s"], ["y"], name="flatten")
-    found = message(model_of([node], {"x": [2, 3], "s": (TensorProto.INT64, [1])}))
-    assert "node 'flatten' (Squeeze, opset 20): input axes: expected a value known at import, found 's'" in found
+    found = message(model_of([node], {"x": [2, 3], "s": (TensorProto.INT64, ["n"])}))
+    assert "node 'flatten' (Squeeze, opset 20): input axes: expected as many axes as is known at import, found n" in found
 
 
 def test_a_body_of_other_inputs_is_an_error():

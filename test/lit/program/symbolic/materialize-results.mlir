@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes materialize-results | filecheck %s
+// RUN: relayc-opt %s --split-input-file --passes materialize-results | filecheck %s
 
 // What a loop carries and changes its size has memory of its own in every round: what it begins with is copied, and nothing else is. The copy
 // is a kernel for any size.
@@ -34,4 +34,26 @@ func.func @main(%x: tensor<?xf32, ["n"]>, %b: tensor<i8>, %n: index {relay.symbo
     scf.yield %h, %k : tensor<?xf32, ["m"]>, index
   } attributes {relay.symbols = ["m"]}
   return %r#0, %r#1 : tensor<?xf32, ["m"]>, index
+}
+
+// -----
+
+// What has a late size is copied where the program gives it as a tensor of a size that is known before: its memory is the heap's, that of the
+// output the caller's.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[M:.*]] = call @made
+// CHECK: %[[Y:.*]] = tensor.cast %[[M]] : tensor<?xf32, ["m"]> to tensor<5xf32>
+// CHECK: %[[C:.*]] = call @[[COPY:.*]](%[[Y]])
+// CHECK: return %[[C]] : tensor<5xf32>
+func.func private @made(%m: index {relay.symbol = "m"}) -> tensor<?xf32, ["m"]> {
+  %e = tensor.empty(%m) : tensor<?xf32, ["m"]>
+  return %e : tensor<?xf32, ["m"]>
+}
+func.func @main(%b: tensor<1xi64>) -> tensor<5xf32> {
+  %zero = arith.constant 0 : index
+  %e = tensor.extract %b[%zero] : tensor<1xi64>
+  %m = arith.index_cast %e {relay.symbol = "m"} : i64 to index
+  %x = call @made(%m) : (index) -> tensor<?xf32, ["m"]>
+  %y = tensor.cast %x : tensor<?xf32, ["m"]> to tensor<5xf32>
+  return %y : tensor<5xf32>
 }

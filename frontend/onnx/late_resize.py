@@ -1,0 +1,229 @@
+"""Resize by factors, sizes or regions that only the program knows: an axis at a time, as a weighted sum of elements at computed positions.
+
+Positions are computed in float32 by the formulas of ONNX Resize in their order, as image.resize2d computes those of known factors.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+
+from relayc.frontend.converter import Tensor, assume, constant, emit
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.sizes import objects, positions, sizes, tensor_of
+from relayc.frontend.steps import add, binary, cast, divide, multiply, reshape, strided_slice, subtract
+from relayc.symbolic import Size
+
+F32 = "float32"
+
+
+@dataclass(frozen=True)
+class LateResize:
+    """The attributes of a Resize, by ONNX's names; `mode` is nearest, linear or cubic."""
+
+    mode: str
+    coordinates: str
+    nearest_mode: str
+    cubic_coeff_a: float
+    exclude_outside: bool
+    extrapolation_value: float
+    antialias: bool
+
+    def by_scales(self, x: Tensor, axes: Sequence[int], scales: Tensor, roi: Tensor | None) -> Tensor:
+        """x resized along `axes` by factors (float, one an axis); `roi` has the starts of all axes, then their ends."""
+        lengths = _lengths(x, axes)
+        factors = cast(_vector(scales, len(axes), "scales"), "float64")
+        region = self._region(roi, len(axes))
+        whole = multiply(factors, lengths)
+        if region is not None:
+            ends, starts = _halves(cast(region, "float64"))
+            whole = multiply(subtract(ends, starts), whole)
+        return self._along_each(x, axes, _counts(whole), factors, region)
+
+    def by_sizes(self, x: Tensor, axes: Sequence[int], wanted: Sequence[Size], policy: str, roi: Tensor | None) -> Tensor:
+        """x resized along `axes` to sizes, or by the least or greatest factor that these say."""
+        lengths = _lengths(x, axes)
+        factors = divide(cast(tensor_of(objects([len(axes)], list(wanted)), "int64"), "float64"), lengths)
+        out = list(wanted)
+        if policy != "stretch":
+            one = emit("min" if policy == "not_larger" else "max", factors, axis=(0,), keepdims=True)
+            factors = emit("broadcast_to", one, shape=(len(axes),))
+            out = _counts(add(multiply(factors, lengths), 0.5))
+        return self._along_each(x, axes, out, factors, self._region(roi, len(axes)))
+
+    def _region(self, roi: Tensor | None, axes: int) -> Tensor | None:
+        if self.coordinates != "tf_crop_and_resize":
+            return None
+        if roi is None:
+            raise OnnxError("expected the input roi for tf_crop_and_resize, found none")
+        return cast(_vector(roi, 2 * axes, "roi"), F32)
+
+    def _along_each(self, x: Tensor, axes: Sequence[int], out: Sequence[Size], factors: Tensor, region: Tensor | None) -> Tensor:
+        kept, outside = x.dtype, None
+        wide = x.dtype if self.mode == "nearest" or x.dtype == "float64" else F32
+        x = cast(x, wide)
+        for i, (axis, count) in enumerate(zip(axes, out, strict=True)):
+            ends = None if region is None else (_at(region, i), _at(region, len(axes) + i))
+            along = _Axis(x.shape[axis], count, cast(_at(factors, i), F32), ends)
+            at = along.positions(self.coordinates, -0.5 if self.antialias else 0.0)
+            if region is not None:
+                beyond = emit("logical_or", binary("less", at, 0.0), emit("greater", at, along.last))
+                beyond = reshape(beyond, [count if a == axis else 1 for a in range(x.rank)])
+                outside = beyond if outside is None else emit("logical_or", outside, beyond)
+            x = self._stretched(x, axis, along, at) if self.antialias else self._sampled(x, axis, along, at)
+        if outside is not None:
+            x = emit("where", outside, constant(self.extrapolation_value, x.dtype), x)
+        return cast(x, kept)
+
+    def _sampled(self, x: Tensor, axis: int, along: "_Axis", at: Tensor) -> Tensor:
+        if self.mode == "nearest":
+            return emit("take", x, along.clamped(_ROUNDINGS[self.nearest_mode](at)), axis=axis, mode="clip")
+        below = emit("floor", at)
+        taps = [add(below, float(n)) for n in ((0, 1) if self.mode == "linear" else (-1, 0, 1, 2))]
+        weights = [self._kernel(emit("abs", subtract(tap, at))) for tap in taps]
+        if self.exclude_outside and self.mode == "cubic":
+            weights = [along.excluded(tap, weight) for tap, weight in zip(taps, weights, strict=True)]
+            total = reduce(add, weights)
+            weights = [divide(weight, total) for weight in weights]
+        shape = [along.out if a == axis else 1 for a in range(x.rank)]
+        parts = [
+            multiply(emit("take", x, along.clamped(tap), axis=axis, mode="clip"), reshape(cast(weight, x.dtype), shape))
+            for tap, weight in zip(taps, weights, strict=True)
+        ]
+        return reduce(add, parts)
+
+    def _stretched(self, x: Tensor, axis: int, along: "_Axis", at: Tensor) -> Tensor:
+        """Where the axis shrinks, the filter is as much wider: a product with weights of all elements, and of the edges' copies that the
+        filter reaches."""
+        stretch = binary("minimum", along.factor, 1.0)
+        half = 1.0 if self.mode == "linear" else 2.0
+        reach = cast(emit("ceil", divide(constant(half, F32), stretch)), "int64")
+        reach = binary("add", reach, 1)
+        reach.name = "reach"
+        (margin,) = sizes(reshape(reach, (1,)), "scales")
+        wide = along.size + 2 * margin
+        edge = cast(tensor_of(objects([], [margin]), "int64"), F32)
+        taps = subtract(cast(positions(wide), F32), edge)
+        distance = emit("abs", subtract(reshape(taps, (1, wide)), reshape(at, (along.out, 1))))
+        weights = self._kernel(multiply(distance, stretch))
+        if self.exclude_outside:
+            weights = along.excluded(reshape(taps, (1, wide)), weights)
+        weights = divide(weights, emit("sum", weights, axis=(1,), keepdims=True))
+        order = [a for a in range(x.rank) if a != axis] + [axis]
+        last = emit("transpose", emit("take", x, along.clamped(taps), axis=axis, mode="clip"), axes=order)
+        rows = reshape(last, (prod(last.shape[:-1]), wide))
+        product = emit("nn.matmul", rows, cast(weights, x.dtype), transpose_b=True)
+        product = reshape(product, (*last.shape[:-1], along.out))
+        return emit("transpose", product, axes=[order.index(a) for a in range(x.rank)])
+
+    def _kernel(self, distance: Tensor) -> Tensor:
+        """The weight of an element at a distance."""
+        if self.mode == "linear":
+            return binary("maximum", subtract(constant(1, F32), distance), 0.0)
+        a = self.cubic_coeff_a
+        near = _polynomial((1.0, 0.0, -(a + 3), a + 2), distance)
+        far = _polynomial((-4 * a, 8 * a, -5 * a, a), distance)
+        nothing = emit("where", binary("less", distance, 2.0), far, constant(0, F32))
+        return emit("where", binary("less_equal", distance, 1.0), near, nothing)
+
+
+_ROUNDINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "round_prefer_floor": lambda at: emit("ceil", subtract(at, 0.5)),
+    "round_prefer_ceil": lambda at: emit("floor", add(at, 0.5)),
+    "floor": lambda at: emit("floor", at),
+    "ceil": lambda at: emit("ceil", at),
+}
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis that is resampled: its sizes before and after, and in float32 scalars the factor and the ends of its region."""
+
+    size: Size
+    out: Size
+    factor: Tensor
+    ends: tuple[Tensor, Tensor] | None
+
+    @property
+    def length(self) -> Tensor:
+        return cast(tensor_of(objects([], [self.size]), "int64"), F32)
+
+    @property
+    def last(self) -> Tensor:
+        return subtract(self.length, 1.0)
+
+    def positions(self, mode: str, single: float) -> Tensor:
+        """float32[out], where in data each element of the result lies; `single` is where pytorch_half_pixel has the only one."""
+        x = cast(positions(self.out), F32)
+        out = cast(tensor_of(objects([], [self.out]), "int64"), F32)
+        several = binary("greater", out, 1.0)
+        if mode == "asymmetric":
+            return divide(x, self.factor)
+        if mode == "align_corners":
+            whole = multiply(self.factor, self.length)
+            near = binary("less", emit("abs", subtract(whole, out)), 1e-4)
+            apart = subtract(emit("where", near, out, whole), 1.0)
+            return emit("where", several, divide(multiply(x, self.last), apart), constant(0, F32))
+        if mode == "tf_crop_and_resize":
+            assert self.ends is not None
+            start, end = self.ends
+            middle = multiply(multiply(add(start, end), 0.5), self.last)
+            step = multiply(x, multiply(subtract(end, start), self.last))
+            return emit("where", several, add(divide(step, subtract(out, 1.0)), multiply(start, self.last)), middle)
+        at = divide(add(x, 0.5), self.factor)
+        if mode == "tf_half_pixel_for_nn":
+            return at
+        if mode == "half_pixel_symmetric":
+            share = subtract(constant(1, F32), divide(out, multiply(self.factor, self.length)))
+            return add(at, subtract(multiply(divide(self.length, 2.0), share), 0.5))
+        at = subtract(at, 0.5)
+        if mode == "half_pixel":
+            return at
+        if mode != "pytorch_half_pixel":
+            raise OnnxError(f"attribute coordinate_transformation_mode: expected one of operator set 19, found {mode!r}")
+        return emit("where", several, at, constant(single, F32))
+
+    def clamped(self, at: Tensor) -> Tensor:
+        """Whole positions as indices within data."""
+        return cast(emit("minimum", binary("maximum", at, 0.0), self.last), "int64")
+
+    def excluded(self, taps: Tensor, weights: Tensor) -> Tensor:
+        """Weights of 0 outside data."""
+        outside = emit("logical_or", binary("less", taps, 0.0), emit("greater", taps, self.last))
+        return emit("where", outside, constant(0, F32), weights)
+
+
+def _polynomial(coefficients: Sequence[float], x: Tensor) -> Tensor:
+    """Coefficients from the constant upwards."""
+    *rest, last = coefficients
+    found = multiply(x, last)
+    for c in reversed(rest[1:]):
+        found = multiply(add(found, c), x)
+    return add(found, rest[0])
+
+
+def _vector(tensor: Tensor, count: int, what: str) -> Tensor:
+    if not tensor.is_float or tensor.rank != 1:
+        raise OnnxError(f"input {what}: expected {count} floats, found {tensor.type}")
+    return assume(tensor, (count,))
+
+
+def _halves(region: Tensor) -> tuple[Tensor, Tensor]:
+    """The ends and the starts of a region."""
+    count = region.shape[0] // 2
+    return strided_slice(region, [count], [2 * count], [1], [0]), strided_slice(region, [0], [count], [1], [0])
+
+
+def _at(vector: Tensor, i: int) -> Tensor:
+    return reshape(strided_slice(vector, [i], [i + 1], [1], [0]), ())
+
+
+def _lengths(x: Tensor, axes: Sequence[int]) -> Tensor:
+    return cast(tensor_of(objects([len(axes)], [x.shape[a] for a in axes]), "int64"), "float64")
+
+
+def _counts(whole: Tensor) -> list[Size]:
+    """Lengths as sizes, rounded down."""
+    counts = cast(emit("floor", whole), "int64")
+    counts.name = "size"
+    return list(sizes(counts, "sizes"))

@@ -1,0 +1,82 @@
+"""Axes, bounds and factors that are inputs of the model: the results of numpy, and errors for what is none, when the program runs."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import model_of
+
+import relayc
+
+X = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+
+
+def compiled(op_type: str, count: int | str, symbolic: bool = False, **attributes: object) -> relayc.Module:
+    """One node of data and axes."""
+    node = helper.make_node(op_type, ["x", "axes"], ["y"], **attributes)
+    shape = ["a", "b", "c"] if symbolic else [3, 4, 5]
+    return relayc.compile(model_of([node], {"x": shape, "axes": (TensorProto.INT64, [count])}))
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_reduction_runs_along_any_axes(symbolic):
+    main = compiled("ReduceSum", 2, symbolic, keepdims=0)["main"]
+    for axes in ((0, 1), (2, 0), (-1, -2)):
+        np.testing.assert_allclose(main(X, np.array(axes)), X.sum(axes), rtol=1e-5, atol=1e-6)
+
+
+def test_a_reduction_runs_along_any_number_of_axes():
+    main = compiled("ReduceMax", "n")["main"]
+    for axes in ((0,), (2, 1), (0, 1, 2), ()):
+        np.testing.assert_array_equal(main(X, np.array(axes, np.int64)), X.max(axes or None, keepdims=True))
+
+
+@pytest.mark.parametrize("axes", [(0, 3), (1, 1), (0, -4), (1, -2)])
+def test_axes_out_of_range_and_repeated_ones_are_errors(axes):
+    with pytest.raises(ValueError, match="expected 0 or more, found -1"):
+        compiled("ReduceSum", 2, keepdims=0)["main"](X, np.array(axes))
+
+
+def test_unsqueeze_and_squeeze_put_axes_anywhere():
+    unsqueeze = compiled("Unsqueeze", 2)["main"]
+    node = helper.make_node("Squeeze", ["x", "axes"], ["y"])
+    squeeze = relayc.compile(model_of([node], {"x": ["a", "b", "c", "d", "e"], "axes": (TensorProto.INT64, [2])}))["main"]
+    for axes in ((0, 4), (1, 2), (-1, 0)):
+        wide = np.expand_dims(X, axes)
+        np.testing.assert_array_equal(unsqueeze(X, np.array(axes)), wide)
+        np.testing.assert_array_equal(squeeze(wide, np.array(axes)), X)
+    with pytest.raises(ValueError, match="expected 0 or more, found -1"):
+        squeeze(X[None, None], np.array([0, 2]))
+
+
+def test_slices_along_any_axes():
+    int64 = (TensorProto.INT64, [2])
+    node = helper.make_node("Slice", ["x", "starts", "ends", "axes"], ["y"])
+    main = relayc.compile(model_of([node], {"x": [3, 4, 5], "starts": int64, "ends": int64, "axes": int64}))["main"]
+    np.testing.assert_array_equal(main(X, np.array([1, -3]), np.array([9, -1]), np.array([0, 2])), X[1:, :, -3:-1])
+    np.testing.assert_array_equal(main(X, np.array([1, 0]), np.array([3, 1]), np.array([-2, 0])), X[:1, 1:3])
+    with pytest.raises(ValueError, match="found -1"):
+        main(X, np.array([1, 0]), np.array([3, 1]), np.array([1, 1]))
+
+
+def test_a_running_sum_along_any_axis():
+    node = helper.make_node("CumSum", ["x", "axis"], ["y"], reverse=1)
+    main = relayc.compile(model_of([node], {"x": [3, 4, 5], "axis": (TensorProto.INT64, [])}))["main"]
+    for axis in range(-3, 3):
+        expected = np.flip(np.cumsum(np.flip(X, axis), axis), axis)
+        np.testing.assert_allclose(main(X, np.array(axis)), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="expected 0 or more, found -1"):
+        main(X, np.array(3))
+
+
+def test_resizing_by_factors_that_are_an_input():
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear", axes=[1, 2])
+    model = model_of([node], {"x": ["n", "h", "w"], "scales": (TensorProto.FLOAT, [2])})
+    main = relayc.compile(model)["main"]
+    for scales in ((2.0, 0.6), (0.5, 1.0)):
+        known = onnx.ModelProto()
+        known.CopyFrom(model)
+        del known.graph.input[1:]
+        known.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(scales), "scales"))
+        expected = relayc.compile(known, shapes={"x": X.shape})["main"](X)
+        np.testing.assert_allclose(main(X, np.float32(scales)), expected, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,57 @@
+"""The onnx package's backend tests: their models, and the list of those that relayc refuses (test/python/frontend/onnx_refused.ini)."""
+
+import configparser
+import functools
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+from onnx.backend.test.loader import load_model_tests
+
+import relayc
+
+KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
+
+REFUSED_FILE = Path(relayc.__file__).parent / "test" / "python" / "frontend" / "onnx_refused.ini"
+"""The names of the cases that are refused, under the reason."""
+
+LISTED_VERSION, LISTED_OPSET = "1.23.", 28
+"""The onnx package and the newest operator set whose cases the list is of."""
+
+
+def refused_cases() -> dict[str, str]:
+    """The reason by the name of each case that is refused. Raises OSError where there is no list: it is no part of an installed package."""
+    listed = configparser.ConfigParser(allow_no_value=True, delimiters=("=",))
+    listed.optionxform = str  # type: ignore[assignment,method-assign] # names as they stand
+    listed.read_string(REFUSED_FILE.read_text())
+    return {name: reason for reason in listed.sections() for name in listed[reason]}
+
+
+@functools.cache
+def models() -> Mapping[str, onnx.ModelProto]:
+    """The model of every case of the onnx package but whole networks, by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the generators of the cases overflow on purpose
+        cases = [case for kind in KINDS for case in load_model_tests(kind=kind)]
+    return {case.name: case.model or onnx.load(Path(str(case.model_dir), "model.onnx")) for case in reversed(cases)}
+
+
+def newer_cases() -> set[str]:
+    """Names of the cases of operator sets that the list of refused cases does not know."""
+    return {name for name, model in models().items() if any(o.domain == "" and o.version > LISTED_OPSET for o in model.opset_import)}
+
+
+def operators_of(model: onnx.ModelProto) -> set[tuple[str, str]]:
+    """Domain and name of the operators of a model's graph, in subgraphs too."""
+    found: set[tuple[str, str]] = set()
+
+    def visit(graph: onnx.GraphProto) -> None:
+        for node in graph.node:
+            found.add(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
+            for attribute in node.attribute:
+                if attribute.type == onnx.AttributeProto.GRAPH:
+                    visit(attribute.g)
+
+    visit(model.graph)
+    return found

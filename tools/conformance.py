@@ -1,4 +1,4 @@
-"""The onnx package's backend tests: their models, and the list of those that relayc refuses (test/python/frontend/onnx_refused.ini)."""
+"""The onnx package's backend tests: their models, and the list of those that do not pass (test/python/frontend/onnx_refused.ini)."""
 
 import configparser
 import functools
@@ -14,14 +14,20 @@ import relayc
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
 REFUSED_FILE = Path(relayc.__file__).parent / "test" / "python" / "frontend" / "onnx_refused.ini"
-"""The names of the cases that are refused, under the reason."""
+"""The names of the cases that do not pass, under the reason."""
+
+DIFFERING = "results differ: "
+"""What the reason begins with where a case is computed, and gives other results than it expects."""
 
 LISTED_VERSION, LISTED_OPSET = "1.23.", 28
 """The onnx package and the newest operator set whose cases the list is of."""
 
 
 def refused_cases() -> dict[str, str]:
-    """The reason by the name of each case that is refused. Raises OSError where there is no list: it is no part of an installed package."""
+    """The reason by the name of each case that does not pass.
+
+    Raises OSError where there is no list: it is no part of an installed package.
+    """
     listed = configparser.ConfigParser(allow_no_value=True, delimiters=("=",))
     listed.optionxform = str  # type: ignore[assignment,method-assign] # names as they stand
     listed.read_string(REFUSED_FILE.read_text())

@@ -36,6 +36,21 @@ func.func @main(%a: tensor<2x3x12xf32>, %b: tensor<2x3x6x8x4xf32>, %c: tensor<1x
   %6 = "relay.nn_winograd_output_transform"(%d) {height = 12, width = 12} : (tensor<1x72x3x3x8xf32>) -> tensor<1x2x12x12x8xf32>
   return
 }
+func.func @others(%i: tensor<1x3x8x8xf32>, %g: tensor<1x2x4x5xf32>, %r: tensor<4x5xf32>, %m: tensor<9x2x2xf32>, %b: tensor<1x2x3x4xf32>,
+    %x: tensor<1x2x9xf32>, %y: tensor<1x2x7xf32>, %k: tensor<2xui32>) {
+  %0 = "relay.image_grid_sample"(%i, %g) : (tensor<1x3x8x8xf32>, tensor<1x2x4x5xf32>) -> tensor<1x3x4x5xf32>
+  %1 = "relay.vision_roi_align"(%i, %r) {pooled_size = array<i64: 7>, spatial_scale = 1.0 : f64}
+    : (tensor<1x3x8x8xf32>, tensor<4x5xf32>) -> tensor<4x3x7x7xf32>
+  %2 = "relay.vision_roi_pool"(%i, %r) {pooled_size = array<i64: 2, 5>, spatial_scale = 0.5 : f64}
+    : (tensor<1x3x8x8xf32>, tensor<4x5xf32>) -> tensor<4x3x2x5xf32>
+  %3 = "relay.det"(%m) : (tensor<9x2x2xf32>) -> tensor<9xf32>
+  %4 = "relay.nn_col2im"(%b) {image_shape = array<i64: 9>, strides = array<i64: 2>} : (tensor<1x2x3x4xf32>) -> tensor<1x2x9xf32>
+  %5 = "relay.nn_max_pool_indices"(%x, %y) {pool_size = array<i64: 3>, layout = "NCW"}
+    : (tensor<1x2x9xf32>, tensor<1x2x7xf32>) -> tensor<1x2x7xi64>
+  %6 = "relay.random_threefry_generate"(%k) {out_shape = array<i64: 2, 3>} : (tensor<2xui32>) -> tensor<2x3xui32>
+  %7 = "relay.reinterpret"(%r) {dtype = "int32"} : (tensor<4x5xf32>) -> tensor<4x5xi32>
+  return
+}
 """
 """Operators of which the lit tests have no case."""
 

@@ -167,7 +167,7 @@ def load(model: ModelLike) -> Model:
     Args:
       model: path of an ONNX file, its contents, or a ModelProto (which is not changed).
     Raises:
-      OnnxError: no such file, a truncated or corrupt one, one that is not ONNX, an opset outside 7 to the newest.
+      OnnxError: no such file, a truncated or corrupt one, one that is not ONNX, an opset that relayc does not know.
     """
     if isinstance(model, onnx.ModelProto):
         return Model(model, "model", None, {})

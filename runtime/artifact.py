@@ -41,6 +41,11 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(name) if found is None else found
 
 
+def is_numpys(dtype: np.dtype) -> bool:
+    """Whether a dtype is one of numpy's own, which DLPack, files and the array interface take."""
+    return dtype.isbuiltin != 2  # 1 says so of a dtype itself, 0 of one that was unpickled
+
+
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
     """Name, shape and element type name of a row-major tensor."""

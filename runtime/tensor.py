@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import SUB_BYTE, numpy_dtype
+from relayc.runtime.artifact import SUB_BYTE, is_numpys, numpy_dtype
 from relayc.runtime.device import Device, DeviceError, device_kind, device_of
 
 _DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
@@ -32,7 +32,7 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
     """The memory of `array` as a tvm-ffi tensor, which keeps the array alive."""
-    if array.dtype.isbuiltin == 1:
+    if is_numpys(array.dtype):
         return tvm_ffi.from_dlpack(array.__dlpack__(max_version=_DLPACK_VERSION))
     # numpy exports its own dtypes only: let it export the bits, then say what they mean.
     capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(max_version=_DLPACK_VERSION)
@@ -45,7 +45,7 @@ def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
 
 def to_argument(array: np.ndarray) -> np.ndarray | tvm_ffi.Tensor:
     """What stands for `array` as an argument of a packed function: itself where tvm-ffi can take it, which is quicker than a tensor."""
-    return array if array.dtype.isbuiltin == 1 and array.flags.writeable else to_tensor(array)
+    return array if is_numpys(array.dtype) and array.flags.writeable else to_tensor(array)
 
 
 def _export(value: Any) -> Any:
@@ -104,7 +104,7 @@ def as_array(value: Any) -> np.ndarray:
     if tensor.numel() == 0:
         return np.empty(tuple(tensor.shape), dtype)
     # A dtype of ml_dtypes is not a type of the array interface: its bits are.
-    exchange = dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")
+    exchange = dtype if is_numpys(dtype) else np.dtype(f"u{dtype.itemsize}")
     return np.asarray(_Memory(tensor, exchange)).view(dtype)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from relayc.runtime import TensorSpec
-from relayc.runtime.artifact import numpy_dtype
+from relayc.runtime.artifact import is_numpys, numpy_dtype
 from relayc.symbolic import Range, evaluate, parse, symbols_of
 
 
@@ -137,7 +137,7 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
         dtype = numpy_dtype(spec.dtype)
         # numpy stores bfloat16 as bytes without a meaning ("V2"), save_outputs as uint16.
         stored = (np.dtype(f"V{dtype.itemsize}"), np.dtype(f"u{dtype.itemsize}"))
-        if dtype.isbuiltin != 1 and array is not None and array.dtype in stored:
+        if not is_numpys(dtype) and array is not None and array.dtype in stored:
             arrays[spec.name] = array.view(dtype)
     return arrays
 
@@ -146,5 +146,5 @@ def save_outputs(path: Path, outputs: Mapping[str, np.ndarray]) -> None:
     """Writes arrays by name as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every numpy reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:  # numpy would add .npz to a path
-        arrays = {name: array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}") for name, array in outputs.items()}
+        arrays = {name: array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}") for name, array in outputs.items()}
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle

@@ -12,7 +12,8 @@ def dense_attr(array: np.ndarray) -> ir.DenseElementsAttr:
     """The elements of `array` as an attribute of the relay stage's type (signedness kept)."""
     type_ = TensorType.of_array(array).to_mlir()
     array = np.ascontiguousarray(array)
-    raw = array if array.dtype.isbuiltin == 1 and array.dtype != np.bool_ else array.view(f"u{array.dtype.itemsize}")
+    # 2: a dtype of another package.
+    raw = array if array.dtype.isbuiltin != 2 and array.dtype != np.bool_ else array.view(f"u{array.dtype.itemsize}")
     if array.size == 0:
         return ir.Attribute.parse(f"dense<> : {type_}")
     return ir.DenseElementsAttr.get(raw, type=type_)
@@ -39,7 +40,7 @@ def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
         return np.zeros(type_.sizes, dtype)
     if attribute.is_splat:
         return np.full(type_.sizes, attribute.get_splat_value().value, dtype)
-    if dtype.isbuiltin != 1:
+    if dtype.isbuiltin == 2:
         return _elements_from_text(attribute, dtype).reshape(type_.shape)
     return np.array(attribute).astype(dtype).reshape(type_.shape)
 

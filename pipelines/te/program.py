@@ -188,7 +188,7 @@ class _Program:
         sizes = [size_value(bound.get(n, symbol(n))) for n in names]
         made = list(func.CallOp([*types, *[ir.IndexType.get()] * len(defined)], target, [*operands, *sizes]).results)
         self._enter(op.operation.results, made[: len(types)])
-        if "relay.primitive" not in callee.attributes or BINDINGS in op.attributes:
+        if self._has_own_symbols(op):
             values = dict(zip([*names, *defined], [*sizes, *made[len(types) :]], strict=True))
             self.callee_sizes.update(dict.fromkeys(op.operation.results, values))
 
@@ -209,7 +209,15 @@ class _Program:
 
     def _is_argument_cast(self, value: ir.Value) -> bool:
         """Whether a value is one of this function in the words of a function that is called, and not what such a one has given."""
-        return isinstance(value.owner, CastShape) and value.owner.data not in self.callee_sizes
+        if not isinstance(value.owner, CastShape):
+            return False
+        source = value.owner.data.owner
+        return not (isinstance(source, func.CallOp) and self._has_own_symbols(source))
+
+    def _has_own_symbols(self, op: func.CallOp) -> bool:
+        """Whether the function that is called has other symbols than this one: kernels have the same ones unless they were merged."""
+        callee = self.functions.get(op.callee.value)
+        return callee is not None and (BINDINGS in op.attributes or "relay.primitive" not in callee.attributes)
 
     # ---- sizes
 

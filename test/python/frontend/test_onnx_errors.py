@@ -166,15 +166,15 @@ def test_an_input_of_an_unknown_type_is_an_error():
 
 def test_every_unsupported_operator_is_listed_once_with_its_first_node():
     nodes = [
-        helper.make_node("Det", ["x"], ["a"], name="first"),
-        helper.make_node("Det", ["x"], ["b"], name="second"),
+        helper.make_node("StringNormalizer", ["x"], ["a"], name="first"),
+        helper.make_node("StringNormalizer", ["x"], ["b"], name="second"),
         helper.make_node("Frobnicate", ["x"], ["y"], domain="own"),
     ]
     model = model_of(nodes, {"x": [2]}, opset=13)
     model.opset_import.append(helper.make_opsetid("own", 3))
     found = message(model)
     assert "2 operator(s)" in found
-    assert "Det (opset 13), first in node 'first'" in found
+    assert "StringNormalizer (opset 13), first in node 'first'" in found
     assert "own.Frobnicate (opset 3), first in node 'Frobnicate#2'" in found
 
 

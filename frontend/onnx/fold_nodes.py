@@ -9,7 +9,7 @@ from onnx.defs import SchemaError
 
 from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.converter import Tensor, constant
-from relayc.frontend.onnx.converters import find_converter
+from relayc.frontend.onnx.converters import Converter, find_converter
 from relayc.frontend.onnx.functions import REFUSED_BODIES, type_proto
 
 _MAX_INPUT_BYTES = 1 << 16
@@ -29,7 +29,7 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
     if not given or node.domain not in ("", "ai.onnx") or node.op_type in REFUSED_BODIES or not is_as_in_opset_7(node.op_type, opset):
         return None
     converter = find_converter("", node.op_type, opset)
-    if converter is not None and not converter.foldable:
+    if converter is not None and not (converter.foldable and _has_right_flags(node, converter)):
         return None
     if not all(t.is_known and t.foldable for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
         return None
@@ -52,6 +52,11 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         return None
     nothing = constant(0)
     return tuple(constant(arrays[n]) if n else nothing for n in node.output)
+
+
+def _has_right_flags(node: onnx.NodeProto, converter: Converter) -> bool:
+    """Whether flags are 0 or 1: the reference implementation takes other numbers, for which converters have an error."""
+    return all(a.i in (0, 1) for a in node.attribute if converter.attributes.get(a.name) == (bool,))
 
 
 def is_as_in_opset_7(op_type: str, opset: int) -> bool:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.sizes import objects, positions, tensor_of
+from relayc.frontend.sizes import positions, size_tensor
 from relayc.frontend.steps import add, binary, cast, filled, multiply, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size, minimum
 
@@ -211,7 +211,7 @@ def _pairs(x: Tensor) -> Tensor:
 
 
 def _float_of(size: Size, dtype: str) -> Tensor:
-    return cast(tensor_of(objects([], [size]), "int64"), dtype)
+    return cast(size_tensor(size), dtype)
 
 
 def _computed(x: Tensor, length: Size, wanted: Size, sign: int, divided: bool) -> Tensor:
@@ -233,7 +233,7 @@ def _computed(x: Tensor, length: Size, wanted: Size, sign: int, divided: bool) -
 
 def _circle(step: Tensor, length: Size, dtype: str) -> tuple[Tensor, Tensor]:
     """cos and sin of 2 pi step / length, of integers: exact at each quarter of the circle, as both are computed of a part of a quarter."""
-    period = emit("maximum", tensor_of(objects([], [length]), "int64"), constant(1, "int64"))
+    period = emit("maximum", size_tensor(length), constant(1, "int64"))
     quarters = multiply(emit("floor_mod", step, period), 4)
     which = emit("floor_divide", quarters, period)
     part = emit("divide", multiply(cast(emit("floor_mod", quarters, period), dtype), pi / 2), cast(period, dtype))
@@ -249,7 +249,7 @@ def _weighted(x: Tensor, length: Size) -> Tensor:
     """The frequencies of real rows, each as often as it counts."""
     at = positions(x.shape[-1])
     twice = emit("multiply", at, constant(2, "int64"))
-    single: Callable[[Size], Tensor] = lambda n: emit("equal", twice, tensor_of(objects([], [n]), "int64"))  # noqa: E731 (an argument)
+    single: Callable[[Size], Tensor] = lambda n: emit("equal", twice, size_tensor(n))  # noqa: E731 (an argument)
     alone = emit("logical_or", single(0), single(length))
     return emit("multiply", x, emit("where", alone, filled((), 1, x.dtype), filled((), 2, x.dtype)))
 

@@ -197,6 +197,16 @@ def tensor_of(elements: np.ndarray, dtype: str, value: ir.Value | None = None) -
     return Tensor(TensorType(elements.shape, dtype), value=value, materialise=_computed, elements=elements)
 
 
+def size_tensor(size: Size) -> Tensor:
+    """A size as an int64 scalar."""
+    return tensor_of(objects([], [size]), "int64")
+
+
+def shape_tensor(sizes: Sequence[Size]) -> Tensor:
+    """Sizes as int64[their number]."""
+    return tensor_of(objects([len(sizes)], sizes), "int64")
+
+
 def _computed(tensor: Tensor) -> ir.Value:
     """The operators that compute a tensor of sizes in the program."""
     assert tensor.elements is not None

@@ -28,11 +28,20 @@ ALIGNMENT = 64
 """Alignment in bytes of arenas, parameters and outputs that the runtime allocates, and of every offset in an arena or parameter blob."""
 
 
-_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+DLPACK_CODES = {
+    "bfloat16": 4,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+}
+"""DLDataTypeCode of the dtypes that numpy does not export."""
+
 SUB_BYTE = ("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int2", "uint2")
 """Element types of less than a byte: an element takes a byte, of which the bits above its own are zeros."""
 
-_NOT_NUMPY = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16", *_FLOAT8, *SUB_BYTE)}
+_NOT_NUMPY = {name: np.dtype(getattr(ml_dtypes, name)) for name in (*DLPACK_CODES, *SUB_BYTE)}
 
 
 def numpy_dtype(name: str) -> np.dtype:

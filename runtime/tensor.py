@@ -9,20 +9,11 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import SUB_BYTE, is_numpys, numpy_dtype
+from relayc.runtime.artifact import DLPACK_CODES, SUB_BYTE, is_numpys, numpy_dtype
 from relayc.runtime.device import Device, DeviceError, device_kind, device_of
 
 _DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
 _DTYPE_CODE_OFFSET = 32 + 20  # of DLManagedTensorVersioned.dl_tensor.dtype.code
-_CODES = {
-    "bfloat16": 4,
-    "float8_e4m3fn": 10,
-    "float8_e4m3fnuz": 11,
-    "float8_e5m2": 12,
-    "float8_e5m2fnuz": 13,
-    "float8_e8m0fnu": 14,
-}
-"""DLDataTypeCode of the dtypes that numpy does not export."""
 _HOST = 1  # kDLCPU: memory that numpy can see
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -36,7 +27,7 @@ def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
         return tvm_ffi.from_dlpack(array.__dlpack__(max_version=_DLPACK_VERSION))
     # numpy exports its own dtypes only: let it export the bits, then say what they mean.
     capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(max_version=_DLPACK_VERSION)
-    code = _CODES.get(array.dtype.name)
+    code = DLPACK_CODES.get(array.dtype.name)
     if code is not None:
         address = _capsule_pointer(capsule, b"dltensor_versioned")
         ctypes.c_uint8.from_address(address + _DTYPE_CODE_OFFSET).value = code

@@ -70,12 +70,19 @@ ROUNDINGS = {
 }
 
 
+def is_narrow_float(dtype: str) -> bool:
+    return dtype == E8M0 or dtype in FORMATS
+
+
+def wide_dtype(dtype: str) -> str:
+    """The dtype that has all values of a narrow one, and is computed in: float32, int8 or uint8."""
+    return "float32" if is_narrow_float(dtype) else dtype[:-1] + "8"
+
+
 def widened(array: np.ndarray) -> np.ndarray:
     """An array of a narrow type in one that numpy computes in: float32, int8 or uint8; any other as it is."""
     name = array.dtype.name
-    if not is_narrow(name):
-        return array
-    return array.astype("float32" if name.startswith("float") else name.rstrip("24") + "8")
+    return array.astype(wide_dtype(name)) if is_narrow(name) else array
 
 
 def converted(array: np.ndarray, dtype: str, saturate: bool = True, round_mode: str = "up") -> np.ndarray:

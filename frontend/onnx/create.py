@@ -10,7 +10,7 @@ from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.sizes import Ratio, known_elements, objects, positions, sizes, tensor_of
+from relayc.frontend.sizes import Ratio, known_elements, positions, shape_tensor, size_tensor, sizes
 from relayc.frontend.steps import add, binary, cast, check_constant, filled, multiply, reshape, subtract
 from relayc.symbolic import ceil_div, maximum, proves
 
@@ -98,12 +98,12 @@ def _range_of_sizes(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
 @converter()
 def Shape(data: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
     dims = data.shape[start:end]
-    return tensor_of(objects([len(dims)], dims), "int64")
+    return shape_tensor(dims)
 
 
 @converter()
 def Size(data: Tensor) -> Tensor:
-    return tensor_of(objects([], [prod(data.shape)]), "int64")
+    return size_tensor(prod(data.shape))
 
 
 @converter(since=9)

@@ -8,7 +8,7 @@ import numpy as np
 from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, known
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import objects, positions, size, sizes, tensor_of
+from relayc.frontend.sizes import objects, positions, size, size_tensor, sizes, tensor_of
 from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
@@ -72,9 +72,9 @@ def TensorScatter(
     begins = filled((batch,), 0, "int64") if write_indices is None else assume(cast(write_indices, "int64"), (batch,))
     which = emit("subtract", reshape(positions(length), (1, length)), reshape(begins, (batch, 1)))
     if mode == "circular":
-        which = emit("floor_mod", which, emit("maximum", tensor_of(objects([], [length]), "int64"), constant(1, "int64")))
+        which = emit("floor_mod", which, emit("maximum", size_tensor(length), constant(1, "int64")))
     taken = emit("take", update, binary("maximum", which, 0), axis=along, batch_dims=1, mode="clip")
-    written = emit("logical_and", binary("greater_equal", which, 0), emit("less", which, tensor_of(objects([], [steps]), "int64")))
+    written = emit("logical_and", binary("greater_equal", which, 0), emit("less", which, size_tensor(steps)))
     shape = [d if i in (0, along) else 1 for i, d in enumerate(past_cache.shape)]
     return emit("where", reshape(written, shape), taken, past_cache)
 
@@ -109,7 +109,7 @@ def positions_where(holds: Tensor) -> Tensor:
     ones = cast(holds, "int64")
     count = emit("sum", ones, axis=(0,), keepdims=False)
     # Each goes to the place that the number of those before it says; the others behind all places.
-    places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), tensor_of(objects([], [n]), "int64"))
+    places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), size_tensor(n))
     room = filled((n + 1,), 0, "int64")
     return first_rows(emit("scatter_elements", room, places, positions(n), axis=0, reduction="update"), count)
 
@@ -132,7 +132,7 @@ def NonZero(x: Tensor) -> Tensor:
     at = positions_where(flat if flat.dtype == "bool" else emit("not_equal", flat, filled((), 0, flat.dtype)))
     rows: list[Tensor] = []
     for d in reversed(data.shape):
-        extent = tensor_of(objects([], [d]), "int64")
+        extent = size_tensor(d)
         rows.insert(0, emit("floor_mod", at, emit("maximum", extent, constant(1, "int64"))))
         at = emit("floor_divide", at, emit("maximum", extent, constant(1, "int64")))
     return emit("stack", *rows, axis=0)

@@ -9,7 +9,7 @@ from math import prod
 
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import objects, positions, sizes, tensor_of
+from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
 from relayc.frontend.steps import binary, cast, reshape
 from relayc.symbolic import Size
 
@@ -34,7 +34,7 @@ class LateAxes:
         self.places = emit("equal", reshape(positions(rank), (rank, 1)), given)
         self.listed = emit("any", self.places, axis=(1,))
         total = emit("sum", cast(self.listed, "int64"), axis=(0,))
-        self.valid = emit("equal", total, _scalar(self.count))
+        self.valid = emit("equal", total, size_tensor(self.count))
 
     def choose(self, listed: Tensor, other: Tensor) -> Tensor:
         """A value for each axis: that of `listed` for the axes that are listed."""
@@ -66,16 +66,7 @@ class LateAxes:
         if left == 0:
             return ()
         here = emit("equal", reshape(positions(left), (left, 1)), reshape(self.choose(constant(-1, "int64"), self.ranks()), (1, self.rank)))
-        return self.sizes(emit("sum", emit("where", here, reshape(dims_of(shape), (1, self.rank)), constant(0, "int64")), axis=(1,)))
-
-
-def dims_of(shape: Sequence[Size]) -> Tensor:
-    """A shape as int64[rank]."""
-    return tensor_of(objects([len(shape)], list(shape)), "int64")
-
-
-def _scalar(value: Size) -> Tensor:
-    return tensor_of(objects([], [value]), "int64")
+        return self.sizes(emit("sum", emit("where", here, reshape(shape_tensor(shape), (1, self.rank)), constant(0, "int64")), axis=(1,)))
 
 
 def _ones(count: int) -> Tensor:
@@ -93,8 +84,8 @@ def reduce_late(
     """
     late = LateAxes(axes, x.rank)
     if all_where_empty and not isinstance(late.count, int):
-        late.listed = emit("logical_or", late.listed, emit("equal", _scalar(late.count), constant(0, "int64")))
-    dims, ones = dims_of(x.shape), _ones(x.rank)
+        late.listed = emit("logical_or", late.listed, emit("equal", size_tensor(late.count), constant(0, "int64")))
+    dims, ones = shape_tensor(x.shape), _ones(x.rank)
     kept, reduced = late.sizes(late.choose(ones, dims)), late.sizes(late.choose(dims, ones))
     pairs = [d for pair in zip(kept, reduced, strict=True) for d in pair]
     found = reduce(reshape(x, pairs), tuple(range(1, 2 * x.rank, 2)))
@@ -104,7 +95,7 @@ def reduce_late(
 def squeeze_late(x: Tensor, axes: Tensor) -> Tensor:
     """Squeeze of axes that only the program knows."""
     late = LateAxes(axes, x.rank)
-    one = emit("logical_or", emit("logical_not", late.listed), binary("equal", dims_of(x.shape), 1))
+    one = emit("logical_or", emit("logical_not", late.listed), binary("equal", shape_tensor(x.shape), 1))
     late.valid = emit("logical_and", late.valid, emit("all", one, axis=(0,)))
     return reshape(x, late.without(x.shape))
 
@@ -117,14 +108,14 @@ def unsqueeze_late(x: Tensor, axes: Tensor) -> Tensor:
     late = LateAxes(axes, x.rank + count)
     if x.rank == 0:
         return reshape(x, late.sizes(_ones(count)))
-    dims = emit("take", dims_of(x.shape), late.ranks(), axis=0, mode="clip")
+    dims = emit("take", shape_tensor(x.shape), late.ranks(), axis=0, mode="clip")
     return reshape(x, late.sizes(late.choose(_ones(late.rank), dims)))
 
 
 def along_late(x: Tensor, axis: Tensor, compute: Callable[[Tensor, int], Tensor]) -> Tensor:
     """`compute` along an axis that only the program knows, in the middle of three: what is before it and behind it are one each."""
     late = LateAxes(reshape(axis, (1,)), x.rank)
-    dims, one = dims_of(x.shape), constant(1, "int64")
+    dims, one = shape_tensor(x.shape), constant(1, "int64")
     behind = emit("cumsum", cast(late.listed, "int64"), axis=0)
     parts = [
         emit("prod", emit("where", chosen, dims, one), axis=(0,), keepdims=True)

@@ -10,7 +10,7 @@ from math import prod
 
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import objects, positions, sizes, tensor_of
+from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
 from relayc.frontend.steps import add, binary, cast, divide, multiply, reshape, strided_slice, subtract
 from relayc.symbolic import Size
 
@@ -43,7 +43,7 @@ class LateResize:
     def by_sizes(self, x: Tensor, axes: Sequence[int], wanted: Sequence[Size], policy: str, roi: Tensor | None) -> Tensor:
         """x resized along `axes` to sizes, or by the least or greatest factor that these say."""
         lengths = _lengths(x, axes)
-        factors = divide(cast(tensor_of(objects([len(axes)], list(wanted)), "int64"), "float64"), lengths)
+        factors = divide(cast(shape_tensor(wanted), "float64"), lengths)
         out = list(wanted)
         if policy != "stretch":
             one = emit("min" if policy == "not_larger" else "max", factors, axis=(0,), keepdims=True)
@@ -102,7 +102,7 @@ class LateResize:
         reach.name = "reach"
         (margin,) = sizes(reshape(reach, (1,)), "scales")
         wide = along.size + 2 * margin
-        edge = cast(tensor_of(objects([], [margin]), "int64"), F32)
+        edge = cast(size_tensor(margin), F32)
         taps = subtract(cast(positions(wide), F32), edge)
         distance = emit("abs", subtract(reshape(taps, (1, wide)), reshape(at, (along.out, 1))))
         weights = self._kernel(multiply(distance, stretch))
@@ -146,7 +146,7 @@ class _Axis:
 
     @property
     def length(self) -> Tensor:
-        return cast(tensor_of(objects([], [self.size]), "int64"), F32)
+        return cast(size_tensor(self.size), F32)
 
     @property
     def last(self) -> Tensor:
@@ -155,7 +155,7 @@ class _Axis:
     def positions(self, mode: str, single: float) -> Tensor:
         """float32[out], where in data each element of the result lies; `single` is where pytorch_half_pixel has the only one."""
         x = cast(positions(self.out), F32)
-        out = cast(tensor_of(objects([], [self.out]), "int64"), F32)
+        out = cast(size_tensor(self.out), F32)
         several = binary("greater", out, 1.0)
         if mode == "asymmetric":
             return divide(x, self.factor)
@@ -219,7 +219,7 @@ def _at(vector: Tensor, i: int) -> Tensor:
 
 
 def _lengths(x: Tensor, axes: Sequence[int]) -> Tensor:
-    return cast(tensor_of(objects([len(axes)], [x.shape[a] for a in axes]), "int64"), "float64")
+    return cast(shape_tensor([x.shape[a] for a in axes]), "float64")
 
 
 def _counts(whole: Tensor) -> list[Size]:

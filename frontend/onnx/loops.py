@@ -22,7 +22,7 @@ from relayc.dialects.relay.types import TupleType
 from relayc.frontend.converter import ModelBuilder, Tensor, assume, axis_of, constant, emit, simpler
 from relayc.frontend.onnx.converters import Node, converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import as_pending, known_elements, objects, size, sizes, tensor_of
+from relayc.frontend.sizes import as_pending, known_elements, size, size_tensor, sizes
 from relayc.frontend.steps import binary, cast, filled, reshape, subtract, transpose
 from relayc.symbolic import Dim, Size, symbol, symbols_of
 
@@ -187,7 +187,7 @@ class _Loop:
             return emit("concatenate", rows, new, axis=0)
         at = _number(number)
         if backwards:
-            at = subtract(tensor_of(objects([], [self.trips - 1]), "int64"), at)
+            at = subtract(size_tensor(self.trips - 1), at)
         if rows.dtype == "bool":
             return cast(
                 emit("scatter_nd", cast(rows, "uint8"), emit("reshape", at, newshape=(1, 1)), cast(new, "uint8"), mode="update"), "bool"
@@ -255,7 +255,7 @@ def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, 
     trips = None
     if limit is not None and not decides and (scans or known_elements(limit) is not None):
         trips = _trips(limit)
-        limit = tensor_of(objects([], [trips]), "int64")
+        limit = size_tensor(trips)
 
     def step(number: Tensor, condition: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
         given = condition if condition is not None else constant(np.bool_(True))
@@ -323,14 +323,14 @@ def _scanned(
 
     def step(number: Tensor, _: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
         at = _number(number)
-        back = subtract(tensor_of(objects([], [trips - 1]), "int64"), at) if any(d for *_, d in scanned) else at
+        back = subtract(size_tensor(trips - 1), at) if any(d for *_, d in scanned) else at
         slices = [emit("take", t, back if backwards else at, axis=axis, mode="clip") for t, axis, backwards in scanned]
         found = node.inline(body, *values, *slices)
         return None, found[: len(states)], found[len(states) :]
 
     names = [value.name for value in body.input[: len(states)]]
     rows_declared = list(map(declared_sizes, body.output[len(states) :]))
-    limit = tensor_of(objects([], [trips]), "int64")
+    limit = size_tensor(trips)
     return _Loop(trips, limit, None, states, names, step, [bool(d) for d in out_directions], rows_declared).run()
 
 
@@ -363,7 +363,7 @@ def Scan_8(
         final, rows = _scanned(node, body, trips, list(map(entry, states)), slices, [0] * (len(body.output) - count))
         return None, [], [*final, *(_with_rows(r, longest) for r in rows)]
 
-    limit = tensor_of(objects([], [batch]), "int64")
+    limit = size_tensor(batch)
     outputs = len(body.output)
     return tuple(_Loop(batch, limit, None, [], [], step, [False] * outputs, [[]] * outputs).run()[1])
 

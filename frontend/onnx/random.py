@@ -12,11 +12,12 @@ from zlib import crc32
 import numpy as np
 
 from relayc.frontend.converter import Tensor, axis_of, constant, emit, known
+from relayc.frontend.onnx.activation import Dropout
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.loops import scalar_of
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.sizes import objects, tensor_of
+from relayc.frontend.sizes import size_tensor
 from relayc.frontend.steps import add, binary, cast, divide, filled, multiply, reshape, subtract
 from relayc.symbolic import Size
 
@@ -101,7 +102,7 @@ def Multinomial(x: Tensor, *, dtype: int = 6, sample_size: int = 1, seed: float 
     drawn = emit("multiply", _fractions((batch, sample_size), wide, seed), total)
     passed = emit("less_equal", reshape(sums, (batch, 1, classes)), reshape(drawn, (batch, sample_size, 1)))
     # What is drawn may be rounded to the last sum.
-    last = cast(tensor_of(objects([], [classes - 1]), "int64"), name)
+    last = cast(size_tensor(classes - 1), name)
     return emit("minimum", emit("sum", cast(passed, name), axis=(2,)), last)
 
 
@@ -113,7 +114,7 @@ def Dropout_12(
     share = constant(0.5, "float32") if ratio is None else cast(scalar_of(ratio, "ratio"), _wide(ratio.dtype))
     is_off = training_mode is None or (training_mode.is_known and not known(training_mode, "training_mode").any())
     if is_off or (share.is_known and not share.array.any()):
-        return (x, filled(x.shape, True, "bool")) if current().wants(1) else (x,)
+        return Dropout(x)
     assert training_mode is not None
     wide = _wide(x.dtype)
     share = cast(share, wide)

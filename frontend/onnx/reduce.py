@@ -6,7 +6,7 @@ from math import prod
 from relayc.frontend.converter import Tensor, axes_of, axis_of, emit, ints
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.late_axes import reduce_late
-from relayc.frontend.sizes import objects, tensor_of
+from relayc.frontend.sizes import size_tensor
 from relayc.frontend.steps import cast, divide, filled, in_float32, multiply
 
 Reduction = Callable[[Tensor, tuple[int, ...], bool], Tensor]
@@ -27,7 +27,7 @@ def _extremum(relay_name: str, of_bool: str) -> Reduction:
 def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     if x.is_float:
         return emit("mean", x, axis=axes, keepdims=keepdims)
-    count = tensor_of(objects([], [prod(x.shape[a] for a in axes)]), "int64")
+    count = size_tensor(prod(x.shape[a] for a in axes))
     return divide(_sum(x, axes, keepdims), cast(count, x.dtype))
 
 

@@ -8,7 +8,7 @@ from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.loops import scalar_of
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.sizes import objects, positions, size, tensor_of
+from relayc.frontend.sizes import positions, size, size_tensor
 from relayc.frontend.steps import add, binary, cast, divide, in_float32, multiply, reshape, subtract
 from relayc.symbolic import Size, maximum, proves
 
@@ -80,7 +80,7 @@ def STFT(
         raise OnnxError(f"input signal: expected at least one frame of {length} elements, found {list(signal.shape)}")
 
     def compute(x: Tensor) -> Tensor:
-        starts = reshape(emit("multiply", positions(frames), _count(step)), (frames, 1))
+        starts = reshape(emit("multiply", positions(frames), size_tensor(step)), (frames, 1))
         framed = emit("take", x, emit("add", starts, reshape(positions(length), (1, length))), axis=1, mode="clip")
         if window is not None:
             framed = emit("multiply", framed, reshape(cast(window, x.dtype), (length, 1)))
@@ -109,9 +109,9 @@ def MelWeightMatrix(
         for t, name in ((sample_rate, "sample_rate"), (lower_edge_hertz, "lower_edge_hertz"), (upper_edge_hertz, "upper_edge_hertz"))
     )
     low, high = (_mel(t) for t in (low, high))
-    step = divide(subtract(high, low), cast(_count(bins + 2), "float64"))
+    step = divide(subtract(high, low), cast(size_tensor(bins + 2), "float64"))
     hertz = _hertz(emit("add", emit("multiply", cast(positions(bins + 2), "float64"), step), low))
-    at = emit("floor", divide(emit("multiply", hertz, cast(_count(length + 1), "float64")), rate))
+    at = emit("floor", divide(emit("multiply", hertz, cast(size_tensor(length + 1), "float64")), rate))
     begin, center, end = (emit("strided_slice", at, begin=(i,), end=(bins + i,), strides=(1,), axes=(0,)) for i in range(3))
     frequencies = length // 2 + 1
     j = reshape(cast(positions(frequencies), "float64"), (frequencies, 1))
@@ -123,10 +123,6 @@ def MelWeightMatrix(
     # A triangle whose sides are steeper than a bin is 1 at its center.
     found = emit("where", falls, falling, emit("where", rises, rising, zero))
     return cast(found, dtype_name(output_datatype, "attribute output_datatype"))
-
-
-def _count(n: Size) -> Tensor:
-    return tensor_of(objects([], [n]), "int64")
 
 
 def _mel(hertz: Tensor) -> Tensor:

@@ -24,8 +24,8 @@ from relayc.frontend.converter import (
 )
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.late_axes import LateAxes, dims_of, squeeze_late, unsqueeze_late
-from relayc.frontend.sizes import objects, positions, sizes, tensor_of
+from relayc.frontend.onnx.late_axes import LateAxes, squeeze_late, unsqueeze_late
+from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
 from relayc.frontend.steps import (
     binary,
     broadcast_shape,
@@ -71,9 +71,9 @@ def _codes_resolved(data: Tensor, shape: Tensor, allowzero: bool) -> Tensor:
     found = cast(shape, "int64")
     if not allowzero:
         dims = (*data.shape, *(0,) * prod(shape.type.static_shape))[: prod(shape.type.static_shape)]
-        found = emit("where", binary("equal", found, 0), tensor_of(objects([len(dims)], dims), "int64"), found)
+        found = emit("where", binary("equal", found, 0), shape_tensor(dims), found)
     is_rest = binary("equal", found, -1)
-    total = tensor_of(objects([], [prod(data.shape)]), "int64")
+    total = size_tensor(prod(data.shape))
     others = emit("prod", emit("where", is_rest, constant(1, "int64"), found), axis=(0,))
     rest = emit("divide", total, binary("maximum", others, 1))
     return emit("where", is_rest, rest, found)
@@ -197,7 +197,7 @@ def _bounds_of_all(
     by = one if steps is None else late.spread(steps, one)
     # A step of 0 is an error when the program runs.
     by = emit("where", late.valid, by, constant(0, "int64"))
-    return late.spread(starts, constant([0] * data.rank, "int64")), late.spread(ends, dims_of(data.shape)), None, by
+    return late.spread(starts, constant([0] * data.rank, "int64")), late.spread(ends, shape_tensor(data.shape)), None, by
 
 
 def _row_of_iteration(
@@ -222,7 +222,7 @@ def _slice_by(data: Tensor, starts: Tensor, ends: Tensor, axes: Sequence[int] | 
         raise OnnxError(f"expected starts, ends and steps of one length, found {starts.type}, {ends.type} and {steps.type}")
     length = prod(steps.type.static_shape)
     along = axes_of(range(length) if axes is None else axes, data.rank)
-    extents = tensor_of(objects([length], [data.shape[a] for a in along]), "int64")
+    extents = shape_tensor([data.shape[a] for a in along])
     first, last, by = (cast(t, "int64") for t in (starts, ends, steps))
     # Backwards, the first position is at most the last element, and the slice may end before the first one.
     back = cast(binary("less", by, 0), "int64")
@@ -243,7 +243,7 @@ def _slice_by(data: Tensor, starts: Tensor, ends: Tensor, axes: Sequence[int] | 
 
 def _within(at: Tensor, extents: Sequence[Size]) -> Tensor:
     """Bounds of a slice that only the program knows, counted from the front and no further than the axes reach."""
-    size = tensor_of(objects([len(extents)], extents), "int64")
+    size = shape_tensor(extents)
     wide = cast(reshape(at, (prod(at.shape),)), "int64")
     counted = emit("where", binary("less", wide, 0), emit("add", wide, size), wide)
     return emit("minimum", binary("maximum", counted, 0), size)
@@ -394,8 +394,8 @@ def _gathered_pad(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> T
 
 def _gathered_pad_of(x: Tensor, axis: int, before: Size, after: Size, mode: str) -> Tensor:
     """As `_gathered_pad` along an axis of symbolic size: the positions are computed by the program."""
-    size = tensor_of(objects([], [x.shape[axis]]), "int64")
-    at = subtract(positions(x.shape[axis] + before + after), tensor_of(objects([], [before]), "int64"))
+    size = size_tensor(x.shape[axis])
+    at = subtract(positions(x.shape[axis] + before + after), size_tensor(before))
     if mode == "wrap":
         at = emit("floor_mod", at, size)
     elif mode == "reflect":

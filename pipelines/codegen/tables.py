@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from relayc.dialects.relay.types import is_narrow
+from relayc.runtime.artifact import DLPACK_CODES
 
 _DTYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 """DLDataTypeCode of the dtype names without their width."""
-_FLOAT8_CODES = {"float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14}
 
 
 class Strings:
@@ -38,6 +38,6 @@ def dtype_bits(dtype: str) -> int:
     """DLDataType of a dtype name as the little-endian i32 that a DLTensor holds, one lane."""
     if is_narrow(dtype):
         # DLPack packs elements of less than a byte. Here they take one, and are uint8 to it.
-        return _FLOAT8_CODES.get(dtype, _DTYPE_CODES["uint"]) | 8 << 8 | 1 << 16
+        return DLPACK_CODES.get(dtype, _DTYPE_CODES["uint"]) | 8 << 8 | 1 << 16
     stem = dtype.rstrip("0123456789")
     return _DTYPE_CODES[stem] | int(dtype[len(stem) :] or 8) << 8 | 1 << 16

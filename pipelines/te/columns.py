@@ -22,7 +22,7 @@ from relayc.pipelines.te.core import (
     parallel,
     result_type,
 )
-from relayc.pipelines.te.literal import INDEX_DTYPE, clamped, integer_of, number
+from relayc.pipelines.te.literal import INDEX_DTYPE, add, clamped, integer_of, number
 from relayc.pipelines.te.scalar import both
 from relayc.symbolic import Size
 
@@ -33,10 +33,6 @@ def _times(index: Value, factor: Size) -> Value:
 
 def _plus(index: Value, offset: Size) -> Value:
     return index if offset == 0 else arith.AddIOp(index, index_constant(offset)).result
-
-
-def _sum(a: Value, b: Value) -> Value:
-    return arith.AddIOp(a, b).result
 
 
 def _within(index: Value, size: Size) -> Value:
@@ -95,15 +91,15 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
 
     def body(_: Value, best: Value, lowest: Value) -> Value:
         batch, channel, *at = (linalg.IndexOp(i).result for i in range(2 + 2 * n))
-        here = [_plus(_sum(_times(at[i], g.strides[i]), _times(at[n + i], g.dilation[i])), -g.pads[i][0]) for i in range(n)]
+        here = [_plus(add(_times(at[i], g.strides[i]), _times(at[n + i], g.dilation[i])), -g.pads[i][0]) for i in range(n)]
         inside = _all([_within(h, size) for h, size in zip(here, sizes, strict=True)])
         element = extract(data, [batch, channel, *(clamped(h, size) for h, size in zip(here, sizes, strict=True))])
         found = scalar.compare("eq", element, best, source.dtype)
         if source.is_float:  # NaN equals nothing, and where there is one it is the largest
             found = scalar.either(found, scalar.compare("ne", element, element, source.dtype))
-        flat = _sum(_times(batch, source.sizes[1]), channel)
+        flat = add(_times(batch, source.sizes[1]), channel)
         for size, h in zip(sizes, here, strict=True):
-            flat = _sum(_times(flat, size), h)
+            flat = add(_times(flat, size), h)
         index = scalar.select(both(inside, found), integer_of(flat, out.dtype), scalar.constant(never, out.dtype))
         return scalar.minimum(index, lowest, out.dtype)
 

@@ -26,6 +26,7 @@ from relayc.pipelines.te.core import (
     result_type,
     shape,
 )
+from relayc.pipelines.te.literal import index_of_float
 from relayc.pipelines.te.measure import Computed, Measure, absolute, less, measure, scalar_of, where
 from relayc.symbolic import Size, exact
 
@@ -221,8 +222,7 @@ class _Sampler:
         """A whole float position as an index within data."""
         last = scalar_of(self.axis.last, F32)
         within = scalar.minimum(scalar.maximum(position, scalar.constant(0.0, F32), F32), last, F32)
-        as_int = arith.FPToSIOp(scalar.te_element("int32"), within).result
-        return arith.IndexCastOp(ir.IndexType.get(), as_int).result
+        return index_of_float(within)
 
     def _nearest_neighbor(self, x: Value) -> list[Tap]:
         shift, whole, _ = self.rounding

@@ -28,6 +28,11 @@ def index_of(value: Value, dtype: str) -> Value:
     return cast(ir.IndexType.get(), value).result
 
 
+def index_of_float(whole: Value) -> Value:
+    """A whole float that an int32 holds as an index."""
+    return arith.IndexCastOp(ir.IndexType.get(), arith.FPToSIOp(scalar.te_element("int32"), whole).result).result
+
+
 def less(a: Value, b: Value) -> Value:
     """i1: a < b, of two indices."""
     return scalar.compare("lt", a, b, INDEX_DTYPE)

@@ -6,7 +6,7 @@ Everything is integer arithmetic that vectorises, and independent of how the mac
 from typing import TypeAlias
 
 from relayc.dialects.mlir import arith, ir
-from relayc.dialects.relay.narrow import E8M0, E8M0_MAX, E8M0_NAN, FORMATS, ROUNDINGS, Rounding
+from relayc.dialects.relay.narrow import E8M0, E8M0_MAX, E8M0_NAN, FORMATS, ROUNDINGS, Rounding, is_narrow_float
 from relayc.pipelines.codegen.number import Bits, Number, constant, float_bits
 
 Value: TypeAlias = ir.Value
@@ -18,15 +18,6 @@ def _select(flag: Value, a: Bits | int, b: Bits | int) -> Bits:
     """`a` where the flag is set, else `b`, both of 32 bits."""
     bits = ir.IntegerType.get_signless(32)
     return Bits(arith.select(flag, *(v.value if isinstance(v, Bits) else constant(bits, v) for v in (a, b))))
-
-
-def is_narrow_float(dtype: str) -> bool:
-    return dtype == E8M0 or dtype in FORMATS
-
-
-def wide_dtype(dtype: str) -> str:
-    """The dtype to which `widened` converts a narrow one: float32, int8 or uint8."""
-    return "float32" if is_narrow_float(dtype) else dtype[:-1] + "8"
 
 
 def widened(value: Value, dtype: str) -> Value:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import arith, ir, linalg, math
+from relayc.dialects.mlir import arith, linalg, math
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.vision import MOST_SAMPLES
@@ -25,7 +25,7 @@ from relayc.pipelines.te.core import (
     parallel,
     result_type,
 )
-from relayc.pipelines.te.literal import integer_of, number
+from relayc.pipelines.te.literal import index_of_float, integer_of, number
 from relayc.pipelines.te.loops import insert, loop, nest
 from relayc.pipelines.te.scalar import both
 from relayc.symbolic import Size
@@ -52,11 +52,6 @@ class _Part:
         return scalar.add(self.begin, arith.DivFOp(arith.MulFOp(middle, self.length).result, count).result, self.dtype)
 
 
-def _index(whole: Value) -> Value:
-    """A whole float as an index."""
-    return arith.IndexCastOp(ir.IndexType.get(), arith.FPToSIOp(scalar.te_element("int32"), whole).result).result
-
-
 def _bounded(x: Value, size: Size, dtype: str) -> Value:
     """A float limited to the positions of an axis; 0 for what is no number."""
     zero, last = scalar.constant(0.0, dtype), number(size - 1, dtype)
@@ -66,7 +61,7 @@ def _bounded(x: Value, size: Size, dtype: str) -> Value:
 
 def _image(first: Value, count: Size, dtype: str) -> Value:
     """The number of the image that a region says."""
-    return _index(_bounded(first, count, dtype))
+    return index_of_float(_bounded(first, count, dtype))
 
 
 def _part(begin: Value, end: Value, index: Value, parts: int, op: Op, dtype: str) -> _Part:
@@ -101,7 +96,7 @@ class _Sampled:
             inside = _bounded(position, size, wide)
             below = math.FloorOp(inside).result
             upper = scalar.subtract(inside, below, wide)
-            first = _index(below)
+            first = index_of_float(below)
             second = arith.MinSIOp(arith.AddIOp(first, index_constant(1)).result, index_constant(size - 1)).result
             taps.append([(first, scalar.subtract(scalar.constant(1.0, wide), upper, wide)), (second, upper)])
         total = None
@@ -208,10 +203,10 @@ def _one_by_one(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out:
                 x = columns.position(integer_of(j, wide), count_of_columns)
                 return [sampled.joined(total, sampled.at(image, channel, y, x))]
 
-            return loop(zero, _index(count_of_columns), one, [total], column)
+            return loop(zero, index_of_float(count_of_columns), one, [total], column)
 
         init = scalar.constant(scalar.limits(wide)[0] if sampled.largest else 0.0, wide)
-        (total,) = loop(zero, _index(count_of_rows), one, [init], row)
+        (total,) = loop(zero, index_of_float(count_of_rows), one, [init], row)
         return scalar.convert(_joined_samples(total, count_of_rows, count_of_columns, sampled), wide, out.dtype)
 
     return _each_part(out, element)
@@ -255,4 +250,4 @@ def _elements(begin: Value, end: Value, index: Value, parts: int, size: Size, op
     low = math.FloorOp(arith.MulFOp(integer_of(index, dtype), step).result).result
     high = math.CeilOp(arith.MulFOp(scalar.add(integer_of(index, dtype), one, dtype), step).result).result
     # One more position than there are elements: the end of the last one.
-    return tuple(_index(_bounded(scalar.add(x, first, dtype), size + 1, dtype)) for x in (low, high))
+    return tuple(index_of_float(_bounded(scalar.add(x, first, dtype), size + 1, dtype)) for x in (low, high))

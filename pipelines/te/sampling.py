@@ -6,12 +6,13 @@ Positions are computed in the float type of the grid, 16-bit ones in float32. Wh
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relayc.dialects.mlir import arith, ir, linalg, math
+from relayc.dialects.mlir import arith, linalg, math
 from relayc.dialects.relay.base import Op
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator
 from relayc.pipelines.te.core import Value, affine_map, compute, dim, extract, operand_type, parallel, result_type
 from relayc.pipelines.te.image import converted, cubic_weights
+from relayc.pipelines.te.literal import index_of_float
 from relayc.pipelines.te.measure import measure, scalar_of
 from relayc.pipelines.te.scalar import both
 from relayc.symbolic import Size
@@ -112,8 +113,7 @@ class SampledAxis:
             inside = both(scalar.compare("ge", position, below, self.dtype), scalar.compare("le", position, above, self.dtype))
         elif self.padding_mode == "reflection":
             position = self._reflected(position)
-        as_int = arith.FPToSIOp(scalar.te_element("int32"), self._clamped(position)).result
-        return Tap(arith.IndexCastOp(ir.IndexType.get(), as_int).result, weight, inside)
+        return Tap(index_of_float(self._clamped(position)), weight, inside)
 
 
 def weighted_sum(data: Value, source: str, wide: str, taps: Sequence[Sequence[Tap]], at: list[Value], inside: Value | None = None) -> Value:

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 
 from relayc.dialects.mlir import arith, ir, math
-from relayc.dialects.relay.narrow import converted
+from relayc.dialects.relay.narrow import converted, is_narrow_float, wide_dtype
 from relayc.dialects.relay.types import element_type, is_narrow, signless_dtype
-from relayc.pipelines.te.narrow import is_narrow_float, narrowed_float, narrowed_integer, wide_dtype, widened
+from relayc.pipelines.te.narrow import narrowed_float, narrowed_integer, widened
 
 Value: TypeAlias = ir.Value
 FLOATS = ("float16", "bfloat16", "float32", "float64")

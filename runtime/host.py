@@ -1,0 +1,105 @@
+"""Values of a call that only the host knows: strings, and objects such as sequences of tensors.
+
+Compiled code knows them by number. A tensor of strings is one of int64: each element is the place of its string in a table that holds no
+string twice, so that two strings are equal where their numbers are. An object is a scalar int64, its place among the objects of the call;
+ABSENT stands for an optional value that is not there. What is done to them is done by packed functions, which find them here; what moves,
+compares or looks up numbers is a kernel like any other.
+
+The tables belong to one call of a function from outside, and go with it. Those of a thread are `current()`.
+"""
+
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype
+
+HOST_PREFIX = "relayc.host."
+"""What the names of the packed functions on values of the host begin with."""
+
+ABSENT = -1
+"""The number of an optional value that is not there."""
+
+
+class HostValues:
+    """The strings and objects of a call; in `with`, those of the thread.
+
+    Args:
+      strings: what the program's own numbers stand for: its first, by place.
+
+    Attributes:
+      strings: by number.
+      objects: by number. They are never changed.
+    """
+
+    def __init__(self, strings: Sequence[str] = ()) -> None:
+        self.strings = list(strings)
+        self.objects: list[Any] = []
+        self._numbers = {text: i for i, text in enumerate(strings)}
+        self._outer: HostValues | None = None
+
+    def __enter__(self) -> "HostValues":
+        self._outer, _thread.values = getattr(_thread, "values", None), self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        _thread.values = self._outer
+
+    def number(self, text: str) -> int:
+        """The number of a string, which it has from now on."""
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self.strings)
+            self.strings.append(text)
+        return found
+
+    def numbers(self, texts: np.ndarray) -> np.ndarray:
+        """The numbers of strings as int64 of the same shape. Raises TypeError for an element that is no string."""
+        found = np.empty(texts.size, np.int64)
+        for i, text in enumerate(texts.reshape(-1).tolist()):
+            if isinstance(text, bytes):
+                text = text.decode()
+            if not isinstance(text, str):
+                raise TypeError(f"expected strings, found {text!r} of type {type(text).__name__}")
+            found[i] = self.number(text)
+        return found.reshape(texts.shape)
+
+    def texts(self, numbers: np.ndarray) -> np.ndarray:
+        """The strings of numbers, an array of objects of the same shape."""
+        found = np.empty(numbers.size, object)
+        found[:] = [self.strings[i] for i in numbers.reshape(-1).tolist()]
+        return found.reshape(numbers.shape)
+
+    def add(self, value: Any) -> int:
+        """The number of an object, which it has from now on."""
+        self.objects.append(value)
+        return len(self.objects) - 1
+
+    # ---- arguments and results of the call
+
+    def taken(self, value: Any, spec: TensorSpec) -> np.ndarray:
+        """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
+        if is_object_dtype(spec.dtype):
+            raise TypeError(f"found a value of type {type(value).__name__}")
+        array = np.asarray(value)
+        if array.dtype.kind not in "OTUS":
+            raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
+        return self.numbers(array)
+
+    def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
+        """A result: what the tensor of numbers that the code gave stands for."""
+        return self.texts(array) if is_host_dtype(spec.dtype) else array
+
+
+_thread = threading.local()
+
+
+def current() -> HostValues:
+    """The host's values of the call that runs in this thread. Raises RuntimeError where there is none."""
+    found = getattr(_thread, "values", None)
+    if found is None:
+        raise RuntimeError("values of the host: expected the call of a module's function around this one, found none")
+    return found

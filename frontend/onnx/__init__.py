@@ -15,6 +15,7 @@ from relayc.frontend.onnx import (
     attention,
     binary,
     columns,
+    contrib,
     conv,
     create,
     dense,
@@ -70,6 +71,7 @@ FAMILIES = (
     transform,
     unary,
     vision,
+    *contrib.FAMILIES,
 )
 """The modules that register converters."""
 
@@ -122,7 +124,7 @@ def from_onnx(
 
 
 def supported_operators() -> list[SupportedOperator]:
-    """Every operator that `from_onnx` takes in its newest version, sorted by domain and name."""
+    """Every operator that `from_onnx` takes in its newest version, sorted by domain and name; those of ONNX Runtime have one version."""
     newest: dict[tuple[str, str], onnx.defs.OpSchema] = {}
     for schema in onnx.defs.get_all_schemas():
         newest[schema.domain, schema.name] = schema
@@ -132,4 +134,5 @@ def supported_operators() -> list[SupportedOperator]:
             rows.append(SupportedOperator(domain, name, schema.since_version, "mapping"))
         elif functions.is_expandable(cast(functions.Schema, schema)):
             rows.append(SupportedOperator(domain, name, schema.since_version, "function"))
+    rows += [SupportedOperator(domain, name, 1, "mapping") for domain, name in CONVERTERS if (domain, name) not in newest]
     return sorted(rows)

@@ -69,14 +69,24 @@ def converting(node: Node) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Converter:
-    """A registered function and what its signature says: inputs it must have, how many it takes, attributes with their types (none where
-    the parameter is not annotated), and which of them are required. `foldable` is what `converter` was told."""
+    """A registered function and what its signature says.
+
+    Attributes:
+      since, foldable: what `converter` was told.
+      inputs: their names.
+      required_inputs: those that a node must give: without a default, and not None by their annotation.
+      given_inputs: how many have no default.
+      variadic: whether more may follow.
+      attributes: with their types, none where the parameter is not annotated.
+      required_attributes: those without a default.
+    """
 
     function: Callable[..., Any]
     since: int
     foldable: bool
     inputs: tuple[str, ...]
-    required_inputs: int
+    required_inputs: frozenset[str]
+    given_inputs: int
     variadic: bool
     attributes: Mapping[str, tuple[type, ...]]
     required_attributes: frozenset[str]
@@ -91,6 +101,7 @@ class Converter:
             since,
             foldable,
             tuple(p.name for p in positional),
+            frozenset(p.name for p in positional if p.default is p.empty and type(None) not in typing.get_args(p.annotation)),
             sum(p.default is p.empty for p in positional),
             any(p.kind is p.VAR_POSITIONAL for p in parameters),
             {p.name: _types(p.annotation) for p in keyword},
@@ -111,12 +122,13 @@ class Converter:
         attributes = {name: _checked(name, value, self.attributes[name]) for name, value in attributes.items()}
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise OnnxError(f"expected at most {len(self.inputs)} input(s) ({', '.join(self.inputs)}), found {len(inputs)}")
-        absent = [name for i, name in enumerate(self.inputs[: self.required_inputs]) if i >= len(inputs) or inputs[i] is None]
+        absent = [name for i, name in enumerate(self.inputs) if name in self.required_inputs and (i >= len(inputs) or inputs[i] is None)]
         if absent:
             raise OnnxError(f"expected input {', '.join(absent)}, found none")
         if any(tensor is None for tensor in inputs[len(self.inputs) :]):
             raise OnnxError("expected inputs without a gap, found one that is not given")
-        found = self.function(*inputs, **attributes)
+        missing_inputs = [None] * (self.given_inputs - len(inputs))
+        found = self.function(*inputs, *missing_inputs, **attributes)
         if found is NotImplemented:
             return None
         return found if isinstance(found, tuple) else (found,)

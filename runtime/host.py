@@ -2,8 +2,8 @@
 
 Compiled code knows them by number. A tensor of strings is one of int64: each element is the place of its string in a table that holds no
 string twice, so that two strings are equal where their numbers are; number 0 is the empty one. An object is a scalar int64, its place
-among the objects of the call; ABSENT stands for an optional value that is not there. What is done to them is done by packed functions, which find them here; what moves,
-compares or looks up numbers is a kernel like any other.
+among the objects of the call; ABSENT stands for an optional value that is not there. What is done to them is done by packed functions,
+which find them here; what moves, compares or looks up numbers is a kernel like any other.
 
 The tables belong to one call of a function from outside, and go with it. Those of a thread are `current()`.
 """

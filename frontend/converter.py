@@ -150,11 +150,12 @@ def _inside(block: ir.Block) -> ir.InsertionPoint:
 def constant(array: Any, dtype: str | None = None) -> Tensor:
     """A tensor known at import, of numbers or of strings. Raises ModelError for a number that the element type does not have."""
     try:
-        array = np.asarray(array)
-        if array.dtype.kind in "OTU":
-            array = ModelBuilder.current().module.numbers_of(array)
-        if dtype is not None and is_narrow(dtype):
-            array = converted(array, dtype)
+        if dtype in (None, "string"):
+            array = np.asarray(array)
+            if array.dtype.kind in "OTU":
+                array = ModelBuilder.current().module.numbers_of(array)
+        elif dtype is not None and is_narrow(dtype):
+            array = converted(np.asarray(array), dtype)
         array = np.asarray(array, DTYPES[dtype] if dtype else None)
     except (OverflowError, ValueError, TypeError):
         raise ModelError(f"expected a number of type {dtype}, found {array}") from None

@@ -24,6 +24,7 @@ import numpy as np
 from relayc.dialects.functions import refresh_signature, value_names
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay.base import OPS
+from relayc.dialects.relay.calls import call_packed
 from relayc.dialects.relay.conditions import collected
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -147,12 +148,16 @@ def _inside(block: ir.Block) -> ir.InsertionPoint:
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
-    """A tensor known at import. Raises ModelError for a number that the element type does not have."""
+    """A tensor known at import, of numbers or of strings. Raises ModelError for a number that the element type does not have."""
     try:
-        if dtype is not None and is_narrow(dtype):
+        if dtype in (None, "string"):
+            array = np.asarray(array)
+            if array.dtype.kind in "OTU":
+                array = ModelBuilder.current().module.numbers_of(array)
+        elif dtype is not None and is_narrow(dtype):
             array = converted(np.asarray(array), dtype)
         array = np.asarray(array, DTYPES[dtype] if dtype else None)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, TypeError):
         raise ModelError(f"expected a number of type {dtype}, found {array}") from None
     return Tensor(TensorType.of_array(array), read=lambda: array)
 
@@ -173,6 +178,12 @@ def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
     if isinstance(found, (tuple, list)):
         return tuple(Tensor(TensorType.of(v), value=v) for v in found)
     return Tensor(TensorType.of(found), value=found)
+
+
+def packed(name: str, inputs: Sequence[Tensor], *types: TensorType) -> tuple[Tensor, ...]:
+    """Calls the packed function that is registered as `name` when the program runs: on the inputs, then on the results, which it writes."""
+    found = call_packed(name, [t.value for t in inputs], types)
+    return tuple(Tensor(TensorType.of(v), value=v) for v in (found if isinstance(found, tuple) else (found,)))
 
 
 # ---- what a model takes for granted of shapes ----------------------------------------------------------------------------------------

@@ -103,7 +103,8 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
 
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None) -> dict[str, np.ndarray]:
-    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything).
+    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything), strings "0" or
+    "1".
 
     `sizes` gives the size of each symbol in their shapes.
     """
@@ -114,7 +115,7 @@ def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str
         is_float = spec.dtype.startswith(("float", "bfloat"))
         shape = tuple(evaluate(d, sizes or {}) for d in spec.shape)
         values = rng.standard_normal(shape) if is_float else rng.integers(0, 2, shape)
-        found[spec.name] = np.asarray(values).astype(dtype)
+        found[spec.name] = np.asarray(values).astype(str if spec.dtype == "string" else dtype)
     return found
 
 
@@ -143,8 +144,15 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
 
 
 def save_outputs(path: Path, outputs: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays by name as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every numpy reads."""
+    """Writes arrays by name as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every numpy reads, and
+    strings as numpy's own."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:  # numpy would add .npz to a path
-        arrays = {name: array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}") for name, array in outputs.items()}
+        arrays = {name: _storable(array) for name, array in outputs.items()}
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    if array.dtype == object:
+        return array.astype(str)
+    return array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}")

@@ -39,5 +39,7 @@ def dtype_bits(dtype: str) -> int:
     if is_narrow(dtype):
         # DLPack packs elements of less than a byte. Here they take one, and are uint8 to it.
         return DLPACK_CODES.get(dtype, _DTYPE_CODES["uint"]) | 8 << 8 | 1 << 16
+    if dtype == "string":
+        dtype = "int64"
     stem = dtype.rstrip("0123456789")
     return _DTYPE_CODES[stem] | int(dtype[len(stem) :] or 8) << 8 | 1 << 16

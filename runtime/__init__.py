@@ -1,5 +1,6 @@
 """How code runs: compiled modules, packed functions, devices, tensors, threads. Imports neither MLIR nor any part of the compiler."""
 
+from relayc.runtime import sequences  # noqa: F401 # registers packed functions
 from relayc.runtime.artifact import (
     Artifact,
     Branch,

@@ -42,6 +42,7 @@ from relayc.tools.inputs import (
     parse_specialize,
     random_inputs,
     save_outputs,
+    tensors_of,
     sizes_text,
     symbol_sizes,
 )
@@ -171,7 +172,7 @@ def _check(model: Path, precision: str, inputs: dict[str, np.ndarray], outputs: 
         reference = run_onnxruntime(model, inputs)
     except ModuleNotFoundError as error:
         raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
-    found = compare(outputs, reference, precision)
+    found = compare(tensors_of(outputs), tensors_of(reference), precision)
     if not found.agrees:
         far = f"{found.difference:.3g}" if precision == "f32" else f"{found.difference:.3g}, {found.spread:.1%} of the spread"
         raise CommandError(f"results differ from ONNX Runtime by up to {far} (allowed: {tolerance(precision)})")

@@ -8,7 +8,7 @@ default of None marks an optional one) and its keyword-only parameters are the a
         return emit("nn.leaky_relu", x, alpha=alpha)
 
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
-gives a Tensor, or a tuple of them for several outputs, or NotImplemented to leave the node to the function body of its schema, and raises
+gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body of its schema, and raises
 OnnxError where the node cannot be imported.
 """
 
@@ -23,6 +23,7 @@ from typing import Any
 
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.objects import Value, type_of
 
 # ---- where the conversion is ----------------------------------------------------------------------------------------------------------
 
@@ -34,12 +35,14 @@ class Node:
     Attributes:
       opset: version of the operator's domain.
       outputs: names of the outputs, empty for one that is not wanted.
+      what: the node in words, for errors of the program.
       inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
     """
 
     opset: int
     outputs: Sequence[str]
-    inline: Callable[..., list[Tensor]]
+    what: str
+    inline: Callable[..., list[Any]]
 
     def wants(self, output: int) -> bool:
         """Whether anything may use output number `output`."""
@@ -70,11 +73,12 @@ def converting(node: Node) -> Iterator[None]:
 @dataclass(frozen=True)
 class Converter:
     """A registered function and what its signature says: inputs it must have, how many it takes, attributes with their types (none where
-    the parameter is not annotated), and which of them are required. `foldable` is what `converter` was told."""
+    the parameter is not annotated), and which of them are required. `foldable` and `objects` are what `converter` was told."""
 
     function: Callable[..., Any]
     since: int
     foldable: bool
+    objects: bool
     inputs: tuple[str, ...]
     required_inputs: int
     variadic: bool
@@ -82,7 +86,7 @@ class Converter:
     required_attributes: frozenset[str]
 
     @staticmethod
-    def of(function: Callable[..., Any], since: int, foldable: bool = True) -> "Converter":
+    def of(function: Callable[..., Any], since: int, foldable: bool = True, objects: bool = False) -> "Converter":
         parameters = inspect.signature(function).parameters.values()
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -90,6 +94,7 @@ class Converter:
             function,
             since,
             foldable,
+            objects,
             tuple(p.name for p in positional),
             sum(p.default is p.empty for p in positional),
             any(p.kind is p.VAR_POSITIONAL for p in parameters),
@@ -97,7 +102,7 @@ class Converter:
             frozenset(p.name for p in keyword if p.default is p.empty),
         )
 
-    def __call__(self, inputs: Sequence[Tensor | None], attributes: dict[str, Any]) -> tuple[Tensor, ...] | None:
+    def __call__(self, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> tuple[Value, ...] | None:
         """Converts one node; None where that is left to its function body. Raises OnnxError for inputs or attributes that the operator does
         not have, or misses."""
         if current().opset < 6:
@@ -116,6 +121,9 @@ class Converter:
             raise OnnxError(f"expected input {', '.join(absent)}, found none")
         if any(tensor is None for tensor in inputs[len(self.inputs) :]):
             raise OnnxError("expected inputs without a gap, found one that is not given")
+        wrong = next((v for v in inputs if v is not None and not isinstance(v, Tensor)), None)
+        if wrong is not None and not self.objects:
+            raise OnnxError(f"expected inputs that are tensors, found {type_of(wrong)}")
         found = self.function(*inputs, **attributes)
         if found is NotImplemented:
             return None
@@ -150,17 +158,17 @@ CONVERTERS: dict[tuple[str, str], list[Converter]] = {}
 
 
 def converter(
-    name: str | None = None, *, since: int = 1, domain: str = "", foldable: bool = True
+    name: str | None = None, *, since: int = 1, domain: str = "", foldable: bool = True, objects: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function as the converter of the operator it is named after (or `name`) from operator set `since` on.
 
     `foldable` says whether nodes on known inputs may be evaluated at import: not where that is no function of the inputs alone, or its
-    result not worth a copy.
+    result not worth a copy. `objects` says whether inputs may be sequences and optional values, too.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         entries = CONVERTERS.setdefault((domain, name or function.__name__), [])
-        entries.append(Converter.of(function, since, foldable))
+        entries.append(Converter.of(function, since, foldable, objects))
         entries.sort(key=lambda c: -c.since)
         return function
 

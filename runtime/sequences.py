@@ -4,6 +4,8 @@ They take tensors, then what they write. An object is int64[], its number in the
 uses its memory again. `where` is uint8[length], the text that an error begins with, and positions are int64[], negative ones from the end.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from relayc.runtime.host import ABSENT, HOST_PREFIX, current
@@ -127,8 +129,9 @@ def split(data: np.ndarray, parts: np.ndarray, axis: np.ndarray, where: np.ndarr
         if (parts < 0).any() or parts.sum() != size:
             raise ValueError(f"{_text(where)}: split: expected sizes that add up to {size}, found {parts.tolist()}")
         ends = np.cumsum(parts).tolist()
-    before = (slice(None),) * along
-    _add(out, Version([np.array(data[(*before, slice(b, e))]) for b, e in zip([0, *ends[:-1]], ends, strict=True)]))
+    moved = np.moveaxis(data, along, 0)
+    slices = [np.moveaxis(moved[b:e], 0, along) for b, e in pairwise([0, *ends])]
+    _add(out, Version([np.array(one, order="C") for one in slices]))
 
 
 def _parts(sequence: np.ndarray, axis: int, new_axis: bool, rank: int, where: np.ndarray) -> list[np.ndarray]:

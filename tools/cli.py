@@ -42,9 +42,9 @@ from relayc.tools.inputs import (
     parse_specialize,
     random_inputs,
     save_outputs,
-    tensors_of,
     sizes_text,
     symbol_sizes,
+    tensors_of,
 )
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table

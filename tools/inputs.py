@@ -162,5 +162,6 @@ def save_outputs(path: Path, outputs: Mapping[str, Any]) -> None:
     numpy reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:  # numpy would add .npz to a path
-        arrays = {name: array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}") for name, array in tensors_of(outputs).items()}
+        tensors = tensors_of(outputs)
+        arrays = {name: array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}") for name, array in tensors.items()}
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle

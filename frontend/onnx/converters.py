@@ -8,8 +8,8 @@ default of None marks an optional one) and its keyword-only parameters are the a
         return emit("nn.leaky_relu", x, alpha=alpha)
 
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
-gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body of its schema, and raises
-OnnxError where the node cannot be imported.
+gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body
+of its schema, and raises OnnxError where the node cannot be imported.
 """
 
 import contextvars

@@ -246,9 +246,7 @@ class _ObjectLoop:
     def _numbers(self, values: Sequence[Value]) -> list[Tensor]:
         return [v if isinstance(v, Tensor) and t is None else number_of(v, t) for v, t in zip(values, self.types, strict=True)]
 
-    def _step(
-        self, number: Tensor, condition: Tensor | None, tensors: list[Tensor]
-    ) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+    def _step(self, number: Tensor, condition: Tensor | None, tensors: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
         following, found, rows = self.body(number, condition, self._values(tensors))
         types = [self._joined(*each) for each in zip(self.names, self.types, tensors, found, strict=True)]
         if types != self.types:

@@ -297,6 +297,7 @@ def fetched(element: ElementType, functions: tuple[str, str], args: Sequence[Ten
         shape = tuple(s if d is None else d for d, s in zip(shape, new_symbols(found, stem), strict=True))
     return packed(functions[1], args, TensorType(shape, element.dtype))[0]
 
+
 # ---- values that are given in one of two ways -----------------------------------------------------------------------------------------
 
 
@@ -325,10 +326,11 @@ class Form:
             return next(tensors)
         if self.items is None:
             return by_number(next(tensors), self.type)
-        found = [form.value(tensors) for form in self.items]
         if isinstance(self.type, OptionalType):
-            return OptionalValue(self.type, found[0])
-        return SequenceValue.of([t for t in found if isinstance(t, Tensor)], self.type.element)
+            content = self.items[0].value(tensors)
+            assert not isinstance(content, OptionalValue)  # there is none in another
+            return OptionalValue(self.type, content)
+        return SequenceValue.of([next(tensors) for _ in self.items], self.type.element)
 
 
 def _items(value: Value) -> Sequence[Value] | None:

@@ -141,7 +141,7 @@ class _Network:
             return None if tensor is None else cast(_shaped(tensor, name, shape), wide)
 
         X = cast(transpose(X, (1, 0, 2)) if self.layout else X, wide)
-        steps, batch, width = X.shape
+        _, batch, width = X.shape
         rows = self.gates * hidden
         W, R = given(W, "W", count, rows, width), given(R, "R", count, rows, hidden)
         B, P = given(B, "B", count, 2 * rows), given(P, "P", count, 3 * hidden)

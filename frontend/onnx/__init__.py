@@ -1,7 +1,7 @@
 """ONNX models as relay programs.
 
-Modules: `model` loads, `graph` walks, `functions` expands, `fold_nodes` computes shapes at import, and one module per operator family holds
-the converters (see `converters` for how one is written, and relayc.frontend.converter for what with).
+Modules: `model` loads, `graph` walks, `functions` expands, `fold_nodes` computes shapes at import, and one module per operator family (and
+the package `ml`) holds the converters (see `converters` for how one is written, and relayc.frontend.converter for what with).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ from relayc.frontend.onnx import (
     image,
     indexing,
     loops,
+    ml,
     norm,
     pool,
     quantize,
@@ -70,6 +71,7 @@ FAMILIES = (
     transform,
     unary,
     vision,
+    *ml.FAMILIES,
 )
 """The modules that register converters."""
 

@@ -1,7 +1,7 @@
 """ONNX models as relay programs.
 
-Modules: `model` loads, `graph` walks, `functions` expands, `fold_nodes` computes shapes at import, and one module per operator family holds
-the converters (see `converters` for how one is written, and relayc.frontend.converter for what with).
+Modules: `model` loads, `graph` walks, `functions` expands, `fold_nodes` computes shapes at import, and one module per operator family (and
+the package `ml`) holds the converters (see `converters` for how one is written, and relayc.frontend.converter for what with).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ from relayc.frontend.onnx import (
     image,
     indexing,
     loops,
+    ml,
     ngrams,
     norm,
     pool,
@@ -82,6 +83,7 @@ FAMILIES = (
     unary,
     vision,
     *contrib.FAMILIES,
+    *ml.FAMILIES,
 )
 """The modules that register converters."""
 

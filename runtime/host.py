@@ -75,11 +75,14 @@ class HostValues:
         return self._program.texts[number] if own < 0 else self._texts[own]
 
     def numbers(self, texts: np.ndarray) -> np.ndarray:
-        """The numbers of strings as int64 of the same shape. Raises TypeError for an element that is no string."""
+        """The numbers of strings, int64 of the same shape.
+
+        Raises TypeError for an element that is no string, ValueError for bytes that are not UTF-8.
+        """
         found = np.empty(texts.size, np.int64)
         for i, text in enumerate(texts.reshape(-1).tolist()):
             if isinstance(text, bytes):
-                text = text.decode()
+                text = _decoded(text)
             if not isinstance(text, str):
                 raise TypeError(f"expected strings, found {text!r} of type {type(text).__name__}")
             found[i] = self.number(text)
@@ -102,9 +105,7 @@ class HostValues:
         """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
         if is_object_dtype(spec.dtype):
             raise TypeError(f"found a value of type {type(value).__name__}")
-        array = np.asarray(value)
-        if array.size == 0 and isinstance(value, (list, tuple)):
-            array = array.astype(object)
+        array = np.asarray(value, object if isinstance(value, (list, tuple)) else None)
         if array.dtype.kind not in "OTUS":
             raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
         return self.numbers(array)
@@ -112,6 +113,13 @@ class HostValues:
     def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
         """A result: what the tensor of numbers that the code gave stands for."""
         return self.texts(array) if is_host_dtype(spec.dtype) else array
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"expected text in UTF-8, found {text!r}") from None
 
 
 _thread = threading.local()

@@ -58,9 +58,9 @@ def ranks(x: np.ndarray, out: np.ndarray) -> None:
 
 def _parts(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray) -> list[list[str]]:
     """The parts of each string: between delimiters, of which the first `most` count (-1: all), or where that is empty between white
-    space."""
+    space, which is not at the end of a part either."""
     sep, limit = _text(delimiter) or None, int(most)
-    return [text.split(sep, limit) for text in _texts(x)]
+    return [(text if sep else text.rstrip()).split(sep, limit) for text in _texts(x)]
 
 
 @_registered

@@ -270,6 +270,13 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
     return tuple(flat)
 
 
+def new_symbols(tensor: Tensor, stem: str) -> tuple[Size, ...]:
+    """The elements of int64[n], of which nothing is known, as symbols that are defined here. Their names begin with `stem`."""
+    names = [ModelBuilder.current().fresh(f"{stem}_{i}") for i in range(prod(tensor.type.static_shape))]
+    build("define_sizes", tensor.value, names=names)
+    return tuple(map(symbol, names))
+
+
 def size(tensor: Tensor, what: str) -> Size:
     """The single element of an integer input that says a size. Raises ModelError as `sizes` does."""
     if tensor.type.num_elements != 1:

@@ -95,7 +95,7 @@ class TensorSpec:
         return tuple(evaluate(d, sizes) for d in self.shape)
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        return self.dtype if is_object_dtype(self.dtype) else f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 @dataclass(frozen=True, slots=True)

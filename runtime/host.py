@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype
+from relayc.runtime.objects import Object, object_of, value_of
 
 HOST_PREFIX = "relayc.host."
 """What the names of the packed functions on values of the host begin with."""
@@ -46,7 +47,8 @@ class HostValues:
     """
 
     def __init__(self, program: ProgramStrings = _NO_STRINGS) -> None:
-        self.objects: list[Any] = []
+        self.objects: list[Object] = []
+        self._outside: set[int] = set()
         self._program = program
         self._texts: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -94,7 +96,7 @@ class HostValues:
         found[:] = [self.text(number) for number in numbers.reshape(-1).tolist()]
         return found.reshape(numbers.shape)
 
-    def add(self, value: Any) -> int:
+    def add(self, value: Object) -> int:
         """The number of an object, which it has from now on."""
         self.objects.append(value)
         return len(self.objects) - 1
@@ -104,7 +106,8 @@ class HostValues:
     def taken(self, value: Any, spec: TensorSpec) -> np.ndarray:
         """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
         if is_object_dtype(spec.dtype):
-            raise TypeError(f"found a value of type {type(value).__name__}")
+            found = object_of(value, spec.dtype, self._outside)
+            return np.asarray(ABSENT if found is None else self.add(found), np.int64)
         array = np.asarray(value, object if isinstance(value, (list, tuple)) else None)
         if array.dtype.kind not in "OTUS":
             raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
@@ -112,6 +115,9 @@ class HostValues:
 
     def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
         """A result: what the tensor of numbers that the code gave stands for."""
+        if is_object_dtype(spec.dtype):
+            number = int(array)
+            return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._outside)
         return self.texts(array) if is_host_dtype(spec.dtype) else array
 
 

@@ -24,7 +24,7 @@ def _registered(function: _Function) -> _Function:
 
 def _texts(numbers: np.ndarray) -> list[str]:
     """The strings of a tensor, in row-major order."""
-    return list(map(current().text, numbers.reshape(-1).tolist()))
+    return current().texts(numbers).reshape(-1).tolist()
 
 
 def _text(number: np.ndarray) -> str:

@@ -24,7 +24,7 @@ def _registered(function: _Function) -> _Function:
 
 def _texts(numbers: np.ndarray) -> list[str]:
     """The strings of a tensor, in row-major order."""
-    return list(map(current().text, numbers.reshape(-1).tolist()))
+    return current().texts(numbers).reshape(-1).tolist()
 
 
 def _text(number: np.ndarray) -> str:
@@ -58,9 +58,9 @@ def ranks(x: np.ndarray, out: np.ndarray) -> None:
 
 def _parts(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray) -> list[list[str]]:
     """The parts of each string: between delimiters, of which the first `most` count (-1: all), or where that is empty between white
-    space."""
+    space, which is not at the end of a part either."""
     sep, limit = _text(delimiter) or None, int(most)
-    return [text.split(sep, limit) for text in _texts(x)]
+    return [(text if sep else text.rstrip()).split(sep, limit) for text in _texts(x)]
 
 
 @_registered

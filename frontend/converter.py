@@ -148,12 +148,16 @@ def inside(block: ir.Block) -> ir.InsertionPoint:
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
-    """A tensor known at import. Raises ModelError for a number that the element type does not have."""
+    """A tensor known at import, of numbers or of strings. Raises ModelError for a number that the element type does not have."""
     try:
-        if dtype is not None and is_narrow(dtype):
+        if dtype in (None, "string"):
+            array = np.asarray(array)
+            if array.dtype.kind in "OTU":
+                array = ModelBuilder.current().module.numbers_of(array)
+        elif dtype is not None and is_narrow(dtype):
             array = converted(np.asarray(array), dtype)
         array = np.asarray(array, DTYPES[dtype] if dtype else None)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, TypeError):
         raise ModelError(f"expected a number of type {dtype}, found {array}") from None
     return Tensor(TensorType.of_array(array), read=lambda: array)
 

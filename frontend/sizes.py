@@ -155,7 +155,7 @@ def elements_of(tensor: Tensor) -> np.ndarray | None:
     if tensor.elements is not None:
         return tensor.elements
     type_ = tensor.type
-    if not tensor.is_known or not tensor.foldable or type_.is_narrow or not type_.is_static or type_.num_elements > LONGEST:
+    if not tensor.is_known or not tensor.foldable or not type_.is_computed or not type_.is_static or type_.num_elements > LONGEST:
         return None
     array = tensor.array
     try:

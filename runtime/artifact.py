@@ -348,7 +348,7 @@ class Artifact:
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
       permissions: what a process must ask the system for before the code may run, in words of the kind of device.
       code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
-      strings: those that the program's own numbers stand for (see runtime.host).
+      strings: those that the program's own numbers stand for, the empty one first (see runtime.host).
     """
 
     functions: Mapping[str, int]
@@ -365,7 +365,7 @@ class Artifact:
     device: str = "cpu"
     permissions: tuple[str, ...] = ()
     code: ObjectCode | None = None
-    strings: tuple[str, ...] = ()
+    strings: tuple[str, ...] = ("",)
 
 
 def aligned_empty(num_bytes: int) -> np.ndarray:

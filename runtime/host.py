@@ -1,9 +1,9 @@
 """Values of a call that only the host knows: strings, and objects such as sequences of tensors.
 
 Compiled code knows them by number. A tensor of strings is one of int64: each element is the place of its string in a table that holds no
-string twice, so that two strings are equal where their numbers are. An object is a scalar int64, its place among the objects of the call;
-ABSENT stands for an optional value that is not there. What is done to them is done by packed functions, which find them here; what moves,
-compares or looks up numbers is a kernel like any other.
+string twice, so that two strings are equal where their numbers are; number 0 is the empty one. An object is a scalar int64, its place
+among the objects of the call; ABSENT stands for an optional value that is not there. What is done to them is done by packed functions,
+which find them here; what moves, compares or looks up numbers is a kernel like any other.
 
 The tables belong to one call of a function from outside, and go with it. Those of a thread are `current()`.
 """
@@ -25,22 +25,33 @@ ABSENT = -1
 """The number of an optional value that is not there."""
 
 
+class ProgramStrings:
+    """What the numbers stand for that a program has itself, in every call: its strings by number, the empty one first."""
+
+    def __init__(self, texts: Sequence[str] = ("",)) -> None:
+        self.texts = tuple(texts)
+        self.numbers = {text: number for number, text in enumerate(self.texts)}
+
+
+_NO_STRINGS = ProgramStrings()
+
+
 class HostValues:
     """The strings and objects of a call; in `with`, those of the thread.
 
     Args:
-      strings: what the program's own numbers stand for: its first, by place.
+      program: the program's own strings; those of the call have the numbers behind.
 
     Attributes:
-      strings: by number.
       objects: by number. They are never changed.
     """
 
-    def __init__(self, strings: Sequence[str] = ()) -> None:
-        self.strings = list(strings)
+    def __init__(self, program: ProgramStrings = _NO_STRINGS) -> None:
         self.objects: list[Object] = []
         self._outside: set[int] = set()
-        self._numbers = {text: i for i, text in enumerate(strings)}
+        self._program = program
+        self._texts: list[str] = []
+        self._numbers: dict[str, int] = {}
         self._outer: HostValues | None = None
 
     def __enter__(self) -> "HostValues":
@@ -52,11 +63,18 @@ class HostValues:
 
     def number(self, text: str) -> int:
         """The number of a string, which it has from now on."""
-        found = self._numbers.get(text)
+        found = self._program.numbers.get(text)
         if found is None:
-            found = self._numbers[text] = len(self.strings)
-            self.strings.append(text)
+            found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self._program.texts) + len(self._texts)
+            self._texts.append(text)
         return found
+
+    def text(self, number: int) -> str:
+        """The string of a number."""
+        own = number - len(self._program.texts)
+        return self._program.texts[number] if own < 0 else self._texts[own]
 
     def numbers(self, texts: np.ndarray) -> np.ndarray:
         """The numbers of strings as int64 of the same shape. Raises TypeError for an element that is no string."""
@@ -72,7 +90,7 @@ class HostValues:
     def texts(self, numbers: np.ndarray) -> np.ndarray:
         """The strings of numbers, an array of objects of the same shape."""
         found = np.empty(numbers.size, object)
-        found[:] = [self.strings[i] for i in numbers.reshape(-1).tolist()]
+        found[:] = [self.text(number) for number in numbers.reshape(-1).tolist()]
         return found.reshape(numbers.shape)
 
     def add(self, value: Object) -> int:
@@ -88,6 +106,8 @@ class HostValues:
             found = object_of(value, spec.dtype, self._outside)
             return np.asarray(ABSENT if found is None else self.add(found), np.int64)
         array = np.asarray(value)
+        if array.size == 0 and isinstance(value, (list, tuple)):
+            array = array.astype(object)
         if array.dtype.kind not in "OTUS":
             raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
         return self.numbers(array)

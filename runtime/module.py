@@ -12,7 +12,7 @@ import tvm_ffi
 from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, is_host_dtype, numpy_dtype
 from relayc.runtime.device import Device, device_kind
 from relayc.runtime.exceptions import reraise_original
-from relayc.runtime.host import HOST_PREFIX, HostValues, current
+from relayc.runtime.host import HOST_PREFIX, HostValues, ProgramStrings, current
 from relayc.runtime.late import Late
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
@@ -82,7 +82,8 @@ class Function:
 
     Takes numpy arrays or tensors that speak DLPack, in the host's memory, of exactly the dtype and shape it was compiled for; strided ones
     are copied first. Returns new numpy arrays (64-byte aligned): one bare, several as a tuple. Calls from several threads run at the same
-    time; the GIL is released.
+    time; the GIL is released. Strings come as arrays of str or bytes (objects, U, S or StringDType) or nested lists of them, and are
+    returned as arrays of str objects.
 
     Attributes:
       name: of the function in the module.
@@ -104,7 +105,7 @@ class Function:
         shapes: Shapes | None = None,
         arena_bytes: int = 0,
         late: Late | None = None,
-        strings: Sequence[str] | None = None,
+        strings: ProgramStrings | None = None,
     ) -> None:
         """
         Args:
@@ -134,11 +135,14 @@ class Function:
 
         Raises:
           TypeError: wrong number of inputs, something that is not a tensor, or a wrong dtype.
-          ValueError: wrong rank, shape or device. Both name the argument, what was expected and what was found.
+          ValueError: wrong rank, shape or device; `out` or `wrap` where an output is no tensor of numbers. Both name the argument, what was
+            expected and what was found.
           RecursionError: more calls of a program are under way in one another than the program allows.
 
         What a Python function raises that the program calls arrives as it is (see `register_func`).
         """
+        if self._strings is not None and (out is not None or wrap is not None):
+            self._check_tensors_only("out" if out is not None else "wrap")
         with self.host_values() as host:
             results = self._run(inputs, out)
             if host is not None:
@@ -147,6 +151,11 @@ class Function:
             return out
         found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
         return found[0] if len(found) == 1 else tuple(found)
+
+    def _check_tensors_only(self, what: str) -> None:
+        host = next((spec for spec in self.outputs if is_host_dtype(spec.dtype)), None)
+        if host is not None:
+            raise ValueError(f"{self.name}: {what}: expected outputs that are tensors of numbers, found {host.name!r}: {host}")
 
     @property
     def has_host_values(self) -> bool:
@@ -320,6 +329,7 @@ class Module:
         self._artifact = artifact
         self._measure_peak = measure_peak
         self._arenas = ArenaPool(artifact.params)
+        self._strings = ProgramStrings(artifact.strings)
         self._programs = {program.name: program for program in artifact.programs}
         self._default = artifact.programs[0].name
         self.inputs = artifact.programs[0].inputs
@@ -353,7 +363,7 @@ class Module:
         late = Late(program) if program.late else None
         shapes = Shapes(program, self._artifact.ranges) if program.symbols else None
         arena_bytes = 0 if program.symbols else int(program.arena_bytes)
-        strings = self._artifact.strings if self._has_host_values(program) else None
+        strings = self._strings if self._has_host_values(program) else None
         return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, arena_bytes, late, strings)
 
     def _has_host_values(self, program: ProgramInfo) -> bool:

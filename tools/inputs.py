@@ -104,8 +104,8 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
 
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything). Sequences
-    have three elements, vectors of four, and optional values are there.
+    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything), strings "0" or
+    "1". Sequences have three elements, vectors of four, and optional values are there.
 
     `sizes` gives the size of each symbol in their shapes.
     """
@@ -119,7 +119,7 @@ def _random(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any
         kind, _, content = dtype.removesuffix(")").partition("(")
         return [_random(rng, content, (4,)) for _ in range(3)] if kind == "seq" else _random(rng, content, (4,))
     values = rng.standard_normal(shape) if dtype.startswith(("float", "bfloat")) else rng.integers(0, 2, shape)
-    return np.asarray(values).astype(numpy_dtype(dtype))
+    return np.asarray(values).astype(str if dtype == "string" else numpy_dtype(dtype))
 
 
 def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
@@ -159,9 +159,14 @@ def tensors_of(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 def save_outputs(path: Path, outputs: Mapping[str, Any]) -> None:
     """Writes arrays by name (see `tensors_of`) as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every
-    numpy reads."""
+    numpy reads, and strings as numpy's own."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:  # numpy would add .npz to a path
-        tensors = tensors_of(outputs)
-        arrays = {name: array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}") for name, array in tensors.items()}
+        arrays = {name: _storable(array) for name, array in tensors_of(outputs).items()}
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    if array.dtype == object:
+        return array.astype(str)
+    return array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}")

@@ -72,15 +72,25 @@ def converting(node: Node) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Converter:
-    """A registered function and what its signature says: inputs it must have, how many it takes, attributes with their types (none where
-    the parameter is not annotated), and which of them are required. `foldable` and `objects` are what `converter` was told."""
+    """A registered function and what its signature says.
+
+    Attributes:
+      since, foldable, objects: what `converter` was told.
+      inputs: their names.
+      required_inputs: those that a node must give: without a default, and not None by their annotation.
+      given_inputs: how many have no default.
+      variadic: whether more may follow.
+      attributes: with their types, none where the parameter is not annotated.
+      required_attributes: those without a default.
+    """
 
     function: Callable[..., Any]
     since: int
     foldable: bool
     objects: bool
     inputs: tuple[str, ...]
-    required_inputs: int
+    required_inputs: frozenset[str]
+    given_inputs: int
     variadic: bool
     attributes: Mapping[str, tuple[type, ...]]
     required_attributes: frozenset[str]
@@ -96,6 +106,7 @@ class Converter:
             foldable,
             objects,
             tuple(p.name for p in positional),
+            frozenset(p.name for p in positional if p.default is p.empty and type(None) not in typing.get_args(p.annotation)),
             sum(p.default is p.empty for p in positional),
             any(p.kind is p.VAR_POSITIONAL for p in parameters),
             {p.name: _types(p.annotation) for p in keyword},
@@ -116,7 +127,7 @@ class Converter:
         attributes = {name: _checked(name, value, self.attributes[name]) for name, value in attributes.items()}
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise OnnxError(f"expected at most {len(self.inputs)} input(s) ({', '.join(self.inputs)}), found {len(inputs)}")
-        absent = [name for i, name in enumerate(self.inputs[: self.required_inputs]) if i >= len(inputs) or inputs[i] is None]
+        absent = [name for i, name in enumerate(self.inputs) if name in self.required_inputs and (i >= len(inputs) or inputs[i] is None)]
         if absent:
             raise OnnxError(f"expected input {', '.join(absent)}, found none")
         if any(tensor is None for tensor in inputs[len(self.inputs) :]):
@@ -124,7 +135,8 @@ class Converter:
         wrong = next((v for v in inputs if v is not None and not isinstance(v, Tensor)), None)
         if wrong is not None and not self.objects:
             raise OnnxError(f"expected inputs that are tensors, found {type_of(wrong)}")
-        found = self.function(*inputs, **attributes)
+        missing_inputs = [None] * (self.given_inputs - len(inputs))
+        found = self.function(*inputs, *missing_inputs, **attributes)
         if found is NotImplemented:
             return None
         return found if isinstance(found, tuple) else (found,)

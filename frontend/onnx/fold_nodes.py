@@ -31,7 +31,8 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
     converter = find_converter("", node.op_type, opset)
     if converter is not None and not (converter.foldable and _has_right_flags(node, converter)):
         return None
-    if not all(t.is_known and t.foldable for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
+    # Of strings the reference knows no numbers.
+    if not all(t.is_known and t.foldable and t.dtype != "string" for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
         return None
     if not _is_small(node, opset, inputs):
         return None

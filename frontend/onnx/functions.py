@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 from onnx.defs import SchemaError
 
 from relayc.dialects.relay.types import numpy_dtype
@@ -86,7 +86,8 @@ def type_proto(tensor: Value | None) -> onnx.TypeProto:
     """ONNX's type of a tensor; an empty one for an input that is not given, or no tensor."""
     if not isinstance(tensor, Tensor):
         return onnx.TypeProto()
-    dtype = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
+    is_string = tensor.dtype == "string"
+    dtype = TensorProto.STRING if is_string else onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
     return onnx.helper.make_tensor_type_proto(dtype, [d if isinstance(d, int) else str(d) for d in tensor.shape])
 
 

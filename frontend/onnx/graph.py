@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
@@ -105,11 +106,16 @@ class Importer:
             type_ = tensor_type(proto, f"initializer {proto.name}")
             self.scope.values[proto.name] = Tensor(
                 type_,
-                read=partial(self.model.array, proto),
-                materialise=None if self.freeze_params else builder.add_argument,
+                read=partial(self._elements, proto),
+                materialise=None if self.freeze_params or type_.dtype == "string" else builder.add_argument,
                 name=proto.name,
                 foldable=self.freeze_params or not type_.is_float,
             )
+
+    def _elements(self, proto: TensorProto) -> np.ndarray:
+        """The elements of an initializer; of strings, their numbers."""
+        array = self.model.array(proto)
+        return ModelBuilder.current().module.numbers_of(array) if array.dtype == object else array
 
     # ---- nodes --------------------------------------------------------------------------------------------------------------------
 
@@ -194,7 +200,7 @@ class Importer:
             found = {}
             for proto in graph.initializer:
                 type_ = tensor_type(proto, f"initializer {proto.name}")
-                found[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
+                found[proto.name] = Tensor(type_, read=partial(self._elements, proto), name=proto.name)
             kept = self.constants[id(graph)] = graph, found
         return kept[1]
 

@@ -417,17 +417,39 @@ def _scanned(
 ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
     """The states after, and the outputs of, a scan over so many slices of tensors, each given with its axis and direction."""
 
-    def step(number: Tensor, _: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
-        at = _number(number)
+    def step(at: Tensor, values: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         back = subtract(size_tensor(trips - 1), at) if any(d for *_, d in scanned) else at
         slices = [emit("take", t, back if backwards else at, axis=axis, mode="clip") for t, axis, backwards in scanned]
         found = node.inline(body, *values, *slices)
-        return None, found[: len(states)], found[len(states) :]
+        return found[: len(states)], found[len(states) :]
 
     names = [value.name for value in body.input[: len(states)]]
     rows_declared = list(map(declared_sizes, body.output[len(states) :]))
-    limit = size_tensor(trips)
-    return _Loop(trips, limit, None, states, names, step, [bool(d) for d in out_directions], rows_declared).run()
+    return counted(trips, states, names, step, [bool(d) for d in out_directions], rows_declared)
+
+
+def counted(
+    trips: Size,
+    states: list[Tensor],
+    names: list[str],
+    step: Callable[[Tensor, list[Tensor]], tuple[list[Tensor], list[Tensor]]],
+    backwards: Sequence[bool],
+    declared: Sequence[list[int | None]] | None = None,
+) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    """The states after so many iterations, and the scan outputs [trips, ...]. Raises OnnxError.
+
+    Args:
+      names: of the states, for symbols of their sizes.
+      step: of the number of an iteration, int64, and the states before it, those after it, and a row of each scan output.
+      backwards: of each scan output, whether its rows are written from the last to the first.
+      declared: what is known of the shapes of rows beforehand (see `declared_sizes`).
+    """
+
+    def body(number: Tensor, _: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+        return None, *step(_number(number), values)
+
+    rows = [[] for _ in backwards] if declared is None else list(declared)
+    return _Loop(trips, size_tensor(trips), None, states, names, body, list(backwards), rows).run()
 
 
 @converter("Scan", since=8, foldable=False)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from relayc.runtime.artifact import TensorSpec
-from relayc.runtime.host import HostValues, current
+from relayc.runtime.host import HostValues, ProgramStrings, current
 
 
 def test_a_string_has_one_number() -> None:
-    values = HostValues(("the", "program's"))
+    values = HostValues(ProgramStrings(("", "the", "program's")))
     numbers = values.numbers(np.array([["a", "the"], ["", "a"]]))
     assert numbers.dtype == np.int64
-    assert numbers.tolist() == [[2, 0], [3, 2]]
+    assert numbers.tolist() == [[3, 1], [0, 3]]
     assert values.texts(numbers).tolist() == [["a", "the"], ["", "a"]]
 
 

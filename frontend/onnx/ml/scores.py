@@ -67,15 +67,16 @@ def finished(scores: Tensor, transform: str) -> Tensor:
     return transformed(scores, transform if scores.shape[1] != 1 or transform == "PROBIT" else "NONE")
 
 
-def complements(score: Tensor) -> Tensor:
-    """[1 - score, score] of scores [rows, 1]: of two classes."""
-    return emit("concatenate", subtract(multiply(score, -1.0), -1.0), score, axis=1)
+def complements(score: Tensor, transform: str = "NONE") -> Tensor:
+    """[1 - score, score] of scores [rows, 1], the probability of the second of two classes; the only transform of them is PROBIT."""
+    both = emit("concatenate", subtract(multiply(score, -1.0), -1.0), score, axis=1)
+    return _probit(both) if transform == "PROBIT" else both
 
 
 def opposites(score: Tensor, transform: str) -> Tensor:
-    """[-score, score] of scores [rows, 1], through LOGISTIC where that is the transform: of two classes."""
+    """[-score, score] of scores [rows, 1], of two classes; the only transforms of them are LOGISTIC and PROBIT."""
     both = emit("concatenate", emit("negative", score), score, axis=1)
-    return emit("sigmoid", both) if transform == "LOGISTIC" else both
+    return transformed(both, transform) if transform in ("LOGISTIC", "PROBIT") else both
 
 
 def as_rows(x: Tensor) -> Tensor:

@@ -129,7 +129,7 @@ def SVMClassifier(
         return label, transformed(machines.probabilities(scores, prob_a, prob_b or ()), post_transform)
     if len(labels) > 2:
         return label, transformed(scores, post_transform)
-    return label, opposites(scores, "NONE") if post_transform == "NONE" else complements(scores)
+    return label, opposites(scores, "NONE") if post_transform == "NONE" else complements(scores, post_transform)
 
 
 def _linear(x: Tensor, coefficients: Sequence, rho: Sequence, labels: Labels, transform: str) -> tuple[Tensor, Tensor]:

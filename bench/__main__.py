@@ -2,7 +2,7 @@
 
     latency    whole models, engine against engine
     dynamic    models compiled once, at many sizes, against the same compiled for each size
-    ops        matrix products and convolutions, against the peak of the machine
+    ops        matrix products, convolutions and recurrent networks, against the peak of the machine
     loops      what a round of a loop costs, beside kernels that do next to nothing
     compile    seconds and memory of a first compilation
     passes     milliseconds of each pass on the graph, and fusion groups
@@ -298,8 +298,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_rounds(command)
     _add_plot(command, "draw the ratios over the sizes")
     command.set_defaults(action=dynamic)
-    command = commands.add_parser("ops", help="matrix products and convolutions, against the peak of the machine")
-    sizes = "sets of shapes, or shapes as MxNxK and CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS] (default all); see README.md"
+    command = commands.add_parser("ops", help="matrix products, convolutions and recurrent networks, against the peak of the machine")
+    sizes = "sets of shapes, or shapes as MxNxK, CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS], CELLSTEPSxBATCHxINPUTS-HIDDEN (default all)"
     command.add_argument("--sizes", default="all", metavar="LIST", help=sizes)
     _add_common(command, "relayc,ort")
     _add_rounds(command)

@@ -1,6 +1,6 @@
-"""`bench ops`: matrix products and convolutions one by one, against what the machine can do.
+"""`bench ops`: matrix products, convolutions and recurrent networks one by one, against what the machine can do.
 
-Each is an ONNX model of one operator whose weight is a constant, so that engines may pack it.
+Each is an ONNX model of one operator whose weights are constants, so that engines may pack them.
 """
 
 import re
@@ -82,7 +82,40 @@ class Conv:
         return helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
 
 
-Operation = Gemm | Conv
+@dataclass(frozen=True)
+class Recurrent:
+    """A recurrent network of one layer and one direction, f32: "lstm", "gru" or "rnn"."""
+
+    cell: str
+    steps: int
+    batch: int
+    inputs: int
+    hidden: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell}{self.steps}x{self.batch}x{self.inputs}-{self.hidden}"
+
+    @property
+    def gates(self) -> int:
+        return {"lstm": 4, "gru": 3, "rnn": 1}[self.cell]
+
+    @property
+    def flops(self) -> int:
+        """Of the products: what the gates compute is little beside them."""
+        return 2 * self.steps * self.batch * self.gates * self.hidden * (self.inputs + self.hidden)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of data, weights of the input and of the hidden state, and result."""
+        weights = tuple((1, self.gates * self.hidden, width) for width in (self.inputs, self.hidden))
+        return (self.steps, self.batch, self.inputs), *weights, (self.steps, 1, self.batch, self.hidden)
+
+    def node(self) -> onnx.NodeProto:
+        return helper.make_node(self.cell.upper(), ["x", "w", "r"], ["y"], hidden_size=self.hidden)
+
+
+Operation = Gemm | Conv | Recurrent
 
 SETS: dict[str, tuple[Operation, ...]] = {
     "square": tuple(Gemm(n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)),
@@ -111,16 +144,19 @@ SETS: dict[str, tuple[Operation, ...]] = {
         Conv(384, 14, 64, 1),
         Conv(320, 7, 1280, 1),
     ),
+    # Alone, and in a batch.
+    "recurrent": tuple(Recurrent(cell, 128, batch, 512, 512) for cell in ("lstm", "gru", "rnn") for batch in (1, 8)),
 }
 """The shapes that are measured, by the name of their set."""
 
 _GEMM = re.compile(r"(\d+)x(\d+)x(\d+)")
 _CONV = re.compile(r"(\d+)x(\d+)-(\d+)k(\d+)s(\d+)(?:g(\d+))?")
+_RECURRENT = re.compile(r"(lstm|gru|rnn)(\d+)x(\d+)x(\d+)-(\d+)")
 
 
 def find_operations(text: str) -> list[tuple[str, Operation]]:
-    """Operations with the set each is of, from a list separated by commas: `all`, names of SETS, products as MxNxK, and convolutions as
-    CHANNELSxSIZE-FILTERSkKERNELsSTRIDE, with gGROUPS where there are groups.
+    """Operations with the set each is of, from a list separated by commas: `all`, names of SETS, products as MxNxK, convolutions as
+    CHANNELSxSIZE-FILTERSkKERNELsSTRIDE, with gGROUPS where there are groups, and recurrent networks as CELLSTEPSxBATCHxINPUTS-HIDDEN.
 
     Raises:
       ValueError: an entry is none of these, or not possible.
@@ -145,25 +181,31 @@ def _parse(entry: str) -> Operation:
         operation = Conv(*(int(number or 1) for number in match.groups()))
         if operation.stride < 1 or operation.groups < 1 or operation.channels % operation.groups or operation.filters % operation.groups:
             raise ValueError(f"--sizes: expected a stride of 1 or more and groups that divide channels and filters, found {entry!r}")
+    elif match := _RECURRENT.fullmatch(entry):
+        operation = Recurrent(match[1], *map(int, match.groups()[1:]))
     else:
-        raise ValueError(f"--sizes: expected all, {', '.join(SETS)}, MxNxK such as 128x768x768, or 64x56-128k3s1, found {entry!r}")
+        forms = "MxNxK such as 128x768x768, 64x56-128k3s1, or lstm128x1x512-512"
+        raise ValueError(f"--sizes: expected all, {', '.join(SETS)}, {forms}, found {entry!r}")
     if min(prod(shape) for shape in operation.shapes) < 1:
         raise ValueError(f"--sizes: expected dimensions of 1 or more, found {entry!r}")
     return operation
 
 
 def moved(operation: Operation) -> int:
-    """Bytes of data, weight and result."""
+    """Bytes of data, weights and result."""
     return 4 * sum(prod(shape) for shape in operation.shapes)
 
 
 def model_of(operation: Operation, seed: int) -> onnx.ModelProto:
-    """A model of the operation alone; its weight is normal, scaled so that results are of the order of 1."""
-    x, w, y = operation.shapes
-    scale = np.sqrt(prod(y) / operation.flops * 2)
-    weight = (np.random.default_rng(seed).standard_normal(w) * scale).astype(np.float32)
+    """A model of the operation alone; its weights are normal, scaled so that results are of the order of 1."""
+    x, *shapes, y = operation.shapes
+    scale, rng, node = np.sqrt(prod(y) / operation.flops * 2), np.random.default_rng(seed), operation.node()
+    weights = [
+        numpy_helper.from_array((rng.standard_normal(shape) * scale).astype(np.float32), name)
+        for name, shape in zip(node.input[1:], shapes, strict=True)
+    ]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", x), ("y", y))]
-    graph = helper.make_graph([operation.node()], operation.name, ends[:1], ends[1:], [numpy_helper.from_array(weight, "w")])
+    graph = helper.make_graph([node], operation.name, ends[:1], ends[1:], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
@@ -258,7 +300,7 @@ def plot_roofline(points: Sequence[Point], peak: Peak, precision: str, path: Pat
             axis.set_major_formatter("{x:g}")
         axes.grid(color="0.9", zorder=0)
         axes.margins(y=0.15)
-        axes.set_xlabel("FLOP / byte of data, weight and result")
+        axes.set_xlabel("FLOP / byte of data, weights and result")
         axes.set_ylabel("GFLOP/s")
         axes.set_title(f"operations, {threads_text(peak.threads)}, {precision}", loc="left", fontsize="medium")
         axes.legend(loc="upper left")

@@ -15,8 +15,10 @@ from relayc.frontend.onnx import (
     attention,
     binary,
     columns,
+    contrib,
     conv,
     create,
+    decoder,
     dense,
     determinant,
     functions,
@@ -24,16 +26,20 @@ from relayc.frontend.onnx import (
     indexing,
     loops,
     ml,
+    ngrams,
     norm,
     pool,
     quantize,
     random,
+    recurrent,
     reduce,
     sampling,
     scan,
+    sequences,
     signal,
     sort,
     structure,
+    text,
     transform,
     unary,
     vision,
@@ -53,24 +59,30 @@ FAMILIES = (
     columns,
     conv,
     create,
+    decoder,
     dense,
     determinant,
     image,
     indexing,
     loops,
+    ngrams,
     norm,
     pool,
     quantize,
     random,
+    recurrent,
     reduce,
     sampling,
     scan,
+    sequences,
     signal,
     sort,
     structure,
+    text,
     transform,
     unary,
     vision,
+    *contrib.FAMILIES,
     *ml.FAMILIES,
 )
 """The modules that register converters."""
@@ -124,7 +136,7 @@ def from_onnx(
 
 
 def supported_operators() -> list[SupportedOperator]:
-    """Every operator that `from_onnx` takes in its newest version, sorted by domain and name."""
+    """Every operator that `from_onnx` takes in its newest version, sorted by domain and name; those of ONNX Runtime have one version."""
     newest: dict[tuple[str, str], onnx.defs.OpSchema] = {}
     for schema in onnx.defs.get_all_schemas():
         newest[schema.domain, schema.name] = schema
@@ -134,4 +146,5 @@ def supported_operators() -> list[SupportedOperator]:
             rows.append(SupportedOperator(domain, name, schema.since_version, "mapping"))
         elif functions.is_expandable(cast(functions.Schema, schema)):
             rows.append(SupportedOperator(domain, name, schema.since_version, "function"))
+    rows += [SupportedOperator(domain, name, 1, "mapping") for domain, name in CONVERTERS if (domain, name) not in newest]
     return sorted(rows)

@@ -14,6 +14,7 @@ from relayc.dialects.functions import Names, extend_signature, signature_of, str
 from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
 from relayc.dialects.relay.later import HEAP, Require
 from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
+from relayc.pipelines.program.turns import calls_in, split_turning
 from relayc.pipelines.specializations import known_as
 from relayc.pipelines.tir import emit
 
@@ -50,6 +51,7 @@ class _Calls:
         self.functions = functions_of(module)
         self.components = {name: component for component in program_components(module) for name in component.names}
         self._names = Names(module)
+        self.turning = split_turning(list(self.functions.values()), self._names)
         self._errors: dict[str, str] = {}
 
     def prepare(self, name: str, function: ir.OpView) -> None:
@@ -110,6 +112,8 @@ class _Program:
         self._too_deep: dict[str, ir.Block] = {}
         self.owned: list[Value] = []
         """Memory of the heap that is there where the text is: what fails here frees it."""
+        self.turn: Value | None = None
+        """Which way kernels go that are called where the text is (see turns)."""
 
     def run(self) -> None:
         self.body(self.block)
@@ -200,26 +204,35 @@ class _Program:
 
     def loop(self, op: scf.WhileOp) -> None:
         types = [r.type for r in op.operation.results]
-        before, body, after = self.new_block(types), self.new_block(), self.new_block()
         first, second = (region.blocks[0] for region in op.operation.regions)
+        turns = not self.calls.turning.keys().isdisjoint(calls_in(second))
+        before, body, after = self.new_block([*types, *[ir.IndexType.get()] * turns]), self.new_block(), self.new_block()
         # What is carried is what the first block has: the other one, and what follows the loop, see that.
         for values in (first.arguments, second.arguments, op.operation.results):
-            for value, carried in zip(list(values), before.arguments, strict=True):
+            for value, carried in zip(list(values), list(before.arguments)[: len(types)], strict=True):
                 self.replace_value(value, carried)
+        outside = self.turn
         with op.operation.location:
-            self.append(self.block, lambda: cf.BranchOp(list(op.operation.operands), before))
+            self.append(self.block, lambda: cf.BranchOp([*op.operation.operands, *self.ways(0, turns)], before))
             self.block = before
             self.owned = [v for v in self.owned if v not in list(op.operation.operands)]
             self.own(before.arguments)
             carried_on = list(self.owned)
             condition = self.body(first)[0]
             self.append(self.block, lambda: cf.CondBranchOp(condition, [], [], body, after))
-            self.block = body
+            self.block, self.turn = body, before.arguments[len(types)] if turns else None
             given = self.body(second)
-            self.append(self.block, lambda: cf.BranchOp(given, before))
-            self.owned = carried_on
+            self.append(self.block, lambda: cf.BranchOp([*given, *self.ways(1, turns)], before))
+            self.owned, self.turn = carried_on, outside
         op.operation.erase()
         self.block = after
+
+    def ways(self, first: int, turns: bool) -> list[Value]:
+        """What a loop carries on for kernels that turn: the other way, or the first one."""
+        if not turns:
+            return []
+        one = emit.constant(ir.IntegerAttr.get(ir.IndexType.get(), first), ir.IndexType.get())
+        return [one if first == 0 else emit.arith("xori", self.turn, one)]
 
     # ---- calls
 
@@ -230,6 +243,12 @@ class _Program:
         depth = max_depth(callee) if callee is not None else 0
         component = self.calls.component(self.name)
         nested = component is not None and component.is_nested(name)
+        if self.turn is not None and name in self.calls.turning:
+            name = self.calls.turning[name]
+            with op.operation.location, ir.InsertionPoint(op):
+                func.CallOp([], ir.FlatSymbolRefAttr.get(name), [*op.operation.operands, self.turn])
+            op.operation.erase()
+            return
         with op.operation.location:
             made = op.operation
             if fails or depth:

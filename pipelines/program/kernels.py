@@ -29,6 +29,7 @@ from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.kernel.updates import UPDATES, updates_of
 from relayc.pipelines.program.functions import WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
+from relayc.pipelines.program.turns import mark_repeated
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
 from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
@@ -52,6 +53,7 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
     with mod.context, ir.Location.unknown():
         functions = read_functions(mod.module)
         called = {name for f in functions.programs.values() for name in callees(f)}
+        mark_repeated(functions.programs.values(), functions.kernels)
         _stand_in(mod.module, functions, [name for name in functions.kernels if name in called])
         for name, (scheduled, schedule) in _schedule(mod.module, functions.kernels, target, config).items():
             function = functions.kernels[name]

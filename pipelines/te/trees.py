@@ -29,9 +29,7 @@ _NODE = "int32"
 
 
 @compute("ml_tree_leaves")
-def tree_leaves(
-    op: Op, data: Value, roots: Value, children: Value, features: Value, highs: Value, lows: Value, missing: Value
-) -> Value:
+def tree_leaves(op: Op, data: Value, roots: Value, children: Value, features: Value, highs: Value, lows: Value, missing: Value) -> Value:
     out, dtype = result_type(op), operand_type(op).dtype
     low, always = literal(op, 5), literal(op, 6)
 

@@ -20,4 +20,6 @@ def DictVectorizer(x: Tensor, *, int64_vocabulary: Sequence | None = None, strin
 
 @converter(domain=DOMAIN)
 def ZipMap(x: Tensor, *, classlabels_int64s: Sequence | None = None, classlabels_strings: Sequence | None = None) -> Tensor:
-    raise OnnxError("output Z: expected a tensor, found a sequence of maps: export the model with zipmap=False for probabilities as a tensor")
+    raise OnnxError(
+        "output Z: expected a tensor, found a sequence of maps: export the model with zipmap=False for probabilities as a tensor"
+    )

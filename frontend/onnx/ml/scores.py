@@ -130,4 +130,3 @@ class Labels:
 def in_float32(x: Tensor) -> Tensor:
     """x as float32, in which these operators compute."""
     return cast(x, "float32")
-

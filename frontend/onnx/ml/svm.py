@@ -10,7 +10,17 @@ from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.linear import linear_scores
-from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, complements, finished, in_float32, opposites, transformed
+from relayc.frontend.onnx.ml.scores import (
+    DOMAIN,
+    Labels,
+    as_rows,
+    check_transform,
+    complements,
+    finished,
+    in_float32,
+    opposites,
+    transformed,
+)
 from relayc.frontend.steps import add, binary, like, multiply, reshape, subtract, transpose
 
 _LEAST_PROBABILITY = 1e-7

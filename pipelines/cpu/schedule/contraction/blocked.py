@@ -30,6 +30,7 @@ from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, 
 from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.program.turns import way
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit, vectors
@@ -59,12 +60,15 @@ class _Task:
 class BlockedNest(ContractionNest):
     """Tasks are blocks of rows times blocks of panels.
 
+    `way` says in which order the panels of a task are visited, where they turn (see program.turns).
+
     Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, where the kernel packs B; `sums` those of a task, where the
     reduction has several chunks.
     """
 
     micro: Microkernel
     packed: ir.Value | None
+    way: ir.Value | None
     panel_scratch: ir.Value
     sums: ir.Value
     cover: Cover
@@ -118,6 +122,7 @@ class BlockedNest(ContractionNest):
         elif plan.a is Source.PARAMETER:
             rows = flat(body.arguments[c.a.node.position])
         self.packed = packed
+        self.way = way() if plan.turns else None
         self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], None if rows is None else row_copy(plan, rows))
         panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
         blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
@@ -193,9 +198,18 @@ class BlockedNest(ContractionNest):
             return
         whole = self.panel_blocks * count == self.plan.panels
         end = first + count if whole else emit.at_most(first + count, self.plan.panels)
+        low, high = emit.materialize(first), emit.materialize(end)
         var = Var(0, self.plan.panels - 1, name="panel")
-        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
-            code(Index.of(var))
+        with emit.for_loop(low, high, 1, var), self.evaluator.scope():
+            code(Index.of(var) if self.way is None else self._other_way(var, low, high))
+
+    def _other_way(self, panel: Var, low: ir.Value, high: ir.Value) -> Index:
+        """The panel in the place of one of a task from `low` to `high`, where the kernel may go backwards."""
+        assert self.way is not None
+        last = emit.arith("subi", emit.arith("addi", low, high), emit.index_constant(1))
+        mirrored = emit.arith("subi", last, emit.materialize(Index.of(panel)))
+        backwards = emit.compare("ne", self.way, emit.index_constant(0))
+        return Index.of(Var(0, panel.high, emit.select(backwards, mirrored, emit.materialize(Index.of(panel))), name="panel"))
 
     def _tiles(self, task: _Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
         """Emits `code(first row, rows, point)` for the tiles of a task; the last tile of all starts early rather than being shorter."""

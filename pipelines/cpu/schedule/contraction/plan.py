@@ -39,6 +39,7 @@ class Plan:
       work, grain: multiply-adds of the kernel, and those from which several threads are worth it.
       threads: that the target plans for.
       prefetches: whether panels are asked for ahead of their use, as they come from beyond the second-level cache.
+      turns: whether every other call goes backwards over the panels of a task.
     """
 
     kernel: Kernel
@@ -50,6 +51,7 @@ class Plan:
     grain: int
     threads: int
     prefetches: bool
+    turns: bool = False
 
     @property
     def tasks(self) -> int:

@@ -27,6 +27,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
 from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.program.turns import REPEATED
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
@@ -72,8 +73,16 @@ def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> Contract
     if b is Source.MEMORY:
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     a = source_of_a(kernel, contraction, tile)
-    plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches)
+    turns = b is Source.PARAMETER and _turns(kernel, guess(packed_bytes(contraction, tile)), target)
+    plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches and not turns, turns)
     return BlockedNest(plan, blocks)
+
+
+def _turns(kernel: Kernel, packed: int, target: Target) -> bool:
+    """Whether a kernel goes to and fro over so many bytes of panels: a loop calls it, and of a thread's share a good part, but not all, is
+    in the second-level cache from one call to the next. As this part is not worth asking for, no panel is asked for ahead of its use."""
+    share = packed // target.num_threads
+    return REPEATED in kernel.function.attributes and target.l2_bytes // 2 < share <= 4 * target.l2_bytes
 
 
 def _work(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:

@@ -1,0 +1,393 @@
+"""Recurrent networks: RNN, LSTM and GRU as loops over time steps.
+
+The products with the input are one product of all steps, before the loop; an iteration computes the products with the hidden state, and
+the gates. The directions of a bidirectional network are two loops, one after the other: so each has the cache for its own weights.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from relayc.frontend.converter import Tensor, assume, constant, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.onnx.activation import LeakyRelu, Relu
+from relayc.frontend.onnx.converters import converter, current
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.loops import counted
+from relayc.frontend.onnx.unary import Elu, HardSigmoid, Softplus, Softsign
+from relayc.frontend.sizes import size_tensor
+from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, strided_slice, subtract, transpose
+from relayc.symbolic import Size
+
+Activation = Callable[[Tensor], Tensor]
+Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
+"""Of the products with a step's input [batch, gates * hidden] and the states [batch, hidden], the states after; the first is the output."""
+
+
+# ---- activations ----------------------------------------------------------------------------------------------------------------------
+
+
+def _thresholded_relu(x: Tensor, alpha: float) -> Tensor:
+    return emit("where", binary("greater_equal", x, alpha), x, like(0, x))
+
+
+_ACTIVATIONS: Mapping[str, tuple[Callable[..., Tensor], Mapping[str, float | None]]] = {
+    "Relu": (Relu, {}),
+    "Tanh": (lambda x: emit("tanh", x), {}),
+    "Sigmoid": (lambda x: emit("sigmoid", x), {}),
+    "Affine": (lambda x, alpha, beta: add(multiply(x, alpha), beta), {"alpha": 1.0, "beta": 0.0}),
+    "LeakyRelu": (LeakyRelu, {"alpha": 0.01}),
+    "ThresholdedRelu": (_thresholded_relu, {"alpha": 1.0}),
+    "ScaledTanh": (lambda x, alpha, beta: multiply(emit("tanh", multiply(x, beta)), alpha), {"alpha": None, "beta": None}),
+    "HardSigmoid": (HardSigmoid, {"alpha": 0.2, "beta": 0.5}),
+    "Elu": (Elu, {"alpha": 1.0}),
+    "Softsign": (Softsign, {}),
+    "Softplus": (Softplus, {}),
+}
+"""The functions, and the default of each number that they take."""
+
+
+def _activations(
+    names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None, clip: float | None
+) -> Iterator[Activation]:
+    """The functions in order. Those that take an alpha take the next one of the list, its default where there is none left; betas alike.
+
+    Raises OnnxError for a name that is none of them, and where a number without a default is not given.
+    """
+    if clip is not None and not clip > 0:
+        raise OnnxError(f"attribute clip: expected a number above 0, found {clip}")
+    by_name = {name.lower(): (name, *found) for name, found in _ACTIVATIONS.items()}
+    left = {"alpha": iter(alphas or ()), "beta": iter(betas or ())}
+    for name in names:
+        if name.lower() not in by_name:
+            raise OnnxError(f"attribute activations: expected names out of {', '.join(_ACTIVATIONS)}, found {name!r}")
+        known_as, function, defaults = by_name[name.lower()]
+        given = {number: next(left[number], default) for number, default in defaults.items()}
+        missing = [f"activation_{number}" for number, value in given.items() if value is None]
+        if missing:
+            raise OnnxError(f"attribute {missing[0]}: expected a number for {known_as}, found none")
+        yield _clipped(function, given, clip)
+
+
+def _clipped(function: Callable[..., Tensor], given: Mapping[str, float | None], clip: float | None) -> Activation:
+    return lambda x: function(x if clip is None else emit("clip", x, a_min=-clip, a_max=clip), **given)
+
+
+# ---- what the three have in common ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """What one direction has beside the products with its inputs.
+
+    Attributes:
+      recurrent: of the products with the hidden state, [gates * hidden, hidden].
+      bias: of those of these products that have one of their own, [hidden]; None where there is none.
+      peepholes: [3 * hidden]; None where there are none.
+      activations: its functions.
+    """
+
+    recurrent: Tensor
+    bias: Tensor | None
+    peepholes: Tensor | None
+    activations: list[Activation]
+
+
+@dataclass(frozen=True)
+class _Network:
+    """The attributes that the three have in common, as ONNX has them.
+
+    Attributes:
+      gates: how many products there are.
+      apart: how many of these, the last ones, have a bias of the product with the hidden state that is not added to that of the input.
+      defaults: names of the activations of a direction.
+      cell: computes a step, given the weights of a direction.
+    """
+
+    gates: int
+    defaults: Sequence[str]
+    cell: Callable[[_Weights], Step]
+    hidden_size: int | None
+    direction: str
+    layout: bool
+    activations: Sequence[str] | None
+    activation_alpha: Sequence[float] | None
+    activation_beta: Sequence[float] | None
+    clip: float | None
+    apart: int = 0
+
+    def run(
+        self,
+        X: Tensor,
+        W: Tensor,
+        R: Tensor,
+        B: Tensor | None,
+        sequence_lens: Tensor | None,
+        initial: Sequence[tuple[str, Tensor | None]],
+        P: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Y, and each of the states after the last step. Raises OnnxError."""
+        directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(self.direction)
+        if directions is None:
+            raise OnnxError(f"attribute direction: expected forward, reverse or bidirectional, found {self.direction!r}")
+        count = len(directions)
+        functions = self._functions(count)
+        for tensor, name in ((X, "X"), (W, "W"), (R, "R")):
+            if tensor.rank != 3:
+                raise OnnxError(f"input {name}: expected 3 dimensions, found {list(tensor.shape)}")
+        hidden = R.shape[2] if self.hidden_size is None else self.hidden_size
+        dtype, wide = X.dtype, "float32" if X.dtype in ("float16", "bfloat16") else X.dtype
+
+        def given(tensor: Tensor | None, name: str, *shape: Size) -> Tensor | None:
+            return None if tensor is None else cast(_shaped(tensor, name, shape), wide)
+
+        X = cast(transpose(X, (1, 0, 2)) if self.layout else X, wide)
+        _, batch, width = X.shape
+        rows = self.gates * hidden
+        W, R = given(W, "W", count, rows, width), given(R, "R", count, rows, hidden)
+        B, P = given(B, "B", count, 2 * rows), given(P, "P", count, 3 * hidden)
+        lengths = None
+        if sequence_lens is not None:
+            lengths = reshape(cast(_shaped(sequence_lens, "sequence_lens", (batch,)), "int64"), (batch, 1))
+        states = []
+        for name, tensor in initial:
+            shape = (batch, count, hidden) if self.layout else (count, batch, hidden)
+            state = filled((count, batch, hidden), 0, wide) if tensor is None else given(tensor, name, *shape)
+            states.append(transpose(state, (1, 0, 2)) if self.layout and tensor is not None else state)
+
+        found = []
+        for i, back in enumerate(directions):
+            projected, own = self._projected(X, _of(W, i), None if B is None else _of(B, i))
+            weights = _Weights(_of(R, i), own, None if P is None else _of(P, i), functions[i])
+            found.append(_over_steps(self.cell(weights), projected, lengths, [_of(s, i) for s in states], back))
+        Y = [_joined(list(rows), 1) for rows in zip(*(rows for _, rows in found), strict=True)]
+        finals = [_joined(list(parts), 0) for parts in zip(*(final for final, _ in found), strict=True)]
+        if self.layout:
+            Y, finals = [transpose(y, (2, 0, 1, 3)) for y in Y], [transpose(t, (1, 0, 2)) for t in finals]
+        # In the place of a Y that is not wanted, any tensor.
+        return tuple(cast(t, dtype) for t in (*(Y or finals[:1]), *finals))
+
+    def _functions(self, count: int) -> list[list[Activation]]:
+        names = list(self.defaults) * count if self.activations is None else self.activations
+        each = len(self.defaults)
+        if len(names) != each * count:
+            raise OnnxError(f"attribute activations: expected {each * count} names, found {len(names)}")
+        functions = list(_activations(names, self.activation_alpha, self.activation_beta, self.clip))
+        return [functions[i * each : (i + 1) * each] for i in range(count)]
+
+    def _projected(self, X: Tensor, W: Tensor, B: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The products with the inputs of all steps [steps, batch, gates * hidden] with their biases, and the bias that stays apart."""
+        steps, batch, width = X.shape
+        rows = W.shape[0]
+        found = emit("nn.dense", reshape(X, (steps * batch, width)), W, units=rows)
+        own = None
+        if B is not None:
+            of_input, of_hidden = _split(B, 2)
+            together = rows // self.gates * (self.gates - self.apart)
+            bias = add(_part(of_input, 0, together), _part(of_hidden, 0, together))
+            if self.apart:
+                bias = emit("concatenate", bias, _part(of_input, together, rows), axis=0)
+                own = _part(of_hidden, together, rows)
+            found = emit("nn.bias_add", found, bias, axis=1)
+        return reshape(found, (steps, batch, rows)), own
+
+
+def _shaped(tensor: Tensor, name: str, shape: Sequence[Size]) -> Tensor:
+    """An input of this shape. Raises OnnxError for one that has another."""
+    try:
+        return assume(tensor, shape)
+    except ModelError as error:
+        raise OnnxError(f"input {name}: {error}") from None
+
+
+def _part(x: Tensor, begin: Size, end: Size) -> Tensor:
+    return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
+
+
+def _split(x: Tensor, parts: int) -> list[Tensor]:
+    """Equal parts of the last axis."""
+    width = x.shape[-1] // parts
+    return [_part(x, i * width, (i + 1) * width) for i in range(parts)]
+
+
+def _of(x: Tensor, direction: int) -> Tensor:
+    """What belongs to a direction, of a tensor whose first axis they are."""
+    return reshape(strided_slice(x, (direction,), (direction + 1,), (1,), (0,)), x.shape[1:])
+
+
+def _joined(parts: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors side by side along a new axis."""
+    wide = [reshape(p, (*p.shape[:axis], 1, *p.shape[axis:])) for p in parts]
+    return wide[0] if len(wide) == 1 else emit("concatenate", *wide, axis=axis)
+
+
+def _over_steps(
+    step: Step, projected: Tensor, lengths: Tensor | None, states: list[Tensor], back: bool
+) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    """The states after all steps, and, where Y is wanted, the output of each step [steps, batch, hidden].
+
+    Args:
+      lengths: [batch, 1], how many steps the entries of the batch have; None where they have all.
+      back: whether the last step is the first.
+    """
+    steps = projected.shape[0]
+
+    def iteration(number: Tensor, before: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        at = subtract(size_tensor(steps - 1), number) if back else number
+        after = step(emit("take", projected, at, axis=0, mode="clip"), before)
+        output = after[0]
+        if lengths is not None:
+            # Steps behind the end of an entry leave its states as they are. Backwards these are the first ones.
+            inside = emit("less", at, lengths)
+            output = emit("where", inside, output, like(0, output))
+            after = [emit("where", inside, new, old) for new, old in zip(after, before, strict=True)]
+        return after, [output] if current().wants(0) else []
+
+    names = [f"state_{i}" for i in range(len(states))]
+    final, rows = counted(steps, states, names, iteration, [back] if current().wants(0) else [])
+    if lengths is not None:
+        # An entry without steps has no last output: ONNX Runtime gives zeros, whatever its states are at first.
+        some = emit("greater", lengths, constant(0, "int64"))
+        final = [emit("where", some, state, like(0, state)) for state in final]
+    return final, rows
+
+
+# ---- the three ------------------------------------------------------------------------------------------------------------------------
+
+
+def _dense(x: Tensor, weight: Tensor) -> Tensor:
+    return emit("nn.dense", x, weight, units=weight.shape[0])
+
+
+@converter(foldable=False)
+def RNN(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Tensor | None = None,
+    sequence_lens: Tensor | None = None,
+    initial_h: Tensor | None = None,
+    *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    activations: Sequence[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: bool = False,
+    output_sequence: bool = False,
+) -> tuple[Tensor, ...]:
+    def cell(weights: _Weights) -> Step:
+        (f,) = weights.activations
+        return lambda row, states: [f(add(_dense(states[0], weights.recurrent), row))]
+
+    network = _Network(1, ["Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip)
+    return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h)])
+
+
+@converter(foldable=False)
+def GRU(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Tensor | None = None,
+    sequence_lens: Tensor | None = None,
+    initial_h: Tensor | None = None,
+    *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    activations: Sequence[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: bool = False,
+    linear_before_reset: bool = False,
+    output_sequence: bool = False,
+) -> tuple[Tensor, ...]:
+    """Gates are update, reset and hidden; `linear_before_reset` multiplies the reset gate with the product instead of the state."""
+
+    def cell(weights: _Weights) -> Step:
+        f, g = weights.activations
+        hidden = weights.recurrent.shape[1]
+        gates = strided_slice(weights.recurrent, (0,), (2 * hidden,), (1,), (0,))
+        candidate = strided_slice(weights.recurrent, (2 * hidden,), (3 * hidden,), (1,), (0,))
+
+        def reset_before(row: Tensor, states: list[Tensor]) -> list[Tensor]:
+            (h,) = states
+            z, r = map(f, _split(add(_dense(h, gates), _part(row, 0, 2 * hidden)), 2))
+            new = g(add(_dense(multiply(r, h), candidate), _part(row, 2 * hidden, 3 * hidden)))
+            return [_mixed(z, new, h)]
+
+        def reset_behind(row: Tensor, states: list[Tensor]) -> list[Tensor]:
+            (h,) = states
+            of_state, of_input = _split(_dense(h, weights.recurrent), 3), _split(row, 3)
+            z, r = (f(add(a, b)) for a, b in zip(of_state[:2], of_input[:2], strict=True))
+            product = of_state[2] if weights.bias is None else add(of_state[2], weights.bias)
+            return [_mixed(z, g(add(multiply(r, product), of_input[2])), h)]
+
+        return reset_behind if linear_before_reset else reset_before
+
+    network = _Network(
+        3,
+        ["Sigmoid", "Tanh"],
+        cell,
+        hidden_size,
+        direction,
+        layout,
+        activations,
+        activation_alpha,
+        activation_beta,
+        clip,
+        apart=int(linear_before_reset),
+    )
+    return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h)])
+
+
+def _mixed(z: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """(1 - z) * new + z * old."""
+    return add(multiply(subtract(like(1, z), z), new), multiply(z, old))
+
+
+@converter(foldable=False)
+def LSTM(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Tensor | None = None,
+    sequence_lens: Tensor | None = None,
+    initial_h: Tensor | None = None,
+    initial_c: Tensor | None = None,
+    P: Tensor | None = None,
+    *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    activations: Sequence[str] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: bool = False,
+    layout: bool = False,
+    output_sequence: bool = False,
+) -> tuple[Tensor, ...]:
+    """Gates are input, output, forget and cell; peepholes of the first three see the cell's state."""
+
+    def cell(weights: _Weights) -> Step:
+        f, g, h = weights.activations
+        peepholes = [None] * 3 if weights.peepholes is None else _split(weights.peepholes, 3)
+
+        def seeing(gate: Tensor, state: Tensor, peephole: Tensor | None) -> Tensor:
+            return gate if peephole is None else add(gate, multiply(state, peephole))
+
+        def step(row: Tensor, states: list[Tensor]) -> list[Tensor]:
+            hidden, old = states
+            i, o, forget, c = _split(add(_dense(hidden, weights.recurrent), row), 4)
+            i = f(seeing(i, old, peepholes[0]))
+            kept = subtract(like(1, i), i) if input_forget else f(seeing(forget, old, peepholes[2]))
+            new = add(multiply(kept, old), multiply(i, g(c)))
+            return [multiply(f(seeing(o, new, peepholes[1])), h(new)), new]
+
+        return step
+
+    network = _Network(
+        4, ["Sigmoid", "Tanh", "Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip
+    )
+    return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h), ("initial_c", initial_c)], P)

@@ -1,0 +1,131 @@
+"""Values of a call that only the host knows: strings, and objects such as sequences of tensors.
+
+Compiled code knows them by number. A tensor of strings is one of int64: each element is the place of its string in a table that holds no
+string twice, so that two strings are equal where their numbers are; number 0 is the empty one. An object is a scalar int64, its place
+among the objects of the call; ABSENT stands for an optional value that is not there. What is done to them is done by packed functions,
+which find them here; what moves, compares or looks up numbers is a kernel like any other.
+
+The tables belong to one call of a function from outside, and go with it. Those of a thread are `current()`.
+"""
+
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype
+from relayc.runtime.objects import Object, object_of, value_of
+
+HOST_PREFIX = "relayc.host."
+"""What the names of the packed functions on values of the host begin with."""
+
+ABSENT = -1
+"""The number of an optional value that is not there."""
+
+
+class ProgramStrings:
+    """What the numbers stand for that a program has itself, in every call: its strings by number, the empty one first."""
+
+    def __init__(self, texts: Sequence[str] = ("",)) -> None:
+        self.texts = tuple(texts)
+        self.numbers = {text: number for number, text in enumerate(self.texts)}
+
+
+_NO_STRINGS = ProgramStrings()
+
+
+class HostValues:
+    """The strings and objects of a call; in `with`, those of the thread.
+
+    Args:
+      program: the program's own strings; those of the call have the numbers behind.
+
+    Attributes:
+      objects: by number. They are never changed.
+    """
+
+    def __init__(self, program: ProgramStrings = _NO_STRINGS) -> None:
+        self.objects: list[Object] = []
+        self._outside: set[int] = set()
+        self._program = program
+        self._texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._outer: HostValues | None = None
+
+    def __enter__(self) -> "HostValues":
+        self._outer, _thread.values = getattr(_thread, "values", None), self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        _thread.values = self._outer
+
+    def number(self, text: str) -> int:
+        """The number of a string, which it has from now on."""
+        found = self._program.numbers.get(text)
+        if found is None:
+            found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self._program.texts) + len(self._texts)
+            self._texts.append(text)
+        return found
+
+    def text(self, number: int) -> str:
+        """The string of a number."""
+        own = number - len(self._program.texts)
+        return self._program.texts[number] if own < 0 else self._texts[own]
+
+    def numbers(self, texts: np.ndarray) -> np.ndarray:
+        """The numbers of strings as int64 of the same shape. Raises TypeError for an element that is no string."""
+        found = np.empty(texts.size, np.int64)
+        for i, text in enumerate(texts.reshape(-1).tolist()):
+            if isinstance(text, bytes):
+                text = text.decode()
+            if not isinstance(text, str):
+                raise TypeError(f"expected strings, found {text!r} of type {type(text).__name__}")
+            found[i] = self.number(text)
+        return found.reshape(texts.shape)
+
+    def texts(self, numbers: np.ndarray) -> np.ndarray:
+        """The strings of numbers, an array of objects of the same shape."""
+        found = np.empty(numbers.size, object)
+        found[:] = [self.text(number) for number in numbers.reshape(-1).tolist()]
+        return found.reshape(numbers.shape)
+
+    def add(self, value: Object) -> int:
+        """The number of an object, which it has from now on."""
+        self.objects.append(value)
+        return len(self.objects) - 1
+
+    # ---- arguments and results of the call
+
+    def taken(self, value: Any, spec: TensorSpec) -> np.ndarray:
+        """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
+        if is_object_dtype(spec.dtype):
+            found = object_of(value, spec.dtype, self._outside)
+            return np.asarray(ABSENT if found is None else self.add(found), np.int64)
+        array = np.asarray(value)
+        if array.size == 0 and isinstance(value, (list, tuple)):
+            array = array.astype(object)
+        if array.dtype.kind not in "OTUS":
+            raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
+        return self.numbers(array)
+
+    def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
+        """A result: what the tensor of numbers that the code gave stands for."""
+        if is_object_dtype(spec.dtype):
+            number = int(array)
+            return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._outside)
+        return self.texts(array) if is_host_dtype(spec.dtype) else array
+
+
+_thread = threading.local()
+
+
+def current() -> HostValues:
+    """The host's values of the call that runs in this thread. Raises RuntimeError where there is none."""
+    found = getattr(_thread, "values", None)
+    if found is None:
+        raise RuntimeError("values of the host: expected the call of a module's function around this one, found none")
+    return found

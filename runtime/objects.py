@@ -1,9 +1,10 @@
 """Objects of the host: sequences of tensors and optional values, and what stands for them outside of a program.
 
 A tensor in an object is a numpy array, a sequence a Version. An optional value that is there is its content, one that is not is no object.
+A sequence of maps, which only results are, is a Maps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,18 @@ class Version:
         return Version(items)
 
 
-Object = np.ndarray | Version
+class Maps:
+    """A sequence of maps of the same keys: the values of each map are a row of an array."""
+
+    def __init__(self, keys: Sequence[int | str], rows: np.ndarray) -> None:
+        self._keys, self._rows = keys, rows
+
+    def dicts(self) -> list[dict[int | str, float]]:
+        """The maps, as a caller gets them."""
+        return [dict(zip(self._keys, row, strict=True)) for row in self._rows.tolist()]
+
+
+Object = np.ndarray | Version | Maps
 
 
 def object_of(value: Any, dtype: str, outside: set[int]) -> Object | None:
@@ -83,11 +95,13 @@ def _checked(value: Any, dtype: str, outside: set[int], where: str) -> np.ndarra
 
 
 def value_of(found: Object | None, dtype: str, outside: set[int]) -> Any:
-    """What a caller gets for an object: as `object_of` takes it, sequences as lists.
+    """What a caller gets for an object: as `object_of` takes it, sequences as lists, maps as dicts.
 
     Args:
       outside: ids of arrays that somebody outside has: these are copied. It gains those that are given.
     """
+    if isinstance(found, Maps):
+        return found.dicts()
     content = dtype.removeprefix("optional(").removeprefix("seq(").rstrip(")")
     if isinstance(found, Version):
         return [_given(item, content, outside) for item in found]

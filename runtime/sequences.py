@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from relayc.runtime.host import ABSENT, HOST_PREFIX, current
-from relayc.runtime.objects import Object, Version
+from relayc.runtime.objects import Maps, Object, Version
 from relayc.runtime.registry import register_func
 
 
@@ -167,6 +167,13 @@ def concat(sequence: np.ndarray, axis: np.ndarray, new_axis: np.ndarray, where: 
     along, is_new = int(axis), bool(new_axis)
     items = [item.view(out.dtype) for item in _parts(sequence, along, is_new, out.ndim, where)]
     (np.stack if is_new else np.concatenate)(items, along, out=out)
+
+
+@register_func(f"{HOST_PREFIX}sequence.zip_map")
+def zip_map(rows: np.ndarray, keys: np.ndarray, are_texts: np.ndarray, out: np.ndarray) -> None:
+    """A sequence of maps, one for each row of [maps, keys]: the keys are int64[keys], or numbers of strings where `are_texts` (bool[])."""
+    names = current().texts(keys) if bool(are_texts) else keys
+    _add(out, Maps(names.tolist(), np.array(rows)))
 
 
 # ---- optional values ------------------------------------------------------------------------------------------------------------------

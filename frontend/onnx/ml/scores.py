@@ -95,26 +95,27 @@ def column(scores: Tensor, index: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a classifier's classes: `numbers`, or `texts`."""
+    """The labels of a classifier's classes, an array of integers or of str objects."""
 
-    numbers: tuple[int, ...]
-    texts: tuple[str, ...]
+    array: np.ndarray
 
     @staticmethod
     def of(numbers: Sequence[int] | None, texts: Sequence[str] | None) -> "Labels":
         """Those that attributes give, of which one is to be used. Raises OnnxError."""
         if numbers and texts:
             raise OnnxError("expected class labels as integers or as strings, found both")
-        if texts:
-            raise OnnxError("class labels: expected integers, found strings, which relayc does not have")
-        return Labels(tuple(numbers or ()), tuple(texts or ()))
+        return Labels(np.array(texts, object) if texts else np.array(numbers or (), np.int64))
 
     def __len__(self) -> int:
-        return len(self.texts or self.numbers)
+        return len(self.array)
+
+    def at(self, index: int) -> Tensor:
+        """The label of a class, a scalar."""
+        return constant(self.array[index : index + 1].reshape(()))
 
     def of_classes(self, classes: Tensor) -> Tensor:
         """The labels of classes, which are given by their numbers, [rows]."""
-        return emit("take", constant(np.array(self.numbers, np.int64)), classes, axis=0)
+        return emit("take", constant(self.array), classes, axis=0)
 
     def of_largest(self, scores: Tensor) -> Tensor:
         """The label of the largest of the scores [rows, classes] of each row, the first of equal ones."""
@@ -122,9 +123,10 @@ class Labels:
 
     def of_sides(self, positive: Tensor) -> Tensor:
         """The label of the second of two classes in rows that are `positive`, else of the first; of any other number of classes 1 and 0."""
-        negative_label, positive_label = self.numbers if len(self.numbers) == 2 else (0, 1)
         second = reshape(positive, positive.shape[:1])
-        return emit("where", second, constant(np.int64(positive_label)), constant(np.int64(negative_label)))
+        others = np.array(["0", "1"], object) if self.array.dtype == object else np.arange(2)
+        sides = self if len(self) == 2 else Labels(others)
+        return emit("where", second, sides.at(1), sides.at(0))
 
 
 def in_float32(x: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 """Strings in ONNX models, against ONNX Runtime, and what programs take and give of them."""
 
 import gc
+import io
+import sys
 import threading
 import tracemalloc
 
@@ -9,9 +11,11 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 
 import relayc
 from relayc import OnnxError
+from relayc.dialects.relay import IRModule
 from relayc.frontend.onnx import from_onnx
 from relayc.pipelines import compile_cache
 from relayc.tools.inputs import load_inputs, random_inputs, save_outputs
@@ -415,3 +419,73 @@ def test_many_strings_are_parameters_and_equal_ones_are_one():
     mod = from_onnx(proto)
     assert len(mod.strings) == 501
     assert relayc.compile(mod).run({"x": np.array([1999, 3])})["y"].tolist() == ["word 499", "word 3"]
+
+
+def test_the_text_of_a_program_has_its_strings():
+    words = texts("a\0b", '\n"\\', "", "日本", "relay.symbols = {n = 1}", "a\0")
+    nodes = [node("Concat", ["x", "words"], ["y"], axis=0)]
+    mod = from_onnx(model(nodes, {"x": (STRING, ["n"])}, {"y": STRING}, words=words), dims={"n": (1, 9)})
+    again = IRModule.parse(str(mod), mod.params)
+    assert (again.strings, again.ranges) == (mod.strings, mod.ranges)
+    assert relayc.compile(again).run({"x": words[:1]})["y"].tolist() == [words[0], *words.tolist()]
+
+
+def test_an_input_of_strings_has_no_other_dtype():
+    with pytest.raises(OnnxError, match="dtypes: input x: expected strings where the model has them, found float32 for string"):
+        from_onnx(unary("Identity", X), dtypes={"x": "float32"})
+
+
+def test_bytes_in_a_model_that_are_no_text():
+    proto = model([node("Equal", ["x", "word"], ["y"])], {"x": (STRING, [1])}, {"y": BOOL}, word=texts("a"))
+    proto.graph.initializer[0].string_data[0] = b"\xff"
+    with pytest.raises(OnnxError, match=r"initializer word: expected elements for string\[1\], found others: .*utf-8"):
+        relayc.compile(proto)
+
+
+# ---- images ---------------------------------------------------------------------------------------------------------------------------
+
+
+def encoded(image, kind):
+    out = io.BytesIO()
+    image.save(out, kind)
+    return np.frombuffer(out.getvalue(), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def decoders():
+    inputs = {"x": (TensorProto.UINT8, ["n"])}
+    kinds = ("RGB", "BGR", "Grayscale")
+    nodes = [node("ImageDecoder", ["x"], [kind], pixel_format=kind) for kind in kinds]
+    return relayc.compile(model(nodes, inputs, dict.fromkeys(kinds, TensorProto.UINT8)))
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "P", "1"])
+def test_images_of_every_mode(decoders, mode):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
+    image = Image.fromarray(pixels).convert(mode)
+    found = decoders.run({"x": encoded(image, "PNG")})
+    wanted = np.asarray(image.convert("RGB"))
+    same(found.values(), [wanted, wanted[..., ::-1], np.asarray(image.convert("L"))[..., None]])
+
+
+def test_images_of_16_bits_keep_the_upper_ones(decoders):
+    values = np.array([[0, 255, 256], [0x7FFF, 0x8000, 0xFFFF]], np.uint16)
+    found = decoders.run({"x": encoded(Image.fromarray(values), "PNG")})
+    assert found["Grayscale"][..., 0].tolist() == [[0, 0, 1], [127, 128, 255]]
+
+
+@pytest.mark.parametrize("cut", [0, 3, 40])
+def test_what_is_no_image_has_no_pixels(decoders, cut):
+    whole = encoded(Image.fromarray(np.zeros((9, 9, 3), np.uint8)), "PNG")
+    found = decoders.run({"x": whole[:cut]})
+    assert {name: array.shape for name, array in found.items()} == {"RGB": (0, 0, 3), "BGR": (0, 0, 3), "Grayscale": (0, 0, 1)}
+
+
+@pytest.mark.parametrize(("package", "extra"), [("re2", "text"), ("PIL", "image")])
+def test_a_package_that_is_not_there_is_named_with_its_extra(package, extra, decoders, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError, match=rf"pip install 'relayc\[{extra}\]'"):
+        if package == "PIL":
+            decoders.run({"x": np.zeros(4, np.uint8)})
+        else:
+            relayc.compile(unary("RegexFullMatch", X[0], BOOL, pattern="of no other test")).run({"x": X[0]})

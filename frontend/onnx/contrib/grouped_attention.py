@@ -70,9 +70,7 @@ def GroupQueryAttention(
             raise OnnxError("inputs cos_cache and sin_cache: expected both where do_rotary is set, found none")
         places = cast(position_ids, "int64") if position_ids is not None else places_from(before, rows)
         q, own.key = (rotated(x, places, cos_cache, sin_cache, rotary_interleaved) for x in (q, own.key))
-    keys = (
-        own.cached() if past_key is None or before is None else _joined(past_key, past_value, own, before, total_sequence_length)
-    )
+    keys = own.cached() if past_key is None or before is None else _joined(past_key, past_value, own, before, total_sequence_length)
     scores = total_scores(_visible(before, counted, rows, keys.count, local_window_size, causal), attention_bias)
     sink = head_sink if head_sink is not None else filled((num_heads,), 0, q.dtype) if smooth_softmax == 1 else None
     attended, scores = (keys, scores) if sink is None else _with_sink(keys, scores, sink, q)

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype
+from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype, numpy_dtype
 from relayc.runtime.objects import Object, object_of, value_of
+from relayc.runtime.tensor import as_array
 
 HOST_PREFIX = "relayc.host."
 """What the names of the packed functions on values of the host begin with."""
@@ -69,6 +70,7 @@ class HostValues:
 
     def __init__(self, program: ProgramStrings = _NO_STRINGS) -> None:
         self.objects: list[Object] = []
+        # Ids of arrays that somebody outside has: another one that is given a tensor of them gets a copy.
         self._outside: set[int] = set()
         self._numbers = _Numbers(program)
         self._outer: HostValues | None = None
@@ -116,19 +118,41 @@ class HostValues:
     def taken(self, value: Any, spec: TensorSpec) -> np.ndarray:
         """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
         if is_object_dtype(spec.dtype):
-            found = object_of(value, spec.dtype, self._outside)
+            found = object_of(value, spec.dtype, self._tensor_taken)
             return np.asarray(ABSENT if found is None else self.add(found), np.int64)
+        return self._strings_taken(value)
+
+    def _strings_taken(self, value: Any) -> np.ndarray:
         array = np.asarray(value, object if isinstance(value, (list, tuple)) else None)
         if array.dtype.kind not in "OTUS":
             raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
         return self.numbers(array)
 
+    def _tensor_taken(self, value: Any, dtype: str) -> np.ndarray:
+        """A tensor in an object."""
+        if dtype == "string":
+            return self._strings_taken(value)
+        array = as_array(value)
+        if array.dtype != numpy_dtype(dtype):
+            raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
+        self._outside.add(id(array))
+        return array
+
     def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
         """A result: what the tensor of numbers that the code gave stands for."""
         if is_object_dtype(spec.dtype):
             number = int(array)
-            return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._outside)
+            return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._tensor_given)
         return self.texts(array) if is_host_dtype(spec.dtype) else array
+
+    def _tensor_given(self, array: np.ndarray, dtype: str) -> np.ndarray:
+        if dtype == "string":
+            return self.texts(array)
+        if id(array) in self._outside:
+            array = array.copy()
+        self._outside.add(id(array))
+        # Programs have elements of less than a byte as their bits.
+        return array.view(numpy_dtype(dtype))
 
 
 def _decoded(text: bytes) -> str:

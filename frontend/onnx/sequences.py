@@ -297,7 +297,7 @@ def ConcatFromSequence(sequence: Value, *, axis: int, new_axis: bool = False) ->
     shape = list(given.type.element.sizes)
     along = axis_of(axis, len(shape) + new_axis)
     shape[along : along + (not new_axis)] = [None]
-    args = [given.number, constant(np.int64(along)), constant(np.bool_(new_axis)), _where()]
+    args = [given.number, constant(np.int64(along)), constant(np.int64(new_axis)), _where()]
     element = ElementType(given.type.element.dtype, tuple(shape))
     return fetched(element, (f"{SEQUENCE}concat_shape", f"{SEQUENCE}concat"), args, given.name or "joined")
 

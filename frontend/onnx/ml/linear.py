@@ -47,9 +47,7 @@ def LinearClassifier(
     if count > 1:
         return labels.of_largest(scores), transformed(scores, post_transform)
     label = labels.of_sides(binary("greater", scores, 0.0))
-    if post_transform == "PROBIT" or len(labels) != 2:
-        return label, finished(scores, post_transform)
-    return label, complements(scores)
+    return label, complements(scores, post_transform) if len(labels) == 2 else finished(scores, post_transform)
 
 
 def linear_scores(x: Tensor, coefficients: Sequence, count: int) -> Tensor:

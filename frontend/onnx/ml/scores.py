@@ -67,15 +67,16 @@ def finished(scores: Tensor, transform: str) -> Tensor:
     return transformed(scores, transform if scores.shape[1] != 1 or transform == "PROBIT" else "NONE")
 
 
-def complements(score: Tensor) -> Tensor:
-    """[1 - score, score] of scores [rows, 1]: of two classes."""
-    return emit("concatenate", subtract(multiply(score, -1.0), -1.0), score, axis=1)
+def complements(score: Tensor, transform: str = "NONE") -> Tensor:
+    """[1 - score, score] of scores [rows, 1], the probability of the second of two classes; the only transform of them is PROBIT."""
+    both = emit("concatenate", subtract(multiply(score, -1.0), -1.0), score, axis=1)
+    return _probit(both) if transform == "PROBIT" else both
 
 
 def opposites(score: Tensor, transform: str) -> Tensor:
-    """[-score, score] of scores [rows, 1], through LOGISTIC where that is the transform: of two classes."""
+    """[-score, score] of scores [rows, 1], of two classes; the only transforms of them are LOGISTIC and PROBIT."""
     both = emit("concatenate", emit("negative", score), score, axis=1)
-    return emit("sigmoid", both) if transform == "LOGISTIC" else both
+    return transformed(both, transform) if transform in ("LOGISTIC", "PROBIT") else both
 
 
 def as_rows(x: Tensor) -> Tensor:
@@ -94,26 +95,27 @@ def column(scores: Tensor, index: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a classifier's classes: `numbers`, or `texts`."""
+    """The labels of a classifier's classes, an array of integers or of str objects."""
 
-    numbers: tuple[int, ...]
-    texts: tuple[str, ...]
+    array: np.ndarray
 
     @staticmethod
     def of(numbers: Sequence[int] | None, texts: Sequence[str] | None) -> "Labels":
         """Those that attributes give, of which one is to be used. Raises OnnxError."""
         if numbers and texts:
             raise OnnxError("expected class labels as integers or as strings, found both")
-        if texts:
-            raise OnnxError("class labels: expected integers, found strings, which relayc does not have")
-        return Labels(tuple(numbers or ()), tuple(texts or ()))
+        return Labels(np.array(texts, object) if texts else np.array(numbers or (), np.int64))
 
     def __len__(self) -> int:
-        return len(self.texts or self.numbers)
+        return len(self.array)
+
+    def at(self, index: int) -> Tensor:
+        """The label of a class, a scalar."""
+        return constant(self.array[index : index + 1].reshape(()))
 
     def of_classes(self, classes: Tensor) -> Tensor:
         """The labels of classes, which are given by their numbers, [rows]."""
-        return emit("take", constant(np.array(self.numbers, np.int64)), classes, axis=0)
+        return emit("take", constant(self.array), classes, axis=0)
 
     def of_largest(self, scores: Tensor) -> Tensor:
         """The label of the largest of the scores [rows, classes] of each row, the first of equal ones."""
@@ -121,9 +123,10 @@ class Labels:
 
     def of_sides(self, positive: Tensor) -> Tensor:
         """The label of the second of two classes in rows that are `positive`, else of the first; of any other number of classes 1 and 0."""
-        negative_label, positive_label = self.numbers if len(self.numbers) == 2 else (0, 1)
         second = reshape(positive, positive.shape[:1])
-        return emit("where", second, constant(np.int64(positive_label)), constant(np.int64(negative_label)))
+        others = np.array(["0", "1"], object) if self.array.dtype == object else np.arange(2)
+        sides = self if len(self) == 2 else Labels(others)
+        return emit("where", second, sides.at(1), sides.at(0))
 
 
 def in_float32(x: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def SVMClassifier(
         return label, transformed(machines.probabilities(scores, prob_a, prob_b or ()), post_transform)
     if len(labels) > 2:
         return label, transformed(scores, post_transform)
-    return label, opposites(scores, "NONE") if post_transform == "NONE" else complements(scores)
+    return label, opposites(scores, "NONE") if post_transform == "NONE" else complements(scores, post_transform)
 
 
 def _linear(x: Tensor, coefficients: Sequence, rho: Sequence, labels: Labels, transform: str) -> tuple[Tensor, Tensor]:
@@ -149,7 +149,7 @@ def _linear(x: Tensor, coefficients: Sequence, rho: Sequence, labels: Labels, tr
     if len(labels) == 2:
         largest = emit("max", scores, axis=(1,))
         sure = binary("greater_equal", largest, 0.5) if min(coefficients) >= 0 else binary("greater", largest, 0.0)
-        label = emit("where", sure, constant(np.int64(labels.numbers[1])), label)
+        label = emit("where", sure, labels.at(1), label)
     return label, transformed(scores, transform)
 
 

@@ -280,7 +280,13 @@ def test_linear_models():
     agree(model_of(nodes, feeds), feeds)
 
 
-KERNELS = [("LINEAR", [0.5, 0.5, 3]), ("POLY", [0.25, 0.5, 3]), ("POLY", [0.25, 3.5, 2.5]), ("RBF", [0.25, 0, 0]), ("SIGMOID", [0.25, -0.5, 0])]
+KERNELS = [
+    ("LINEAR", [0.5, 0.5, 3]),
+    ("POLY", [0.25, 0.5, 3]),
+    ("POLY", [0.25, 3.5, 2.5]),
+    ("RBF", [0.25, 0, 0]),
+    ("SIGMOID", [0.25, -0.5, 0]),
+]
 
 
 def test_support_vector_regression():
@@ -391,11 +397,15 @@ def test_strings_as_labels():
         node("OneHotEncoder", ["s"], ["hot"], cats_strings=colours),
     ]
     agree(model_of(nodes, feeds, version=2), feeds)
-    old = model_of([node("LabelEncoder", ["s"], ["y"], classes_strings=colours), node("LabelEncoder", ["k"], ["z"], classes_strings=colours)], feeds, 1)
+    old = model_of(
+        [node("LabelEncoder", ["s"], ["y"], classes_strings=colours), node("LabelEncoder", ["k"], ["z"], classes_strings=colours)], feeds, 1
+    )
     agree(old, feeds)
 
 
-@pytest.mark.parametrize("labels", [{"classlabels_int64s": [3, 5, 4]}, {"classlabels_strings": ["a", "b", "c"]}], ids=["integers", "strings"])
+@pytest.mark.parametrize(
+    "labels", [{"classlabels_int64s": [3, 5, 4]}, {"classlabels_strings": ["a", "b", "c"]}], ids=["integers", "strings"]
+)
 def test_maps_of_scores(labels):
     x = data(rows=5)[:, :3]
     model = model_of([node("ZipMap", ["x"], ["y"], **labels)], {"x": x})

@@ -1,6 +1,6 @@
 """What every stage asks of the functions of a module (upstream's func.func): names, types, and who may call them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
@@ -47,9 +47,18 @@ def strings_attribute(texts: Iterable[str]) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts])
 
 
-def value_names(names: Sequence[str]) -> ir.ArrayAttr:
-    """Names of arguments, or of results, as the attribute `arg_attrs` or `res_attrs` of a function says them (`relay.name`)."""
-    return ir.ArrayAttr.get([ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}) for name in names])
+DTYPE = "relay.dtype"
+"""Attribute of an argument, or of a result: its dtype as callers see it, where the code has numbers for values of the host."""
+
+
+def value_names(names: Sequence[str], dtypes: Mapping[str, str] | None = None) -> ir.ArrayAttr:
+    """Names of arguments, or of results, as the attribute `arg_attrs` or `res_attrs` of a function says them (`relay.name`).
+
+    Args:
+      dtypes: by name, those that callers see instead of the tensors' own (DTYPE).
+    """
+    every = [{"relay.name": name, **({DTYPE: dtypes[name]} if dtypes and name in dtypes else {})} for name in names]
+    return ir.ArrayAttr.get([ir.DictAttr.get({key: ir.StringAttr.get(text) for key, text in one.items()}) for one in every])
 
 
 def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type]) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from relayc.dialects.functions import refresh_signature, value_names
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay.base import OPS
+from relayc.dialects.relay.calls import call_packed
 from relayc.dialects.relay.conditions import collected
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -115,7 +116,7 @@ class Tensor:
         """The SSA value; a known array is entered in the module on first use."""
         if self._value is None and self.elements is not None:
             assert self._materialise is not None and self._home is not None
-            with _inside(self._home):
+            with inside(self._home):
                 self._value = self._materialise(self)
         if self._value is None:
             self._value = self._materialise(self) if self._materialise else _enter(self)
@@ -138,7 +139,7 @@ def _outside_regions() -> ir.InsertionPoint:
     return at
 
 
-def _inside(block: ir.Block) -> ir.InsertionPoint:
+def inside(block: ir.Block) -> ir.InsertionPoint:
     """Where the whole rest of a block sees what is built: before the branch or loop in it that the ambient insertion point is in."""
     at = ir.InsertionPoint.current
     while at.block != block:
@@ -147,12 +148,16 @@ def _inside(block: ir.Block) -> ir.InsertionPoint:
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
-    """A tensor known at import. Raises ModelError for a number that the element type does not have."""
+    """A tensor known at import, of numbers or of strings. Raises ModelError for a number that the element type does not have."""
     try:
-        if dtype is not None and is_narrow(dtype):
+        if dtype in (None, "string"):
+            array = np.asarray(array)
+            if array.dtype.kind in "OTU":
+                array = ModelBuilder.current().module.numbers_of(array)
+        elif dtype is not None and is_narrow(dtype):
             array = converted(np.asarray(array), dtype)
         array = np.asarray(array, DTYPES[dtype] if dtype else None)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, TypeError):
         raise ModelError(f"expected a number of type {dtype}, found {array}") from None
     return Tensor(TensorType.of_array(array), read=lambda: array)
 
@@ -173,6 +178,12 @@ def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
     if isinstance(found, (tuple, list)):
         return tuple(Tensor(TensorType.of(v), value=v) for v in found)
     return Tensor(TensorType.of(found), value=found)
+
+
+def packed(name: str, inputs: Sequence[Tensor], *types: TensorType) -> tuple[Tensor, ...]:
+    """Calls the packed function that is registered as `name` when the program runs: on the inputs, then on the results, which it writes."""
+    found = call_packed(name, [t.value for t in inputs], types)
+    return tuple(Tensor(TensorType.of(v), value=v) for v in (found if isinstance(found, tuple) else (found,)))
 
 
 # ---- what a model takes for granted of shapes ----------------------------------------------------------------------------------------
@@ -270,7 +281,8 @@ class ModelBuilder:
     def __init__(self, inputs: Mapping[str, TensorType], name: str = "main", ranges: Mapping[str, Range] | None = None) -> None:
         self._names = list(inputs)
         self._symbols = {name for type_ in inputs.values() for name in type_.symbols}
-        self._arguments = frozenset(self._symbols)
+        self.arguments = frozenset(self._symbols)
+        """Symbols that have values everywhere."""
         self.pending: dict[str, tuple[Tensor, int, bool]] = {}
         """Symbols that stand for elements of tensors that only the program knows: tensor, position, whether it is known to be 0 or more."""
         self.pending_names: dict[object, list[str]] = {}
@@ -289,6 +301,8 @@ class ModelBuilder:
             self._block = self._function.add_entry_block()
         arguments = zip(inputs.items(), self._block.arguments, strict=True)
         self.inputs = {name: Tensor(type_, value=value, name=name) for (name, type_), value in arguments}
+        self.host_inputs: dict[str, str] = {}
+        """The dtypes by name of inputs that are values of the host, of which the program has the numbers (see relayc.runtime.host)."""
 
     def __enter__(self) -> "ModelBuilder":
         for scope in (self._context, ir.Location.name(self._location, context=self._context), ir.InsertionPoint(self._block)):
@@ -370,7 +384,7 @@ class ModelBuilder:
     def _only_input(self, size: Size) -> str | None:
         """The symbol of an input that a size is an expression of, where that is always computed; None for any other size."""
         names = symbols_of(size)
-        if len(names) != 1 or not names <= self._arguments or ir.InsertionPoint.current.block != self._block:
+        if len(names) != 1 or not names <= self.arguments or ir.InsertionPoint.current.block != self._block:
             return None
         return min(names)
 
@@ -386,13 +400,13 @@ class ModelBuilder:
             self.module.params[tensor.name] = np.asarray(tensor.array, order="C")
         return self._block.add_argument(tensor.type.to_mlir(), ir.Location.name(tensor.name))
 
-    def finish(self, outputs: Sequence[tuple[str, Tensor]]) -> IRModule:
-        """Ends `main` with its outputs, of which each has a name, and gives the module."""
+    def finish(self, outputs: Sequence[tuple[str, Tensor]], host_outputs: Mapping[str, str] | None = None) -> IRModule:
+        """Ends `main` with its outputs, of which each has a name, and gives the module. `host_outputs` are as `host_inputs`."""
         values = [tensor.value for _, tensor in outputs]
         func.ReturnOp(values)
         refresh_signature(self._function)
-        self._function.attributes["arg_attrs"] = value_names(self._names)
-        self._function.attributes["res_attrs"] = value_names([name for name, _ in outputs])
+        self._function.attributes["arg_attrs"] = value_names(self._names, self.host_inputs)
+        self._function.attributes["res_attrs"] = value_names([name for name, _ in outputs], host_outputs)
         return self.module
 
 

@@ -155,7 +155,7 @@ def elements_of(tensor: Tensor) -> np.ndarray | None:
     if tensor.elements is not None:
         return tensor.elements
     type_ = tensor.type
-    if not tensor.is_known or not tensor.foldable or type_.is_narrow or not type_.is_static or type_.num_elements > LONGEST:
+    if not tensor.is_known or not tensor.foldable or not type_.is_computed or not type_.is_static or type_.num_elements > LONGEST:
         return None
     array = tensor.array
     try:
@@ -268,6 +268,13 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
     for name in pending_in(objects([len(flat)], flat)):
         _define(name)
     return tuple(flat)
+
+
+def new_symbols(tensor: Tensor, stem: str) -> tuple[Size, ...]:
+    """The elements of int64[n], of which nothing is known, as symbols that are defined here. Their names begin with `stem`."""
+    names = [ModelBuilder.current().fresh(f"{stem}_{i}") for i in range(prod(tensor.type.static_shape))]
+    build("define_sizes", tensor.value, names=names)
+    return tuple(map(symbol, names))
 
 
 def size(tensor: Tensor, what: str) -> Size:

@@ -10,7 +10,7 @@ import numpy as np
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.reshape import same_elements
 from relayc.dialects.relay.slices import slice_bounds
-from relayc.dialects.relay.types import DTYPES, TensorType, is_narrow
+from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, refreshed, simpler
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import is_at_import, tensor_of
@@ -57,7 +57,7 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     """x in another element type."""
     if x.dtype == dtype:
         return x
-    if (x.is_float and not x.type.with_dtype(dtype).is_float) or x.type.is_narrow or is_narrow(dtype):
+    if (x.is_float and not x.type.with_dtype(dtype).is_float) or not x.type.is_computed or not x.type.with_dtype(dtype).is_computed:
         return emit("cast", x, dtype=dtype)  # out of range, the compiled conversion decides
     return _fold(x, lambda a: a.astype(DTYPES[dtype])) or emit("cast", x, dtype=dtype)
 

@@ -118,4 +118,5 @@ def build(
         device=backend.device,
         permissions=backend.permissions(program, target),
         code=made.code,
+        strings=mod.strings,
     )

@@ -44,8 +44,23 @@ SUB_BYTE = ("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", 
 _NOT_NUMPY = {name: np.dtype(getattr(ml_dtypes, name)) for name in (*DLPACK_CODES, *SUB_BYTE)}
 
 
+def is_object_dtype(name: str) -> bool:
+    """Whether a dtype name is that of an object of the host: "seq(float32)", "optional(float32)", "optional(seq(float32))"."""
+    return name.startswith(("seq(", "optional("))
+
+
+def is_host_dtype(name: str) -> bool:
+    """Whether a dtype name is that of values which the host holds, and code knows by number (see runtime.host)."""
+    return name == "string" or is_object_dtype(name)
+
+
 def numpy_dtype(name: str) -> np.dtype:
-    """The numpy dtype of a dtype name such as "float32" or "bfloat16"; of ml_dtypes where numpy has none. Raises TypeError."""
+    """The numpy dtype of a dtype name such as "float32" or "bfloat16"; of ml_dtypes where numpy has none. Raises TypeError.
+
+    That of values of the host is the dtype of their numbers, int64.
+    """
+    if is_host_dtype(name):
+        return np.dtype(np.int64)
     found = _NOT_NUMPY.get(name)
     return np.dtype(name) if found is None else found
 
@@ -80,7 +95,7 @@ class TensorSpec:
         return tuple(evaluate(d, sizes) for d in self.shape)
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        return self.dtype if is_object_dtype(self.dtype) else f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +348,7 @@ class Artifact:
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
       permissions: what a process must ask the system for before the code may run, in words of the kind of device.
       code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
+      strings: those that the program's own numbers stand for, the empty one first (see runtime.host).
     """
 
     functions: Mapping[str, int]
@@ -349,6 +365,7 @@ class Artifact:
     device: str = "cpu"
     permissions: tuple[str, ...] = ()
     code: ObjectCode | None = None
+    strings: tuple[str, ...] = ("",)
 
 
 def aligned_empty(num_bytes: int) -> np.ndarray:

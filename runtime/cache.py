@@ -36,7 +36,7 @@ from relayc.symbolic import Dim, Size, parse
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 7"
+_MAGIC = b"relayc program 8"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -280,7 +280,7 @@ def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: 
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
-        if field.name in ("programs", "kernels", "ranges", "target", "device", "permissions", "precision")
+        if field.name in ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings")
     }
     meta = {
         "key": key,
@@ -355,6 +355,7 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
         "device": program["device"],
         "permissions": tuple(program["permissions"]),
         "precision": program["precision"],
+        "strings": tuple(program["strings"]),
     }
 
 

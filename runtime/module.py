@@ -3,14 +3,16 @@
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, numpy_dtype
+from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, is_host_dtype, numpy_dtype
 from relayc.runtime.device import Device, device_kind
 from relayc.runtime.exceptions import reraise_original
+from relayc.runtime.host import HOST_PREFIX, HostValues, ProgramStrings, current
 from relayc.runtime.late import Late
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
@@ -23,6 +25,7 @@ _PLAIN = 0x0101
 """numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
 
 _NO_SIZES: Mapping[str, int] = {}
+_NO_HOST_VALUES: AbstractContextManager[None] = nullcontext()
 _Made = tuple[tuple[int, ...], np.dtype, int]
 """Shape, dtype and bytes of an output."""
 
@@ -79,7 +82,8 @@ class Function:
 
     Takes numpy arrays or tensors that speak DLPack, in the host's memory, of exactly the dtype and shape it was compiled for; strided ones
     are copied first. Returns new numpy arrays (64-byte aligned): one bare, several as a tuple. Calls from several threads run at the same
-    time; the GIL is released.
+    time; the GIL is released. Strings come as arrays of str or bytes (objects, U, S or StringDType) or nested lists of them, and are
+    returned as arrays of str objects.
 
     Attributes:
       name: of the function in the module.
@@ -101,14 +105,19 @@ class Function:
         shapes: Shapes | None = None,
         arena_bytes: int = 0,
         late: Late | None = None,
+        strings: ProgramStrings | None = None,
     ) -> None:
+        """
+        Args:
+          strings: of a program with values of the host, the program's own strings; None for one without such values.
+        """
         self.name = name
         self.device = device
         self.packed = packed
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.team = Team()
-        self._arenas, self._shapes, self._arena_bytes, self._late = arenas, shapes, arena_bytes, late
+        self._arenas, self._shapes, self._arena_bytes, self._late, self._strings = arenas, shapes, arena_bytes, late, strings
         known = [spec for i, spec in enumerate(outputs) if late is None or i not in late.positions]
         self._wanted = [(spec, spec.shape if not spec.is_symbolic else None, numpy_dtype(spec.dtype)) for spec in inputs]
         self._dtypes = [numpy_dtype(spec.dtype) for spec in known]
@@ -126,11 +135,39 @@ class Function:
 
         Raises:
           TypeError: wrong number of inputs, something that is not a tensor, or a wrong dtype.
-          ValueError: wrong rank, shape or device. Both name the argument, what was expected and what was found.
+          ValueError: wrong rank, shape or device; `out` or `wrap` where an output is no tensor of numbers. Both name the argument, what was
+            expected and what was found.
           RecursionError: more calls of a program are under way in one another than the program allows.
 
         What a Python function raises that the program calls arrives as it is (see `register_func`).
         """
+        if self._strings is not None and (out is not None or wrap is not None):
+            self._check_tensors_only("out" if out is not None else "wrap")
+        with self.host_values() as host:
+            results = self._run(inputs, out)
+            if host is not None:
+                results = [host.given(array, spec) for array, spec in zip(results, self.outputs, strict=True)]
+        if out is not None:
+            return out
+        found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _check_tensors_only(self, what: str) -> None:
+        host = next((spec for spec in self.outputs if is_host_dtype(spec.dtype)), None)
+        if host is not None:
+            raise ValueError(f"{self.name}: {what}: expected outputs that are tensors of numbers, found {host.name!r}: {host}")
+
+    @property
+    def has_host_values(self) -> bool:
+        """Whether a call has values of the host."""
+        return self._strings is not None
+
+    def host_values(self) -> AbstractContextManager[HostValues | None]:
+        """What a call has of the host's values, or nothing; a check of its inputs and the call itself are inside of it."""
+        return _NO_HOST_VALUES if self._strings is None else HostValues(self._strings)
+
+    def _run(self, inputs: Sequence[Any], out: Any) -> Sequence[np.ndarray]:
+        """Runs the function; gives the arrays that it wrote."""
         arrays = self.check(inputs)
         made, sizes, arena_bytes = self.call_shapes(arrays)
         results = [aligned_array(*one) for one in made] if out is None else self._check_out(out, arrays, made)
@@ -150,12 +187,7 @@ class Function:
         except BaseException as error:
             reraise_original(error)
             raise
-        if out is not None:
-            return out
-        if self._late is not None:
-            results = self._late.results(results, given[0], sizes)
-        found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
-        return found[0] if len(found) == 1 else tuple(found)
+        return results if self._late is None else self._late.results(results, given[0], sizes)
 
     def call_shapes(self, arrays: Sequence[np.ndarray]) -> tuple[Sequence[_Made], Mapping[str, int], int]:
         """Shape, dtype and bytes of each output, the values of the symbols in their order, and bytes of the arena, of a call.
@@ -176,18 +208,27 @@ class Function:
         return [self._check_input(i, value, *wanted) for i, (value, wanted) in enumerate(zip(inputs, self._wanted, strict=True))]
 
     def _check_input(self, i: int, value: Any, spec: TensorSpec, shape: tuple[Size, ...] | None, dtype: np.dtype) -> np.ndarray:
-        if type(value) is not np.ndarray:
+        if self._strings is not None and is_host_dtype(spec.dtype):
+            value = self._taken(value, i, spec)
+        elif type(value) is not np.ndarray:
             value = self._as_array(value, self._argument(i, spec))
         if value.dtype != dtype:
             raise TypeError(f"{self._argument(i, spec)}, found {_describe(value)}")
         if value.shape != shape and (shape is not None or not _fits(value.shape, spec)):
-            raise ValueError(f"{self._argument(i, spec)}, found {_describe(value)}")
+            raise ValueError(f"{self._argument(i, spec)}, found {TensorSpec('', value.shape, spec.dtype)}")
         if value.flags.num & _PLAIN != _PLAIN:
             # Not np.ascontiguousarray: it makes a scalar one-dimensional, and leaves unaligned memory as it is.
             copy = aligned_array(value.shape, dtype, value.nbytes)
             copy[...] = value
             return copy
         return value
+
+    def _taken(self, value: Any, i: int, spec: TensorSpec) -> np.ndarray:
+        """The numbers of an argument of the host's values."""
+        try:
+            return current().taken(value, spec)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self._argument(i, spec)}, {error}") from error
 
     def _check_out(self, out: Any, inputs: Sequence[np.ndarray], made: Sequence[_Made]) -> list[np.ndarray]:
         if self._late is not None:
@@ -288,6 +329,7 @@ class Module:
         self._artifact = artifact
         self._measure_peak = measure_peak
         self._arenas = ArenaPool(artifact.params)
+        self._strings = ProgramStrings(artifact.strings)
         self._programs = {program.name: program for program in artifact.programs}
         self._default = artifact.programs[0].name
         self.inputs = artifact.programs[0].inputs
@@ -321,7 +363,14 @@ class Module:
         late = Late(program) if program.late else None
         shapes = Shapes(program, self._artifact.ranges) if program.symbols else None
         arena_bytes = 0 if program.symbols else int(program.arena_bytes)
-        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, arena_bytes, late)
+        strings = self._strings if self._has_host_values(program) else None
+        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, arena_bytes, late, strings)
+
+    def _has_host_values(self, program: ProgramInfo) -> bool:
+        """Whether a program takes or gives values of the host, or calls what does something to them."""
+        if any(is_host_dtype(spec.dtype) for spec in (*program.inputs, *program.outputs)):
+            return True
+        return program.name in self._programs and any(s.kernel.name.startswith(HOST_PREFIX) for s in self.call_sites(program.name))
 
     def _refuse(self, *_: object) -> None:
         raise RuntimeError(f"the program is for target {self.target}: this machine lacks {', '.join(self.lacking)}")
@@ -450,7 +499,8 @@ class Module:
           TypeError, ValueError: as a call of the program does.
         """
         program = self._functions[self._program(function).name]
-        return program.call_shapes(program.check(_in_order(inputs, program.inputs)))[2]
+        with program.host_values():
+            return program.call_shapes(program.check(_in_order(inputs, program.inputs)))[2]
 
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], repeat: int = 10, function: str | None = None) -> Profile:
         """Times every call of a kernel or packed function that a program makes one by one, and whole calls; medians over `repeat` rounds.
@@ -473,13 +523,16 @@ class Module:
             raise ValueError(f"repeat: expected at least 1, found {repeat}")
         info = self._program(function)
         program = self._functions[info.name]
-        arrays = program.check(_in_order(inputs, program.inputs))
-        program(*arrays)  # raises what a call raises
-        steps, rounds, threads = self._time_calls(program, arrays, repeat)
+        given = _in_order(inputs, program.inputs)
+        program(*given)  # raises what a call raises
+        with program.host_values():
+            arrays = program.check(given)
+            steps, rounds, threads = self._time_calls(program, arrays, repeat)
+        taken = given if program.has_host_values else arrays
         whole = []
         for _ in range(repeat):
             start = time.perf_counter()
-            program(*arrays)
+            program(*taken)
             whole.append(time.perf_counter() - start)
         times = [(statistics.median(s for s, _ in site), statistics.median_low(n for _, n in site)) for site in zip(*rounds, strict=True)]
         return make_profile(steps.sites, times, statistics.median(whole), threads, self._measure_peak, steps.work)

@@ -44,6 +44,7 @@ from relayc.tools.inputs import (
     save_outputs,
     sizes_text,
     symbol_sizes,
+    tensors_of,
 )
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table
@@ -171,7 +172,7 @@ def _check(model: Path, precision: str, inputs: dict[str, np.ndarray], outputs: 
         reference = run_onnxruntime(model, inputs)
     except ModuleNotFoundError as error:
         raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
-    found = compare(outputs, reference, precision)
+    found = compare(tensors_of(outputs), tensors_of(reference), precision)
     if not found.agrees:
         far = f"{found.difference:.3g}" if precision == "f32" else f"{found.difference:.3g}, {found.spread:.1%} of the spread"
         raise CommandError(f"results differ from ONNX Runtime by up to {far} (allowed: {tolerance(precision)})")

@@ -3,11 +3,12 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from relayc.runtime import TensorSpec
-from relayc.runtime.artifact import is_numpys, numpy_dtype
+from relayc.runtime.artifact import is_numpys, is_object_dtype, numpy_dtype
 from relayc.symbolic import Range, evaluate, parse, symbols_of
 
 
@@ -102,20 +103,23 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
-def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None) -> dict[str, np.ndarray]:
-    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything).
+def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything), strings "0" or
+    "1". Sequences have three elements, vectors of four, and optional values are there.
 
     `sizes` gives the size of each symbol in their shapes.
     """
     rng = np.random.default_rng(seed)
-    found = {}
-    for spec in specs:
-        dtype = numpy_dtype(spec.dtype)
-        is_float = spec.dtype.startswith(("float", "bfloat"))
-        shape = tuple(evaluate(d, sizes or {}) for d in spec.shape)
-        values = rng.standard_normal(shape) if is_float else rng.integers(0, 2, shape)
-        found[spec.name] = np.asarray(values).astype(dtype)
-    return found
+    return {spec.name: _random(rng, spec.dtype, spec.at(sizes or {})) for spec in specs}
+
+
+def _random(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
+    if is_object_dtype(dtype):
+        # A program does not say which shapes the tensors in an object have.
+        kind, _, content = dtype.removesuffix(")").partition("(")
+        return [_random(rng, content, (4,)) for _ in range(3)] if kind == "seq" else _random(rng, content, (4,))
+    values = rng.standard_normal(shape) if dtype.startswith(("float", "bfloat")) else rng.integers(0, 2, shape)
+    return np.asarray(values).astype(str if dtype == "string" else numpy_dtype(dtype))
 
 
 def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
@@ -142,9 +146,27 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
     return arrays
 
 
-def save_outputs(path: Path, outputs: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays by name as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every numpy reads."""
+def tensors_of(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays in outputs by name: those in a sequence "NAME.0", "NAME.1", ...; of an optional value that is not there none."""
+    found: dict[str, np.ndarray] = {}
+    for name, value in outputs.items():
+        if isinstance(value, list):
+            found.update((f"{name}.{i}", item) for i, item in enumerate(value))
+        elif value is not None:
+            found[name] = value
+    return found
+
+
+def save_outputs(path: Path, outputs: Mapping[str, Any]) -> None:
+    """Writes arrays by name (see `tensors_of`) as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every
+    numpy reads, and strings as numpy's own."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:  # numpy would add .npz to a path
-        arrays = {name: array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}") for name, array in outputs.items()}
+        arrays = {name: _storable(array) for name, array in tensors_of(outputs).items()}
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    if array.dtype == object:
+        return array.astype(str)
+    return array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}")

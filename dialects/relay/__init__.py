@@ -5,6 +5,7 @@ from relayc.dialects.relay import attention as attention
 from relayc.dialects.relay import binary as binary
 from relayc.dialects.relay import columns as columns
 from relayc.dialects.relay import conv as conv
+from relayc.dialects.relay import coupling as coupling
 from relayc.dialects.relay import create as create
 from relayc.dialects.relay import dense as dense
 from relayc.dialects.relay import determinant as determinant
@@ -20,6 +21,7 @@ from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sizes as sizes
 from relayc.dialects.relay import sort as sort
 from relayc.dialects.relay import transform as transform
+from relayc.dialects.relay import trees as trees
 from relayc.dialects.relay import unary as unary
 from relayc.dialects.relay import vision as vision
 from relayc.dialects.relay import winograd as winograd

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View
-from relayc.dialects.relay.kinds import BITS, BOOL, COMPUTED, INTEGER, NUMBER, same_dtype
+from relayc.dialects.relay.kinds import BITS, BOOL, COMPARED, COMPUTED, INTEGER, NUMBER, same_dtype
 from relayc.dialects.relay.shapes import broadcast_shapes
 from relayc.dialects.relay.types import RelayType
 
@@ -105,12 +105,14 @@ class _Compare(_Binary):
 class Equal(_Compare, name="equal"):
     """lhs == rhs."""
 
+    kind = COMPARED
     commutative = True
 
 
 class NotEqual(_Compare, name="not_equal"):
     """lhs != rhs."""
 
+    kind = COMPARED
     commutative = True
 
 

@@ -2,7 +2,7 @@
 
 from relayc.dialects.relay.base import Number, Op, Operand, Pattern, Sizes, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least
-from relayc.dialects.relay.kinds import INTEGER, NUMBER
+from relayc.dialects.relay.kinds import INTEGER, NUMBER, check_conversion
 from relayc.dialects.relay.shapes import shape_text
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.symbolic import Dim, Size, ceil_div, maximum, proves
@@ -27,11 +27,12 @@ class Full(Op, name="full"):
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.fill_value.rank == 0, "fill_value", "a scalar (rank 0)", op.fill_value)
+        check_conversion(op.fill_value.dtype, op.dtype or op.fill_value.dtype)
         return _made(op.shape, op.dtype or op.fill_value.dtype)
 
 
 class Zeros(Op, name="zeros"):
-    """A tensor of zeros."""
+    """A tensor of zeros; of strings, of empty ones."""
 
     shape: Sizes
     dtype: str = "float32"
@@ -53,7 +54,9 @@ class Ones(Op, name="ones"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        return _made(op.shape, op.dtype)
+        made = _made(op.shape, op.dtype)
+        check(made.dtype != "string", "dtype", "one with a number 1", op.dtype)
+        return made
 
 
 def arange_size(start: Number, stop: Number, step: Number) -> Size:

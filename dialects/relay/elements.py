@@ -5,13 +5,15 @@ import re
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.dialects.relay.types import STRING, TensorType, numpy_dtype
 
 
 def dense_attr(array: np.ndarray) -> ir.DenseElementsAttr:
     """The elements of `array` as an attribute of the relay stage's type (signedness kept)."""
     type_ = TensorType.of_array(array).to_mlir()
     array = np.ascontiguousarray(array)
+    if array.dtype == STRING:
+        array = array.view(np.int64)
     # 2: a dtype of another package.
     raw = array if array.dtype.isbuiltin != 2 and array.dtype != np.bool_ else array.view(f"u{array.dtype.itemsize}")
     if array.size == 0:
@@ -45,6 +47,12 @@ def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
     return np.array(attribute).astype(dtype).reshape(type_.shape)
 
 
-def is_uniform(array: np.ndarray) -> bool:
-    """Whether an array has elements, all of the same bits: NaN is the same as NaN, and 0 is not -0."""
-    return array.size > 0 and array.tobytes() == array.flat[:1].tobytes() * array.size
+def uniform_element(array: np.ndarray) -> float | int | bool | None:
+    """The number that every element of an array is, of strings their number; None where there is none, or not just one.
+
+    NaN is the same as NaN, and 0 is not -0.
+    """
+    if array.size == 0 or array.tobytes() != array.flat[:1].tobytes() * array.size:
+        return None
+    first = array.flat[:1]
+    return (first.view(np.int64) if array.dtype == STRING else first)[0].item()

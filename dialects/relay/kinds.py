@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.relay.base import check
 from relayc.dialects.relay.types import TensorType
 
-__all__ = ["ANY", "BITS", "BOOL", "COMPUTED", "FLOAT", "INTEGER", "NUMBER", "Kind", "same_dtype"]
+__all__ = ["ANY", "BITS", "BOOL", "COMPARED", "COMPUTED", "FLOAT", "INTEGER", "NUMBER", "Kind", "check_conversion", "same_dtype"]
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,22 @@ class Kind:
 
     def require(self, name: str, type_: TensorType) -> None:
         """Raises RelayError where the operand `name` has an element type outside the set."""
-        check(self.contains(type_), name, self.expected, type_)
+        check(self.contains(type_), name, self.expected, f"strings, {type_}" if type_.dtype == "string" else type_)
 
 
 ANY = Kind("any element type", lambda t: True)
 FLOAT = Kind("a floating-point element type", lambda t: t.is_float)
-COMPUTED = Kind("an element type that is computed in, a bool or a number of at least 8 bits, 16 of a float", lambda t: not t.is_narrow)
-INTEGER = Kind("an integer element type", lambda t: not t.is_float and not t.is_narrow and t.dtype != "bool")
-NUMBER = Kind("a numeric element type", lambda t: not t.is_narrow and t.dtype != "bool")
-BITS = Kind("an integer or bool element type", lambda t: not t.is_float and not t.is_narrow)
+COMPUTED = Kind("an element type that is computed in, a bool or a number of at least 8 bits, 16 of a float", lambda t: t.is_computed)
+COMPARED = Kind("an element type that is computed in, or string", lambda t: not t.is_narrow)
+INTEGER = Kind("an integer element type", lambda t: not t.is_float and t.is_computed and t.dtype != "bool")
+NUMBER = Kind("a numeric element type", lambda t: t.is_computed and t.dtype != "bool")
+BITS = Kind("an integer or bool element type", lambda t: not t.is_float and t.is_computed)
 BOOL = Kind("element type bool (i1)", lambda t: t.dtype == "bool")
+
+
+def check_conversion(source: str, target: str) -> None:
+    """Raises RelayError for dtypes between which no operator converts: what strings say, packed functions find out."""
+    check(source == target or "string" not in (source, target), "dtype", "numbers, or strings that stay strings", f"{source} to {target}")
 
 
 def same_dtype(**operands: TensorType) -> str:

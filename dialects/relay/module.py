@@ -1,20 +1,23 @@
 """A relay program: the MLIR module and the parameter table its large constants live in (Relay's IRModule with its params)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from relayc.dialects.functions import strings_attribute
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay.elements import dense_array, dense_attr
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.structure import Constant
+from relayc.dialects.relay.types import STRING, dtype_of
 from relayc.symbolic import Range, Ranges
 
 INLINE_BYTES = 1024
 """Constants up to this size stand in the IR; larger ones in the parameter table, and the IR holds their key."""
 
 _SYMBOLS = "relay.symbols"
+_STRINGS = "relay.strings"
 
 
 def read_ranges(attribute: ir.Attribute) -> Ranges:
@@ -30,6 +33,15 @@ def read_ranges(attribute: ir.Attribute) -> Ranges:
     return Ranges(found)
 
 
+def _read_strings(attribute: ir.Attribute) -> tuple[str, ...]:
+    """What the attribute `relay.strings` says. Raises RelayError for another form."""
+    found = list(attribute) if isinstance(attribute, ir.ArrayAttr) else []
+    texts = tuple(entry.value for entry in found if isinstance(entry, ir.StringAttr))
+    if len(texts) < len(found) or texts[:1] != ("",) or len(set(texts)) < len(texts):
+        raise RelayError(f"{_STRINGS}: expected texts, each once and the empty one first, found {attribute}")
+    return texts
+
+
 def _ranges_in(text: str) -> Ranges:
     """What the attribute `relay.symbols` of a module says that is text yet. Raises RelayError for another form."""
     found = re.search(rf"\b{re.escape(_SYMBOLS)} = (\{{[^}}]*\}})", text)
@@ -42,7 +54,7 @@ class IRModule:
     Attributes:
       module: the MLIR module; its entry is the function `main`, whose arguments carry their names in the attribute `relay.name`. What is
         known of the symbols in its types stands in its attribute `relay.symbols`: `{seq = array<i64: 1, 512, 128>}` says that seq is at
-        least 1, at most 512, and typically 128.
+        least 1, at most 512, and typically 128. The program's strings stand in `relay.strings`, by number; number 0 is the empty one.
       params: arrays by key; never changed in place, as keys may share an array.
     """
 
@@ -50,6 +62,7 @@ class IRModule:
         self.module = module
         self.params = dict(params or {})
         self._ranges: tuple[ir.Attribute | None, Ranges] | None = None
+        self._strings: tuple[ir.Attribute, dict[str, int]] | None = None
 
     @staticmethod
     def parse(text: str, params: Mapping[str, np.ndarray] | None = None, context: ir.Context | None = None) -> "IRModule":
@@ -63,6 +76,7 @@ class IRModule:
         """Checks the program. Raises MLIRError where its structure is broken, RelayError where an operator's rules are."""
         with self.ranges:
             self.module.operation.verify()
+        self._numbers()
 
     @property
     def ranges(self) -> Ranges:
@@ -79,6 +93,49 @@ class IRModule:
         """Says what is known of symbols, instead of what was said before."""
         attributes = {name: ir.DenseI64ArrayAttr.get([r.low, r.high, r.hint], self.context) for name, r in ranges.items()}
         self.module.operation.attributes[_SYMBOLS] = ir.DictAttr.get(attributes, self.context)
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        """The program's strings by number, at least the empty one. Raises RelayError where the module says them in a wrong form."""
+        return tuple(self._numbers())
+
+    def _numbers(self) -> dict[str, int]:
+        """The number of each string. Not to be changed."""
+        attributes = self.module.operation.attributes
+        if _STRINGS not in attributes:
+            return {"": 0}
+        if self._strings is None or self._strings[0] != attributes[_STRINGS]:
+            texts = _read_strings(attributes[_STRINGS])
+            self._strings = attributes[_STRINGS], {text: number for number, text in enumerate(texts)}
+        return self._strings[1]
+
+    def set_strings(self, texts: Sequence[str]) -> None:
+        """Says what the program's strings are, each once and the empty one first, instead of what was said before."""
+        with self.context:
+            self.module.operation.attributes[_STRINGS] = strings_attribute(texts)
+
+    def numbers_of(self, texts: np.ndarray) -> np.ndarray:
+        """The numbers of strings, an array of dtype STRING of the same shape; a string that had none gets one.
+
+        Raises TypeError for an element that is no string.
+        """
+        flat = texts.reshape(-1).tolist()
+        wrong = next((text for text in flat if not isinstance(text, str)), None)
+        if wrong is not None:
+            raise TypeError(f"expected strings, found {wrong!r} of type {type(wrong).__name__}")
+        numbers = dict(self._numbers())
+        count = len(numbers)
+        found = np.array([numbers.setdefault(text, len(numbers)) for text in flat], np.int64)
+        if len(numbers) > count:
+            self.set_strings(tuple(numbers))
+        return found.view(STRING).reshape(texts.shape)
+
+    def texts_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The strings that an array of dtype STRING stands for, an array of objects of the same shape."""
+        strings = self.strings
+        found = np.empty(numbers.size, object)
+        found[:] = [strings[number] for number in numbers.reshape(-1).view(np.int64).tolist()]
+        return found.reshape(numbers.shape)
 
     @property
     def context(self) -> ir.Context:
@@ -111,7 +168,7 @@ class IRModule:
     def parameter(self, key: str) -> ir.Value:
         """Builds a relay.constant for the entry `key` of the parameter table."""
         array = self.params[key]
-        return Constant(value=ir.StringAttr.get(key), shape=array.shape, dtype=array.dtype.name).result
+        return Constant(value=ir.StringAttr.get(key), shape=array.shape, dtype=dtype_of(array)).result
 
     def value_of(self, value: ir.Value) -> np.ndarray | None:
         """The array of a value made by relay.constant; None for any other value, and for a parameter that is not in the table."""

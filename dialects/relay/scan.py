@@ -1,7 +1,7 @@
 """Running sums and products along an axis."""
 
 from relayc.dialects.relay.base import Op, Operand, TensorType, View, check
-from relayc.dialects.relay.kinds import NUMBER
+from relayc.dialects.relay.kinds import NUMBER, check_conversion
 from relayc.dialects.relay.shapes import normalize_axis, product
 from relayc.dialects.relay.types import MLIR_NAMES
 
@@ -19,6 +19,7 @@ class _Scan(Op):
         dtype = op.dtype or op.data.dtype
         check(dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", dtype)
         check(NUMBER.contains(TensorType((), dtype)), "dtype", NUMBER.expected, dtype)
+        check_conversion(op.data.dtype, dtype)
         if op.axis is None:
             return TensorType((product(op.data.shape),), dtype)
         normalize_axis(op.axis, op.data.rank)

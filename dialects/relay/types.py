@@ -7,6 +7,11 @@ to read the bits.
 Narrow types are floats of 8 bits and less and integers of less than 8. Nothing is computed in them: operators move their elements and
 convert them. An element takes a byte, of which the bits above its own are zeros, as in the arrays of ml_dtypes.
 
+An element of type "string" is the number of a string: its place in a table that holds no string twice (see relayc.runtime.host), of which
+the module has the first ones, the program's own (IRModule.strings). Operators move such elements and tell whether two are equal; the rest
+is done by packed functions. In MLIR they are `index` in the relay stage and i64 below. Arrays of them have a dtype of their own, STRING, in
+which numpy does no arithmetic either.
+
 A dimension is a number, an expression over symbols (see relayc.symbolic) or not known. In MLIR's types the last two are `?`, and the
 encoding says the expressions, one text for each `?` in order: `tensor<?x768xf32, ["batch*seq"]>`. Where nothing is known of one the text is
 `?`; a type without an encoding says nothing of any.
@@ -49,8 +54,10 @@ _NARROW = {
     "uint4": "ui4",
     "uint2": "ui2",
 }
-MLIR_NAMES = _FLOATS | _INTS | _NARROW
-DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in MLIR_NAMES}
+MLIR_NAMES = _FLOATS | _INTS | _NARROW | {"string": "index"}
+STRING = np.dtype([("string", np.int64)])
+"""The dtype of arrays of numbers of strings."""
+DTYPES = {name: STRING if name == "string" else np.dtype(getattr(ml_dtypes, name, name)) for name in MLIR_NAMES}
 MAX_BYTES = 1 << 47
 """What a tensor may take: the memory that a process can address (47 bits on x86-64)."""
 _FROM_MLIR = {mlir: name for name, mlir in MLIR_NAMES.items()}
@@ -94,6 +101,11 @@ class TensorType:
     def is_narrow(self) -> bool:
         """Whether its elements are moved and converted only."""
         return is_narrow(self.dtype)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether operators compute with its elements: they are neither narrow nor strings."""
+        return not self.is_narrow and self.dtype != "string"
 
     @property
     def is_unsigned(self) -> bool:
@@ -181,7 +193,7 @@ class TensorType:
 
     @staticmethod
     def of_array(array: np.ndarray) -> "TensorType":
-        return TensorType(tuple(array.shape), array.dtype.name)
+        return TensorType(tuple(array.shape), dtype_of(array))
 
     def __str__(self) -> str:
         dims = "".join(f"{d if isinstance(d, int) else '?'}x" for d in self.shape)
@@ -300,11 +312,18 @@ def numpy_dtype(dtype: str) -> np.dtype:
     return DTYPES[dtype]
 
 
+def dtype_of(array: np.ndarray) -> str:
+    """The dtype name of the elements of an array."""
+    return "string" if array.dtype == STRING else array.dtype.name
+
+
 def is_narrow(dtype: str) -> bool:
     """Whether a dtype is narrow: a float of at most 8 bits, or an integer of less."""
     return dtype in _NARROW
 
 
 def signless_dtype(dtype: str) -> str:
-    """Name of the dtype that stands for `dtype` in the te stage and in memory: int8 for uint8, bool and narrow types."""
+    """Name of the dtype that stands for `dtype` in the te stage and in memory: int8 for uint8, bool and narrow types, int64 for strings."""
+    if dtype == "string":
+        return "int64"
     return "int8" if dtype == "bool" or dtype in _NARROW else dtype.replace("uint", "int")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
-from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER
+from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER, check_conversion
 from relayc.dialects.relay.types import DTYPES, MLIR_NAMES, RelayType
 
 
@@ -229,6 +229,7 @@ class Cast(Op, name="cast"):
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
+        check_conversion(op.data.dtype, op.dtype)
         check(op.round_mode in (None, *ROUND_MODES), "round_mode", f"one of {', '.join(ROUND_MODES)}", op.round_mode)
         return op.data.with_dtype(op.dtype)
 
@@ -245,6 +246,7 @@ class Reinterpret(Op, name="reinterpret"):
     @staticmethod
     def infer(op: View) -> TensorType:
         check(op.dtype in MLIR_NAMES, "dtype", f"one of {', '.join(MLIR_NAMES)}", op.dtype)
+        check_conversion(op.data.dtype, op.dtype)
         found, wanted = (8 * DTYPES[dtype].itemsize for dtype in (op.data.dtype, op.dtype))
         check(found == wanted, "dtype", f"one of {found} bits, those of {op.data.dtype}", op.dtype)
         return op.data.with_dtype(op.dtype)

@@ -1,7 +1,7 @@
 """ONNX models as relay programs.
 
-Modules: `model` loads, `graph` walks, `functions` expands, `fold_nodes` computes shapes at import, and one module per operator family holds
-the converters (see `converters` for how one is written, and relayc.frontend.converter for what with).
+Modules: `model` loads, `graph` walks, `functions` expands, `fold_nodes` computes shapes at import, and one module per operator family (and
+the package `ml`) holds the converters (see `converters` for how one is written, and relayc.frontend.converter for what with).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,18 @@ from relayc.frontend.onnx import (
     attention,
     binary,
     columns,
+    contrib,
     conv,
     create,
+    decoder,
     dense,
     determinant,
     functions,
     image,
     indexing,
     loops,
+    ml,
+    ngrams,
     norm,
     pool,
     quantize,
@@ -31,9 +35,11 @@ from relayc.frontend.onnx import (
     reduce,
     sampling,
     scan,
+    sequences,
     signal,
     sort,
     structure,
+    text,
     transform,
     unary,
     vision,
@@ -53,11 +59,13 @@ FAMILIES = (
     columns,
     conv,
     create,
+    decoder,
     dense,
     determinant,
     image,
     indexing,
     loops,
+    ngrams,
     norm,
     pool,
     quantize,
@@ -66,12 +74,16 @@ FAMILIES = (
     reduce,
     sampling,
     scan,
+    sequences,
     signal,
     sort,
     structure,
+    text,
     transform,
     unary,
     vision,
+    *contrib.FAMILIES,
+    *ml.FAMILIES,
 )
 """The modules that register converters."""
 
@@ -124,7 +136,7 @@ def from_onnx(
 
 
 def supported_operators() -> list[SupportedOperator]:
-    """Every operator that `from_onnx` takes in its newest version, sorted by domain and name."""
+    """Every operator that `from_onnx` takes in its newest version, sorted by domain and name; those of ONNX Runtime have one version."""
     newest: dict[tuple[str, str], onnx.defs.OpSchema] = {}
     for schema in onnx.defs.get_all_schemas():
         newest[schema.domain, schema.name] = schema
@@ -134,4 +146,5 @@ def supported_operators() -> list[SupportedOperator]:
             rows.append(SupportedOperator(domain, name, schema.since_version, "mapping"))
         elif functions.is_expandable(cast(functions.Schema, schema)):
             rows.append(SupportedOperator(domain, name, schema.since_version, "function"))
+    rows += [SupportedOperator(domain, name, 1, "mapping") for domain, name in CONVERTERS if (domain, name) not in newest]
     return sorted(rows)

@@ -25,7 +25,7 @@ def _with_past(x: Tensor, layout: str, past: Tensor) -> Tensor:
     return emit("concatenate", past, x if layout == "BHSD" else transpose(x, (0, 2, 1, 3)), axis=2)
 
 
-def _fitting(mask: Tensor, query: Tensor, layout: str, keys: Size) -> Tensor:
+def fitting(mask: Tensor, query: Tensor, layout: str, keys: Size) -> Tensor:
     """A mask as one that broadcasts to [B, H, S, keys], which the program checks where it is not proved."""
     scores = [query.shape[layout.index(axis)] for axis in "BHS"] + [keys]
     return assume(mask, [d if d == 1 or not may_equal(d, s) else s for d, s in zip(mask.shape, scores[4 - mask.rank :], strict=True)])
@@ -71,7 +71,7 @@ def Attention(
     if attn_mask is not None and (attn_mask.rank == 0 or not may_equal(attn_mask.shape[-1], keys)):
         return NotImplemented
     if attn_mask is not None:
-        attn_mask = _fitting(attn_mask, query, query_layout, keys)
+        attn_mask = fitting(attn_mask, query, query_layout, keys)
     depth = query.shape[3]
     if not isinstance(depth, int):
         return NotImplemented

@@ -21,6 +21,20 @@ from relayc.pipelines.driver import compile
 from relayc.runtime.module import Module
 
 
+def _is_sequence(value: Any) -> bool:
+    """Whether an input of a node is a sequence of tensors, and not a tensor of numbers in lists."""
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(item, np.ndarray) for item in value)
+
+
+def _type_of(value: Any) -> onnx.TypeProto:
+    """ONNX's type of an array, or of a sequence of arrays."""
+    if _is_sequence(value):
+        return onnx.helper.make_sequence_type_proto(
+            onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(value[0].dtype), None)
+        )
+    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+
+
 class RelaycRep(BackendRep):
     """A compiled model.
 
@@ -36,6 +50,7 @@ class RelaycRep(BackendRep):
 
         Args:
           inputs: arrays in the order of the model's inputs that are not initializers, or by name; an array alone where there is one input.
+            A sequence is a list of arrays, an optional value that is not there None.
           kwargs: arguments of a call, such as `out`.
 
         Raises:
@@ -47,7 +62,7 @@ class RelaycRep(BackendRep):
             outputs: Sequence[Any] = [by_name[name] for name in names]
         else:
             found = self.module["main"](*(inputs if isinstance(inputs, (list, tuple)) else [inputs]), **kwargs)
-            outputs = found if isinstance(found, (list, tuple)) else [found]
+            outputs = found if isinstance(found, tuple) else [found]  # a list is a sequence
         named: tuple[Any, ...] = namedtupledict("Outputs", names)(*outputs)
         return named
 
@@ -95,7 +110,7 @@ class RelaycBackend(Backend):
         """The outputs of one node.
 
         Args:
-          inputs: arrays in the order of the inputs that the node names, or by name.
+          inputs: arrays in the order of the inputs that the node names, or by name; a list of arrays is a sequence.
           outputs_info: not needed.
           kwargs: `opset_version`, the operator set of the node's domain (by default the newest); the rest are arguments of `prepare`.
 
@@ -103,16 +118,13 @@ class RelaycBackend(Backend):
         """
         opset = kwargs.pop("opset_version", NEWEST_OPSET)
         names = list(dict.fromkeys(name for name in node.input if name))
-        arrays = [inputs[name] for name in names] if isinstance(inputs, Mapping) else list(inputs)
-        arrays = [np.asarray(array) for array in arrays]
-        values = [
-            onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-            for name, array in zip(names, arrays, strict=True)
-        ]
+        given = [inputs[name] for name in names] if isinstance(inputs, Mapping) else list(inputs)
+        given = [value if _is_sequence(value) else np.asarray(value) for value in given]
+        values = [onnx.helper.make_value_info(name, _type_of(value)) for name, value in zip(names, given, strict=True)]
         results = [onnx.ValueInfoProto(name=name) for name in node.output if name]
         graph = onnx.helper.make_graph([node], "node", values, results)
         model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(node.domain, opset)])
-        return cls.prepare(model, device, **kwargs).run(arrays)
+        return cls.prepare(model, device, **kwargs).run(given)
 
 
 is_compatible = RelaycBackend.is_compatible

@@ -8,8 +8,8 @@ default of None marks an optional one) and its keyword-only parameters are the a
         return emit("nn.leaky_relu", x, alpha=alpha)
 
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
-gives a Tensor, or a tuple of them for several outputs, or NotImplemented to leave the node to the function body of its schema, and raises
-OnnxError where the node cannot be imported.
+gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body
+of its schema, and raises OnnxError where the node cannot be imported.
 """
 
 import contextvars
@@ -23,6 +23,7 @@ from typing import Any
 
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.objects import Value, type_of
 
 # ---- where the conversion is ----------------------------------------------------------------------------------------------------------
 
@@ -34,12 +35,14 @@ class Node:
     Attributes:
       opset: version of the operator's domain.
       outputs: names of the outputs, empty for one that is not wanted.
+      what: the node in words, for errors of the program.
       inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
     """
 
     opset: int
     outputs: Sequence[str]
-    inline: Callable[..., list[Tensor]]
+    what: str
+    inline: Callable[..., list[Any]]
 
     def wants(self, output: int) -> bool:
         """Whether anything may use output number `output`."""
@@ -69,20 +72,31 @@ def converting(node: Node) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Converter:
-    """A registered function and what its signature says: inputs it must have, how many it takes, attributes with their types (none where
-    the parameter is not annotated), and which of them are required. `foldable` is what `converter` was told."""
+    """A registered function and what its signature says.
+
+    Attributes:
+      since, foldable, objects: what `converter` was told.
+      inputs: their names.
+      required_inputs: those that a node must give: without a default, and not None by their annotation.
+      given_inputs: how many have no default.
+      variadic: whether more may follow.
+      attributes: with their types, none where the parameter is not annotated.
+      required_attributes: those without a default.
+    """
 
     function: Callable[..., Any]
     since: int
     foldable: bool
+    objects: bool
     inputs: tuple[str, ...]
-    required_inputs: int
+    required_inputs: frozenset[str]
+    given_inputs: int
     variadic: bool
     attributes: Mapping[str, tuple[type, ...]]
     required_attributes: frozenset[str]
 
     @staticmethod
-    def of(function: Callable[..., Any], since: int, foldable: bool = True) -> "Converter":
+    def of(function: Callable[..., Any], since: int, foldable: bool = True, objects: bool = False) -> "Converter":
         parameters = inspect.signature(function).parameters.values()
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -90,14 +104,16 @@ class Converter:
             function,
             since,
             foldable,
+            objects,
             tuple(p.name for p in positional),
+            frozenset(p.name for p in positional if p.default is p.empty and type(None) not in typing.get_args(p.annotation)),
             sum(p.default is p.empty for p in positional),
             any(p.kind is p.VAR_POSITIONAL for p in parameters),
             {p.name: _types(p.annotation) for p in keyword},
             frozenset(p.name for p in keyword if p.default is p.empty),
         )
 
-    def __call__(self, inputs: Sequence[Tensor | None], attributes: dict[str, Any]) -> tuple[Tensor, ...] | None:
+    def __call__(self, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> tuple[Value, ...] | None:
         """Converts one node; None where that is left to its function body. Raises OnnxError for inputs or attributes that the operator does
         not have, or misses."""
         if current().opset < 6:
@@ -111,12 +127,16 @@ class Converter:
         attributes = {name: _checked(name, value, self.attributes[name]) for name, value in attributes.items()}
         if len(inputs) > len(self.inputs) and not self.variadic:
             raise OnnxError(f"expected at most {len(self.inputs)} input(s) ({', '.join(self.inputs)}), found {len(inputs)}")
-        absent = [name for i, name in enumerate(self.inputs[: self.required_inputs]) if i >= len(inputs) or inputs[i] is None]
+        absent = [name for i, name in enumerate(self.inputs) if name in self.required_inputs and (i >= len(inputs) or inputs[i] is None)]
         if absent:
             raise OnnxError(f"expected input {', '.join(absent)}, found none")
         if any(tensor is None for tensor in inputs[len(self.inputs) :]):
             raise OnnxError("expected inputs without a gap, found one that is not given")
-        found = self.function(*inputs, **attributes)
+        wrong = next((v for v in inputs if v is not None and not isinstance(v, Tensor)), None)
+        if wrong is not None and not self.objects:
+            raise OnnxError(f"expected inputs that are tensors, found {type_of(wrong)}")
+        missing_inputs = [None] * (self.given_inputs - len(inputs))
+        found = self.function(*inputs, *missing_inputs, **attributes)
         if found is NotImplemented:
             return None
         return found if isinstance(found, tuple) else (found,)
@@ -150,17 +170,17 @@ CONVERTERS: dict[tuple[str, str], list[Converter]] = {}
 
 
 def converter(
-    name: str | None = None, *, since: int = 1, domain: str = "", foldable: bool = True
+    name: str | None = None, *, since: int = 1, domain: str = "", foldable: bool = True, objects: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function as the converter of the operator it is named after (or `name`) from operator set `since` on.
 
     `foldable` says whether nodes on known inputs may be evaluated at import: not where that is no function of the inputs alone, or its
-    result not worth a copy.
+    result not worth a copy. `objects` says whether inputs may be sequences and optional values, too.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         entries = CONVERTERS.setdefault((domain, name or function.__name__), [])
-        entries.append(Converter.of(function, since, foldable))
+        entries.append(Converter.of(function, since, foldable, objects))
         entries.sort(key=lambda c: -c.since)
         return function
 

@@ -23,6 +23,8 @@ def Constant(
     value_floats: Sequence[float] | None = None,
     value_int: int | None = None,
     value_ints: Sequence[int] | None = None,
+    value_string: str | None = None,
+    value_strings: Sequence[str] | None = None,
 ) -> Tensor:
     given = [
         constant(v, dtype)
@@ -32,6 +34,8 @@ def Constant(
             (value_floats, "float32"),
             (value_int, "int64"),
             (value_ints, "int64"),
+            (value_string, "string"),
+            (value_strings, "string"),
         )
         if v is not None
     ]
@@ -45,7 +49,7 @@ def ConstantOfShape(shape: Tensor, *, value: np.ndarray | None = None) -> Tensor
     if value is not None and value.size != 1:
         raise OnnxError(f"attribute value: expected one element, found {list(value.shape)}")
     element = np.zeros((), np.float32) if value is None else value.reshape(())
-    return filled(sizes(shape, "input"), element, element.dtype.name)
+    return filled(sizes(shape, "input"), element, constant(element).dtype)
 
 
 def _steps(first: float, last: float, step: float) -> int:

@@ -10,7 +10,7 @@ from onnx.defs import SchemaError
 from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.converter import Tensor, constant
 from relayc.frontend.onnx.converters import Converter, find_converter
-from relayc.frontend.onnx.functions import REFUSED_BODIES, type_proto
+from relayc.frontend.onnx.functions import type_proto
 
 _MAX_INPUT_BYTES = 1 << 16
 _MAX_OUTPUT_BYTES = 1 << 20
@@ -26,12 +26,13 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
     The values are those of the reference implementation in the onnx package.
     """
     given = [t for t in inputs if t is not None]
-    if not given or node.domain not in ("", "ai.onnx") or node.op_type in REFUSED_BODIES or not is_as_in_opset_7(node.op_type, opset):
+    if not given or node.domain not in ("", "ai.onnx") or not is_as_in_opset_7(node.op_type, opset):
         return None
     converter = find_converter("", node.op_type, opset)
     if converter is not None and not (converter.foldable and _has_right_flags(node, converter)):
         return None
-    if not all(t.is_known and t.foldable for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
+    # Of strings the reference knows no numbers.
+    if not all(t.is_known and t.foldable and t.dtype != "string" for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
         return None
     if not _is_small(node, opset, inputs):
         return None

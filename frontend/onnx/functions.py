@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 from onnx.defs import SchemaError
 
 from relayc.dialects.relay.types import numpy_dtype
@@ -12,14 +12,12 @@ from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.converters import find_converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import NEWEST_OPSET, opset_versions
+from relayc.frontend.onnx.objects import Value
 
 FunctionKey = tuple[str, str, str]
 """Domain, name and overload."""
 
 LocalFunctions = Mapping[FunctionKey, FunctionProto]
-
-REFUSED_BODIES = frozenset({"SequenceMap"})
-"""Operators whose function bodies use what cannot be imported: sequences. None is evaluated at import either."""
 
 
 def local_functions(model: onnx.ModelProto) -> dict[FunctionKey, FunctionProto]:
@@ -50,7 +48,7 @@ def _body_version(versions: Iterable[int], opset: int) -> int | None:
     return max((v for v in versions if v <= opset), default=None)
 
 
-def schema_function(node: NodeProto, domain: str, opset: int, inputs: Sequence[Tensor | None]) -> FunctionProto | None:
+def schema_function(node: NodeProto, domain: str, opset: int, inputs: Sequence[Value | None]) -> FunctionProto | None:
     """The function body that the operator's schema gives for this node; None where it has none."""
     schema = _schema(domain, node.op_type, opset)
     if schema is None:
@@ -84,11 +82,12 @@ def _parsed(body: bytes | FunctionProto) -> FunctionProto | None:
     return function if function.node else None
 
 
-def type_proto(tensor: Tensor | None) -> onnx.TypeProto:
-    """ONNX's type of a tensor; an empty one for an input that is not given."""
-    if tensor is None:
+def type_proto(tensor: Value | None) -> onnx.TypeProto:
+    """ONNX's type of a tensor; an empty one for an input that is not given, or no tensor."""
+    if not isinstance(tensor, Tensor):
         return onnx.TypeProto()
-    dtype = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
+    is_string = tensor.dtype == "string"
+    dtype = TensorProto.STRING if is_string else onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
     return onnx.helper.make_tensor_type_proto(dtype, [d if isinstance(d, int) else str(d) for d in tensor.shape])
 
 
@@ -111,7 +110,7 @@ def _qualified(domain: str, name: str) -> str:
 def is_expandable(schema: Schema) -> bool:
     """Whether the schema of an operator gives it a function body that can be imported, for the nodes it can."""
     versions = schema.function_opset_versions or schema.context_dependent_function_opset_versions
-    return bool(versions) and schema.name not in REFUSED_BODIES
+    return bool(versions)
 
 
 def _collect(

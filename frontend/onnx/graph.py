@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
@@ -17,6 +18,7 @@ from relayc.frontend.onnx.fold_nodes import fold_node
 from relayc.frontend.onnx.fold_sizes import fold_sizes
 from relayc.frontend.onnx.inputs import input_types
 from relayc.frontend.onnx.model import Model, elements, opset_versions, tensor_type
+from relayc.frontend.onnx.objects import Value, by_number
 from relayc.frontend.registry import Progress
 from relayc.frontend.steps import cast
 from relayc.symbolic import Size
@@ -28,18 +30,18 @@ class Scope:
 
     Attributes:
       opsets: operator set versions by domain.
-      values: tensors by name; a subgraph sees those of `outer` too.
+      values: by name; a subgraph sees those of `outer` too.
       attributes: the attributes of the node whose function body this is, by name; None outside of function bodies.
       path: what stands before the names of nodes in locations and errors.
     """
 
     opsets: Mapping[str, int]
-    values: dict[str, Tensor] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
     outer: "Scope | None" = None
     attributes: Mapping[str, AttributeProto] | None = None
     path: str = ""
 
-    def __getitem__(self, name: str) -> Tensor:
+    def __getitem__(self, name: str) -> Value:
         scope: Scope | None = self
         while scope is not None:
             if name in scope.values:
@@ -80,26 +82,40 @@ class Importer:
                 self._enter_inputs(builder)
                 self._enter_initializers(builder)
                 self._convert_nodes(self.graph.node, self.scope, self.progress)
-                return builder.finish([(o.name, self.scope[o.name]) for o in self.graph.output])
+                return self._finish(builder)
         finally:
             self.constants.clear()
             self.scope.values.clear()  # they refer back to the importer: its arrays would stay until the next cyclic collection
 
     def _enter_inputs(self, builder: ModelBuilder) -> None:
         for name, type_ in self.types.items():
-            self.scope.values[name] = cast(builder.inputs[name], type_.declared.dtype)
+            if type_.object is not None:
+                builder.host_inputs[name] = str(type_.object)
+                self.scope.values[name] = by_number(builder.inputs[name], type_.object)
+            else:
+                self.scope.values[name] = cast(builder.inputs[name], type_.declared.dtype)
             self.scope.values[name].name = name
+
+    def _finish(self, builder: ModelBuilder) -> IRModule:
+        outputs = [(o.name, self.scope[o.name]) for o in self.graph.output]
+        tensors = [(name, value if isinstance(value, Tensor) else value.number) for name, value in outputs]
+        return builder.finish(tensors, {name: str(value.type) for name, value in outputs if not isinstance(value, Tensor)})
 
     def _enter_initializers(self, builder: ModelBuilder) -> None:
         for proto in self.graph.initializer:
             type_ = tensor_type(proto, f"initializer {proto.name}")
             self.scope.values[proto.name] = Tensor(
                 type_,
-                read=partial(self.model.array, proto),
-                materialise=None if self.freeze_params else builder.add_argument,
+                read=partial(self._elements, proto),
+                materialise=None if self.freeze_params or type_.dtype == "string" else builder.add_argument,
                 name=proto.name,
                 foldable=self.freeze_params or not type_.is_float,
             )
+
+    def _elements(self, proto: TensorProto) -> np.ndarray:
+        """The elements of an initializer; of strings, their numbers."""
+        array = self.model.array(proto)
+        return ModelBuilder.current().module.numbers_of(array) if array.dtype == object else array
 
     # ---- nodes --------------------------------------------------------------------------------------------------------------------
 
@@ -118,32 +134,38 @@ class Importer:
         with at_node(f"{self.model.source}: node {label!r} ({operator}, opset {opset})", label, OnnxError):
             inputs = [scope[name] if name else None for name in node.input]
             node = _resolve_references(node, scope.attributes)
-            outputs = fold_node(node, opset, inputs) or self._on_sizes(node, domain, opset, inputs, label, scope)
+            outputs = self._converted(node, domain, opset, inputs, label, scope)
             wanted = sum(map(bool, node.output))
             if len(outputs) < len(node.output) and any(node.output[len(outputs) :]):
                 raise OnnxError(f"expected at most {len(outputs)} output(s), found {wanted} in use")
-        for name, tensor in zip(node.output, outputs, strict=False):
+        for name, value in zip(node.output, outputs, strict=False):
             if name:
-                tensor.name = tensor.name or name
-                scope.values[name] = tensor
+                value.name = value.name or name
+                scope.values[name] = value
 
-    def _on_sizes(
-        self, node: NodeProto, domain: str, opset: int, inputs: list[Tensor | None], label: str, scope: Scope
-    ) -> Sequence[Tensor]:
+    def _converted(self, node: NodeProto, domain: str, opset: int, given: list[Value | None], label: str, scope: Scope) -> Sequence[Value]:
+        inputs = [t for t in given if t is None or isinstance(t, Tensor)]
+        if len(inputs) < len(given):
+            return self._outputs(node, domain, opset, given, label, scope)
+        folded = fold_node(node, opset, inputs)
+        if folded:
+            return folded
         found = fold_sizes(node, opset, inputs)
         if isinstance(found, tuple):
             return found
-        outputs = self._outputs(node, domain, opset, inputs, label, scope)
+        outputs = self._outputs(node, domain, opset, given, label, scope)
         if found is None:
             return outputs
         # Some elements are known.
-        return [t if t.is_known else Tensor(t.type, value=t.value, elements=e) for t, e in zip(outputs, found, strict=True)]
+        tensors = [t for t in outputs if isinstance(t, Tensor)]
+        return [t if t.is_known else Tensor(t.type, value=t.value, elements=e) for t, e in zip(tensors, found, strict=True)]
 
-    def _outputs(self, node: NodeProto, domain: str, opset: int, inputs: list[Tensor | None], label: str, scope: Scope) -> Sequence[Tensor]:
+    def _outputs(self, node: NodeProto, domain: str, opset: int, inputs: list[Value | None], label: str, scope: Scope) -> Sequence[Value]:
         convert = find_converter(domain, node.op_type, opset)
         function = self.functions.get((domain, node.op_type, node.overload))
         if convert is not None and function is None:
-            here = Node(opset, node.output, lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs))
+            what = f"node {label!r} ({node.op_type})"
+            here = Node(opset, node.output, what, lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs))
             with converting(here):
                 found = convert(inputs, {a.name: _attribute(a, self.model) for a in node.attribute})
             if found is not None:
@@ -157,11 +179,11 @@ class Importer:
         self,
         function: FunctionProto,
         node: NodeProto,
-        inputs: list[Tensor | None],
+        inputs: list[Value | None],
         label: str,
         defaults: dict[str, AttributeProto],
         opsets: Mapping[str, int],
-    ) -> list[Tensor]:
+    ) -> list[Value]:
         given = defaults | {a.name: a for a in (*function.attribute_proto, *node.attribute)}
         body = Scope(functions.body_opsets(function, opsets), attributes=given, path=f"{label}/")
         functions.check_supported(self.model.source, function, body.opsets, self.functions)
@@ -178,11 +200,11 @@ class Importer:
             found = {}
             for proto in graph.initializer:
                 type_ = tensor_type(proto, f"initializer {proto.name}")
-                found[proto.name] = Tensor(type_, read=partial(self.model.array, proto), name=proto.name)
+                found[proto.name] = Tensor(type_, read=partial(self._elements, proto), name=proto.name)
             kept = self.constants[id(graph)] = graph, found
         return kept[1]
 
-    def _inline_graph(self, graph: GraphProto, label: str, scope: Scope, inputs: Sequence[Tensor]) -> list[Tensor]:
+    def _inline_graph(self, graph: GraphProto, label: str, scope: Scope, inputs: Sequence[Value]) -> list[Value]:
         body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/")
         if len(inputs) != len(graph.input):
             raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, known
+from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, known, packed
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import objects, positions, size, size_tensor, sizes, tensor_of
@@ -143,7 +143,7 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
     """The elements of a tensor without repetitions, where the first of each is, which one each element is, and their numbers."""
     along = None if axis is None else axis_of(axis, x.rank)
     source = reshape(x, (prod(x.shape),)) if along is None else x
-    rows, order = _rows_in_order(cast(source, "uint8") if x.dtype == "bool" else source, along or 0)
+    rows, order = _rows_in_order(_numbers_in_order(source), along or 0)
     n = rows.shape[0]
     in_order = emit("take", rows, order, axis=0, mode="clip")
     steps = positions(n)
@@ -166,6 +166,13 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
         inverse = emit("take", rank, inverse, axis=0, mode="clip")
     values = emit("take", source, first, axis=along or 0, mode="clip")
     return values, first, inverse, counts
+
+
+def _numbers_in_order(x: Tensor) -> Tensor:
+    """Numbers that are in the order of the elements of x, and equal where those are."""
+    if x.dtype == "string":
+        return packed("relayc.host.string.ranks", [x], x.type.with_dtype("int64"))[0]
+    return cast(x, "uint8") if x.dtype == "bool" else x
 
 
 def _rows_in_order(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:

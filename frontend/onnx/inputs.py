@@ -11,15 +11,21 @@ from relayc.frontend.dimensions import check_names, input_shapes
 from relayc.frontend.errors import MissingShapes, ModelError
 from relayc.frontend.onnx.errors import MissingOnnxShapes, OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.onnx.objects import NUMBER, ObjectType, declared_type
 from relayc.symbolic import Range, Ranges, Size
 
 
 @dataclass(frozen=True)
 class InputType:
-    """An input's type in the model, and that of the function's argument (other dtype on request; cast on entry)."""
+    """An input's type in the model, and that of the function's argument (other dtype on request; cast on entry).
+
+    Attributes:
+      object: type of a sequence or optional value, of which the argument is the number; None for a tensor.
+    """
 
     declared: TensorType
     given: TensorType
+    object: ObjectType | None = None
 
 
 def input_types(
@@ -30,8 +36,8 @@ def input_types(
     What `shapes` says of a dimension of one input holds wherever the model uses the same symbol.
 
     Raises:
-      OnnxError: an input that is not a tensor, or one of unknown rank without a shape; a shape or dtype for an input that does not exist,
-        or a size for such a dimension; a shape or size that contradicts the model.
+      OnnxError: an input that is no tensor, sequence or optional value, or a tensor of unknown rank without a shape; a shape or dtype for
+        an input that does not exist, or a size for such a dimension; a shape or size that contradicts the model.
     """
     initializers = {t.name for t in graph.initializer}
     inputs = [i for i in graph.input if i.name not in initializers]
@@ -49,6 +55,11 @@ def input_types(
 
 
 def _input_type(value: ValueInfoProto, shape: Sequence[Size], dtypes: Mapping[str, str]) -> InputType:
+    found = declared_type(value.type, f"input {value.name}")
+    if found is not None:
+        if value.name in dtypes:
+            raise OnnxError(f"dtypes: input {value.name}: expected a tensor, found {found}")
+        return InputType(NUMBER, NUMBER, found)
     declared = TensorType(tuple(shape), dtype_name(value.type.tensor_type.elem_type, f"input {value.name}"))
     dtype = dtypes.get(value.name, declared.dtype)
     if dtype not in DTYPES:
@@ -65,10 +76,11 @@ def _checked(type_: TensorType, name: str) -> TensorType:
 
 
 def _declared_dims(value: ValueInfoProto) -> list[int | str] | None:
-    """Sizes and symbols ('' for a nameless one) as the model declares them; None for an input of unknown rank."""
+    """Sizes and symbols ('' for a nameless one) as the model declares them; None for an input of unknown rank, none for a number."""
     if not value.type.HasField("tensor_type"):
-        kind = value.type.WhichOneof("value") or "no type"
-        raise OnnxError(f"input {value.name}: expected a tensor, found {kind.removesuffix('_type')}")
+        if declared_type(value.type, f"input {value.name}") is None:
+            raise OnnxError(f"input {value.name}: expected a type, found none")
+        return []
     if not value.type.tensor_type.HasField("shape"):
         return None
     return [d.dim_value if d.HasField("dim_value") else d.dim_param for d in value.type.tensor_type.shape.dim]

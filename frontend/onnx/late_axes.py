@@ -112,14 +112,19 @@ def unsqueeze_late(x: Tensor, axes: Tensor) -> Tensor:
     return reshape(x, late.sizes(late.choose(_ones(late.rank), dims)))
 
 
-def along_late(x: Tensor, axis: Tensor, compute: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """`compute` along an axis that only the program knows, in the middle of three: what is before it and behind it are one each."""
-    late = LateAxes(reshape(axis, (1,)), x.rank)
-    dims, one = shape_tensor(x.shape), constant(1, "int64")
+def along_late(x: Tensor, axis: Tensor, compute: Callable[[Tensor, int], Tensor], parts: int = 0) -> Tensor:
+    """`compute` along an axis that only the program knows: given what is before it and what is behind it as one axis each, then the last
+    `parts` axes of x, which it is none of. It may give other sizes of that axis and of the last ones."""
+    rank = x.rank - parts
+    late = LateAxes(reshape(axis, (1,)), rank)
+    dims, one = shape_tensor(x.shape[:rank]), constant(1, "int64")
     behind = emit("cumsum", cast(late.listed, "int64"), axis=0)
-    parts = [
+    middle = [
         emit("prod", emit("where", chosen, dims, one), axis=(0,), keepdims=True)
         for chosen in (binary("equal", behind, 0), late.listed, emit("greater", behind, cast(late.listed, "int64")))
     ]
-    found = compute(reshape(x, late.sizes(emit("concatenate", *parts, axis=0))), 1)
-    return reshape(found, x.shape)
+    given = late.sizes(emit("concatenate", *middle, axis=0))
+    found = compute(reshape(x, (*given, *x.shape[rank:])), 1)
+    if found.shape[1] == given[1]:
+        return reshape(found, (*x.shape[:rank], *found.shape[3:]))
+    return reshape(found, (*late.sizes(late.choose(size_tensor(found.shape[1]), dims)), *found.shape[3:]))

@@ -11,6 +11,7 @@ the types that it gives are instances of those that it is given.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from types import NoneType
 
 import numpy as np
 from onnx import GraphProto, ValueInfoProto
@@ -22,6 +23,7 @@ from relayc.dialects.relay.types import TupleType
 from relayc.frontend.converter import ModelBuilder, Tensor, assume, axis_of, constant, emit, simpler
 from relayc.frontend.onnx.converters import Node, converter, current
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.objects import ObjectType, Source, Value, by_number, declared_type, element_of, joined, number_of, type_of
 from relayc.frontend.sizes import as_pending, known_elements, size, size_tensor, sizes
 from relayc.frontend.steps import binary, cast, filled, reshape, subtract, transpose
 from relayc.symbolic import Dim, Size, symbol, symbols_of
@@ -34,6 +36,10 @@ _ATTEMPTS = 32
 
 class _OtherTypes(Exception):
     """A body gives other types than it was given."""
+
+
+class _OtherObjects(Exception):
+    """A body gives other types of sequences or optional values than it was given."""
 
 
 @dataclass
@@ -195,6 +201,93 @@ class _Loop:
         return emit("scatter_nd", rows, emit("reshape", at, newshape=(1, 1)), new, mode="update")
 
 
+# ---- loops that carry sequences and optional values -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _ObjectLoop:
+    """A loop that may carry sequences and optional values: of these it carries the numbers.
+
+    The type of what is in them shows when the body is converted, too: it is converted again until it gives what it is given.
+
+    Attributes:
+      carried: values at first.
+      names: of these.
+      declared: what the model says of them in the body.
+      body: as that of a loop over tensors, but for the carried values.
+    """
+
+    carried: Sequence[Value]
+    names: Sequence[str]
+    declared: Sequence[ObjectType | None]
+    body: Callable[[Tensor, Tensor | None, list[Value]], tuple[Tensor | None, Sequence[Value], list[Tensor]]]
+    types: list[ObjectType | None] = field(default_factory=list)
+    """Of the objects among the carried values."""
+
+    def run(
+        self, trips: Size | None, limit: Tensor | None, condition: Tensor | None, rows: Sequence[list[int | None]]
+    ) -> tuple[list[Value], Sequence[Tensor]]:
+        """The values after the loop, and the scan outputs, of whose rows `rows` are the declared sizes. Raises OnnxError."""
+        self.types = [None if isinstance(v, Tensor) else _at_first(v.type, d) for v, d in zip(self.carried, self.declared, strict=True)]
+        for _ in range(_ATTEMPTS):
+            numbers = self._numbers(self.carried)
+            loop = _Loop(trips, limit, condition, numbers, list(self.names), self._step, [False] * len(rows), list(rows))
+            try:
+                with ModelBuilder.current().trial():
+                    final, found = loop.run()
+            except _OtherObjects:
+                continue
+            return self._values(final), found
+        raise OnnxError("expected a body that gives sequences and optional values of one type in each iteration, found others each time")
+
+    def _values(self, tensors: Sequence[Tensor]) -> list[Value]:
+        return [t if type_ is None else by_number(t, type_) for t, type_ in zip(tensors, self.types, strict=True)]
+
+    def _numbers(self, values: Sequence[Value]) -> list[Tensor]:
+        return [v if isinstance(v, Tensor) and t is None else number_of(v, t) for v, t in zip(values, self.types, strict=True)]
+
+    def _step(self, number: Tensor, condition: Tensor | None, tensors: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+        following, found, rows = self.body(number, condition, self._values(tensors))
+        types = [self._joined(*each) for each in zip(self.names, self.types, tensors, found, strict=True)]
+        if types != self.types:
+            self.types = types
+            raise _OtherObjects
+        return following, self._numbers(found), rows
+
+    @staticmethod
+    def _joined(name: str, before: ObjectType | None, tensor: Tensor, found: Value) -> ObjectType | None:
+        if before is None and isinstance(found, Tensor):
+            return None
+        try:
+            return joined(type_of(tensor) if before is None else before, type_of(found))
+        except OnnxError as error:
+            raise OnnxError(f"value {name!r} that the loop carries: {error}") from None
+
+
+def _at_first(type_: ObjectType, declared: ObjectType | None) -> ObjectType:
+    """The type of a value before a loop: of what is still empty, as the model declares it."""
+    return joined(type_, declared) if declared is not None and element_of(type_).source is Source.NOTHING else type_
+
+
+def repeated(
+    limit: Tensor, trips: int | None, carried: Sequence[Value], names: Sequence[str], step: Callable[[Tensor, list[Value]], Sequence[Value]]
+) -> list[Value]:
+    """What values are after a number of iterations.
+
+    Args:
+      limit: the number of iterations, int64[]; `trips` is the same where it is known.
+      names: of the values.
+      step: gives the next values from the number of the iteration and the values.
+
+    Raises OnnxError.
+    """
+
+    def body(number: Tensor, _: Tensor | None, values: list[Value]) -> tuple[None, Sequence[Value], list[Tensor]]:
+        return None, step(number, values), []
+
+    return _ObjectLoop(carried, names, [None] * len(carried), body).run(trips, limit, None, [])[0]
+
+
 def _before_loop(row: Tensor) -> frozenset[str]:
     """Names of the symbols that have a value before the loop whose body is being built."""
     return scope_before(ir.InsertionPoint.current.block.owner) if row.type.symbols else frozenset()
@@ -229,7 +322,7 @@ def _decides(body: GraphProto) -> bool:
     made = {name: node for node in body.node for name in node.output}
     name = body.output[0].name
     while name in made and made[name].op_type == "Identity":
-        name = made[name].input[0]
+        name = made.pop(name).input[0]  # each once: a node may name itself
     if name == body.input[1].name:
         return False
     constants = {t.name: t for t in body.initializer}
@@ -242,10 +335,12 @@ def _decides(body: GraphProto) -> bool:
     return not bool(onnx.numpy_helper.to_array(constants[name]).all())
 
 
-@converter(foldable=False)
-def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, body: GraphProto) -> tuple[Tensor, ...]:
-    """All forms: a number of iterations, a condition, both or none, values whose sizes change, scan outputs."""
+@converter(foldable=False, objects=True)
+def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Value, body: GraphProto) -> tuple[Value, ...]:
+    """All forms: a number of iterations, a condition, both or none, values whose sizes change, sequences, scan outputs."""
     node = current()
+    if any(not isinstance(t, (Tensor, NoneType)) for t in (M, cond)):
+        raise OnnxError("inputs M and cond: expected tensors, found others")
     if len(body.input) != 2 + len(carried) or len(body.output) < 1 + len(carried):
         raise OnnxError(f"expected a body of {2 + len(carried)} inputs, found {len(body.input)}, and {len(body.output)} outputs")
     scans = len(body.output) - 1 - len(carried)
@@ -257,14 +352,15 @@ def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Tensor, 
         trips = _trips(limit)
         limit = size_tensor(trips)
 
-    def step(number: Tensor, condition: Tensor | None, values: list[Tensor]) -> tuple[Tensor | None, list[Tensor], list[Tensor]]:
+    def step(number: Tensor, condition: Tensor | None, values: list[Value]) -> tuple[Tensor | None, list[Value], list[Tensor]]:
         given = condition if condition is not None else constant(np.bool_(True))
         following, *found = node.inline(body, number, given, *values)
         return (following if decides else None), found[: len(carried)], found[len(carried) :]
 
     names = [value.name for value in body.input[2:]]
+    declared = [declared_type(value.type, f"input {value.name} of the body") for value in body.input[2:]]
     rows_declared = list(map(declared_sizes, body.output[1 + len(carried) :]))
-    final, rows = _Loop(trips, limit, start if decides else None, list(carried), names, step, [False] * scans, rows_declared).run()
+    final, rows = _ObjectLoop(carried, names, declared, step).run(trips, limit, start if decides else None, rows_declared)
     return (*final, *rows)
 
 

@@ -24,6 +24,8 @@ ModelLike = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 def dtype_name(elem_type: int, what: str) -> str:
     """relayc's name of an ONNX element type. Raises OnnxError, naming `what`, for one that relayc does not have."""
+    if elem_type == TensorProto.STRING:
+        return "string"
     try:
         name = onnx.helper.tensor_dtype_to_np_dtype(elem_type).name
     except (KeyError, ValueError):
@@ -51,7 +53,7 @@ class Model:
         _check(proto, source)
 
     def array(self, tensor: TensorProto) -> np.ndarray:
-        """The elements of an initializer; a view of the file, the bytes or the message where they can be used in place.
+        """The elements of an initializer; a view of the file, the bytes or the message where they can be used in place; strings as objects.
 
         Raises:
           OnnxError: an element type relayc does not have, a wrong number of bytes, external data that is missing or too short.
@@ -59,6 +61,8 @@ class Model:
         what = f"initializer {tensor.name}"
         if tensor.data_location == TensorProto.EXTERNAL:
             return self.external(tensor, what)
+        if tensor.data_type == TensorProto.STRING:
+            return elements(tensor, what)
         if tensor.name in self._read:
             raw = self._read[tensor.name]()
         elif tensor.HasField("raw_data"):
@@ -73,6 +77,8 @@ class Model:
     def external(self, tensor: TensorProto, what: str) -> np.ndarray:
         """The elements of a tensor whose data is a part of another file, mapped. Raises OnnxError, naming `what`."""
         type_ = tensor_type(tensor, what)
+        if type_.dtype == "string":
+            raise OnnxError(f"{what}: expected strings in the model, found external data")
         entries = {e.key: e.value for e in tensor.external_data}
         where = f"{what}: external data {entries.get('location', '')!r}"
         path = self._beside(entries.get("location", ""), where)
@@ -153,9 +159,12 @@ def tensor_type(tensor: TensorProto, what: str) -> TensorType:
 
 
 def elements(tensor: TensorProto, what: str) -> np.ndarray:
-    """The elements that stand in a tensor message itself. Raises OnnxError, naming `what`, where they do not fit its type."""
+    """The elements that stand in a tensor message itself, strings as objects. Raises OnnxError, naming `what`, where they do not fit its
+    type."""
     type_ = tensor_type(tensor, what)
     try:
+        if type_.dtype == "string":
+            return np.array([text.decode() for text in tensor.string_data], object).reshape(type_.shape)
         return numpy_helper.to_array(tensor).reshape(type_.shape).astype(DTYPES[type_.dtype], copy=False)
     except (ValueError, TypeError) as e:
         raise OnnxError(f"{what}: expected elements for {_text(type_)}, found others: {e}") from None

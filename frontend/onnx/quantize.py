@@ -108,7 +108,7 @@ def _wide(x: Tensor) -> str:
     return "float32" if x.dtype in _FLOATS else "int32"
 
 
-def _centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
+def centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
     """x minus its zero point, in int32, or float32 where x is a float; a vector of zero points goes along `axis`."""
     wide, zero = cast(x, _wide(x)), _needed(zero)
     if zero is None:
@@ -121,14 +121,14 @@ def _centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
 
 @converter(since=10)
 def MatMulInteger(a: Tensor, b: Tensor, a_zero_point: Tensor | None = None, b_zero_point: Tensor | None = None) -> Tensor:
-    return matmul(_centred(a, a_zero_point, -2), _centred(b, b_zero_point, -1))
+    return matmul(centred(a, a_zero_point, -2), centred(b, b_zero_point, -1))
 
 
 @converter(since=10)
 def QLinearMatMul(
     a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor, y_scale: Tensor, y_zero: Tensor
 ) -> Tensor:
-    product = cast(matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1)), "float32")
+    product = cast(matmul(centred(a, a_zero, -2), centred(b, b_zero, -1)), "float32")
     zero = _needed(y_zero)
     scales = [cast(reshape(s, ()) if s.type.num_elements == 1 else s, "float32") for s in (a_scale, b_scale, y_scale)]
     scaled = emit("divide", multiply(product, multiply(scales[0], scales[1])), scales[2])
@@ -152,7 +152,7 @@ def ConvInteger(
     strides: Sequence[int] | None = None,
 ) -> Tensor:
     # The padding is that of the centred data, so that it stands for the real value 0.
-    data, weight = _centred(x, x_zero_point, 1), _centred(w, w_zero_point, 0)
+    data, weight = centred(x, x_zero_point, 1), centred(w, w_zero_point, 0)
     return convolution(data, weight, auto_pad, dilations, group, kernel_shape, pads, strides)
 
 
@@ -175,7 +175,7 @@ def QLinearConv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    data, weight = _centred(x, x_zero, 1), _centred(w, w_zero, 0)
+    data, weight = centred(x, x_zero, 1), centred(w, w_zero, 0)
     product = convolution(data, weight, auto_pad, dilations, group, kernel_shape, pads, strides)
     if b is not None:
         product = emit("nn.bias_add", product, b, axis=1)

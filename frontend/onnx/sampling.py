@@ -1,4 +1,4 @@
-"""Sampling of images at computed positions: GridSample, and DeformConv by it."""
+"""Sampling of images at computed positions: GridSample, the positions that AffineGrid computes, and DeformConv."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -12,8 +12,8 @@ from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, explicit_padding, spatial_rank
-from relayc.frontend.sizes import positions
-from relayc.frontend.steps import cast, in_float32, multiply, reshape, transpose
+from relayc.frontend.sizes import positions, size_tensor, sizes
+from relayc.frontend.steps import add, broadcast_to, cast, divide, in_float32, multiply, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 _METHODS = {
@@ -44,6 +44,36 @@ def GridSample(x: Tensor, grid: Tensor, *, align_corners: bool = False, mode: st
         padding_mode=padding_mode,
         align_corners=align_corners,
     )
+
+
+@converter(since=20)
+def AffineGrid(theta: Tensor, size: Tensor, *, align_corners: bool = False) -> Tensor:
+    """theta [N, k, k + 1] and the sizes N, C and k more: for each place of these, where theta moves it, [N, ..., k] with the last axis of
+    the image first. Places are from -1 to 1: centers of pixels, or with `align_corners` those of the first and the last one."""
+    batch, _, *extents = sizes(size, "size")
+    k = len(extents)
+    if theta.rank != 3 or k not in (2, 3) or not theta.is_float:
+        raise OnnxError(f"expected theta [N, k, k + 1] of floats and k + 2 sizes, k of 2 or 3, found {theta.type} and {k + 2} sizes")
+    theta = assume(theta, (batch, k, k + 1))
+
+    def along(column: int) -> Tensor:
+        return reshape(strided_slice(theta, (column,), (column + 1,), (1,), (2,)), (batch, *(1,) * k, k))
+
+    found = along(k)
+    for column, (axis, extent) in enumerate(reversed(list(enumerate(extents)))):
+        at = _pixel_centers(extent, align_corners, theta.dtype)
+        at = reshape(at, (1, *(extent if i == axis else 1 for i in range(k)), 1))
+        found = add(found, multiply(at, along(column)))
+    return broadcast_to(found, (batch, *extents, k))
+
+
+def _pixel_centers(count: Size, align_corners: bool, dtype: str) -> Tensor:
+    """Where pixels are between -1 and 1."""
+    number, total = cast(positions(count), dtype), cast(size_tensor(count), dtype)
+    if align_corners:
+        steps = emit("maximum", subtract(total, 1.0), constant(1.0, dtype))
+        return subtract(divide(multiply(number, 2.0), steps), 1.0)
+    return subtract(divide(add(multiply(number, 2.0), 1.0), total), 1.0)
 
 
 @converter(since=19)

@@ -6,9 +6,10 @@ from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, i
 from relayc.frontend.fourier import real_inverse, rows_of, transform
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.onnx.late_axes import along_late
 from relayc.frontend.onnx.loops import scalar_of
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.sizes import positions, size, size_tensor
+from relayc.frontend.sizes import is_at_import, positions, size, size_tensor
 from relayc.frontend.steps import add, binary, cast, divide, in_float32, multiply, reshape, subtract
 from relayc.symbolic import Size, maximum, proves
 
@@ -22,7 +23,10 @@ def DFT_17(x: Tensor, dft_length: Tensor | None = None, *, axis: int = 1, invers
 def DFT(
     x: Tensor, dft_length: Tensor | None = None, axis: Tensor | None = None, *, inverse: bool = False, onesided: bool = False
 ) -> Tensor:
-    return _dft(x, dft_length, -2 if axis is None else integer(axis, "axis"), inverse, onesided)
+    if axis is None or is_at_import(axis):
+        return _dft(x, dft_length, -2 if axis is None else integer(axis, "axis"), inverse, onesided)
+    _check_parts(x)
+    return along_late(x, axis, lambda y, at: _dft(y, dft_length, at, inverse, onesided), parts=1)
 
 
 def _check_parts(x: Tensor) -> None:

@@ -6,6 +6,7 @@ from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
+from relayc.frontend.onnx.text import converted
 from relayc.frontend.steps import binary, cast, cast_as, divide, in_float32, like, multiply
 
 _SAME_AS_RELAY = {
@@ -70,17 +71,23 @@ def IsInf(x: Tensor, *, detect_negative: bool = True, detect_positive: bool = Tr
     return emit("equal", x, like(float("inf") if detect_positive else float("-inf"), x))
 
 
+def _cast(x: Tensor, dtype: str, saturate: bool = True, round_mode: str = "up") -> Tensor:
+    if x.dtype != dtype and "string" in (x.dtype, dtype):
+        return converted(x, dtype)
+    return cast_as(x, dtype, saturate, round_mode)
+
+
 @converter("Cast")
 def Cast_1(x: Tensor, *, to: str) -> Tensor:
     """The element type by its name."""
     if to.upper() not in dict(TensorProto.DataType.items()):
         raise OnnxError(f"attribute to: expected the name of an element type, found {to!r}")
-    return cast(x, dtype_name(TensorProto.DataType.Value(to.upper()), "attribute to"))
+    return _cast(x, dtype_name(TensorProto.DataType.Value(to.upper()), "attribute to"))
 
 
 @converter(since=6)
 def Cast(x: Tensor, *, to: int, saturate: bool = True, round_mode: str = "up") -> Tensor:
-    return cast_as(x, dtype_name(to, "attribute to"), saturate, round_mode)
+    return _cast(x, dtype_name(to, "attribute to"), saturate, round_mode)
 
 
 @converter(since=26)
@@ -91,7 +98,7 @@ def BitCast(x: Tensor, *, to: int) -> Tensor:
 
 @converter()
 def CastLike(x: Tensor, target: Tensor, *, saturate: bool = True, round_mode: str = "up") -> Tensor:
-    return cast_as(x, target.dtype, saturate, round_mode)
+    return _cast(x, target.dtype, saturate, round_mode)
 
 
 @converter()

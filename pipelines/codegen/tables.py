@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from relayc.dialects.relay.types import is_narrow
-from relayc.runtime.artifact import DLPACK_CODES
+from relayc.runtime.artifact import DLPACK_CODES, is_host_dtype
 
 _DTYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 """DLDataTypeCode of the dtype names without their width."""
@@ -39,5 +39,7 @@ def dtype_bits(dtype: str) -> int:
     if is_narrow(dtype):
         # DLPack packs elements of less than a byte. Here they take one, and are uint8 to it.
         return DLPACK_CODES.get(dtype, _DTYPE_CODES["uint"]) | 8 << 8 | 1 << 16
+    if is_host_dtype(dtype):
+        dtype = "int64"
     stem = dtype.rstrip("0123456789")
     return _DTYPE_CODES[stem] | int(dtype[len(stem) :] or 8) << 8 | 1 << 16

@@ -6,6 +6,7 @@ quotient is rounded toward zero. Unfoldable raised means: leave this operation t
 """
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -138,8 +139,8 @@ _BINARY: dict[str, Callable[..., Array]] = {
     "multiply": np.multiply,
     "maximum": np.maximum,
     "minimum": np.minimum,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
+    "equal": operator.eq,  # of dtype STRING, which numpy's functions do not compare, too
+    "not_equal": operator.ne,
     "less": np.less,
     "less_equal": np.less_equal,
     "greater": np.greater,

@@ -38,7 +38,7 @@ from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import STRING, TensorType
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.passes import functions
 
@@ -93,7 +93,8 @@ class Rewriter:
         return self.mod.value_of(value)
 
     def scalar(self, value: ir.Value) -> float | int | bool | None:
-        """The element of a constant with one element, or whose elements stand in the IR and are all the same; None for any other value."""
+        """The number that is the element of a constant with one element, or whose elements stand in the IR and are all the same; None for
+        any other value."""
         owner = value.owner
         if not isinstance(owner, Constant):
             return None
@@ -104,7 +105,7 @@ class Rewriter:
         elif not _one_element(TensorType.of(value)):
             return None
         array = self.array(value)
-        if array is None:
+        if array is None or array.dtype == STRING:
             return None
         element = array.reshape(-1)[0]
         return element.item() if array.dtype.kind in "iub" else float(element)

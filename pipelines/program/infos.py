@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
+from relayc.dialects.functions import DTYPE, is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.attributes import read_size_attribute
@@ -119,13 +119,20 @@ def _program_specs(function: ir.OpView) -> tuple[Specs, Specs]:
     arguments, late = value_attributes(function), iter(value_attributes(function, "res_attrs"))
     written = iter(arguments[len(ins) :])
     results = [next(late if i in _late(function, outs) else written) for i in range(len(outs))]
-    return _tensors(function, (_names(arguments[: len(ins)], "input"), _names(results, "output")))
+    taken, given = _tensors(function, (_names(arguments[: len(ins)], "input"), _names(results, "output")))
+    return _seen(taken, arguments[: len(ins)]), _seen(given, results)
 
 
 def _late(function: ir.OpView, outs: Specs) -> tuple[int, ...]:
     """Which outputs of a program are of sizes that it alone knows: it gives their memory."""
     known = symbol_positions(function).keys()
     return tuple(i for i, spec in enumerate(outs) if not frozenset().union(*map(symbols_of, spec.shape)) <= known)
+
+
+def _seen(specs: Specs, entries: Sequence[ir.DictAttr]) -> Specs:
+    """Specs under the dtypes that callers see."""
+    every = zip(specs, entries, strict=True)
+    return tuple(replace(spec, dtype=ir.StringAttr(e[DTYPE]).value) if DTYPE in e else spec for spec, e in every)
 
 
 def _names(entries: Sequence[ir.DictAttr], default: str) -> list[str]:

@@ -10,7 +10,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, dtype_of
 from relayc.pipelines.program.functions import dtypes_of, specs_of
 from relayc.pipelines.te.signature import te_array
 
@@ -89,7 +89,7 @@ def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
     for i, array in params.items():
         if not isinstance(i, int) or not 0 <= i < len(specs):
             raise RelayError(f"compile_kernel: params: expected positions of arguments of @{name} below {len(specs)}, found {i!r}")
-        if not isinstance(array, np.ndarray) or array.shape != specs[i].shape or array.dtype.name != specs[i].dtype:
+        if not isinstance(array, np.ndarray) or array.shape != specs[i].shape or dtype_of(array) != specs[i].dtype:
             found = f"{array.dtype.name}{list(array.shape)}" if isinstance(array, np.ndarray) else repr(array)
             raise RelayError(f"compile_kernel: params: argument {i} of @{name}: expected an array {specs[i]}, found {found}")
         arguments[i]["relay.param"] = ir.UnitAttr.get()

@@ -8,7 +8,7 @@ import numpy as np
 from relayc.dialects.functions import signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.elements import dense_array, is_uniform
+from relayc.dialects.relay.elements import dense_array, uniform_element
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
 from relayc.dialects.relay.winograd import OWN_FLOPS
@@ -73,6 +73,7 @@ def _literal(op: Constant) -> ir.Value:
     """A number that every use broadcasts. Raises RelayError for a constant of more than one."""
     array = dense_array(op.attributes["value"]) if op.key is None else np.empty(0)
     type_ = TensorType.of(op.result)
-    if not is_uniform(array):
+    element = uniform_element(array)
+    if element is None:
         raise RelayError(f"relay.constant at {op.source()}: expected one element inside a fusion group, found {type_}")
-    return core.parallel(type_, [], lambda: scalar.constant(array.flat[0].item(), type_.dtype), [])
+    return core.parallel(type_, [], lambda: scalar.constant(element, type_.dtype), [])

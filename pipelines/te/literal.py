@@ -2,7 +2,7 @@
 
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.elements import dense_array, is_uniform
+from relayc.dialects.relay.elements import dense_array, uniform_element
 from relayc.dialects.relay.structure import Constant
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, index_constant
@@ -18,8 +18,7 @@ def literal(op: Op, index: int) -> float | int | bool | None:
     constant = owner.opview if isinstance(owner, ir.Operation) else owner
     if not isinstance(constant, Constant) or constant.key is not None:
         return None
-    array = dense_array(constant.attributes["value"])
-    return array.flat[0].item() if is_uniform(array) else None
+    return uniform_element(dense_array(constant.attributes["value"]))
 
 
 def index_of(value: Value, dtype: str) -> Value:

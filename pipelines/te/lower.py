@@ -30,6 +30,8 @@ def lower_module(mod: IRModule) -> IRModule:
     out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)), params)
     if mod.ranges:
         out.set_ranges(mod.ranges)
+    if len(mod.strings) > 1:
+        out.set_strings(mod.strings)
     callees = {}
     with mod.context, ir.Location.unknown():
         for op in mod.module.body.operations:

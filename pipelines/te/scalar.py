@@ -36,8 +36,8 @@ def te_element(dtype: str) -> ir.Type:
 
 
 def bits(dtype: str) -> int:
-    """Width of an integer dtype in bits (8 for bool)."""
-    return 8 if dtype == "bool" else int(dtype.lstrip("uint"))
+    """Width of an integer dtype in bits (8 for bool, 64 for the numbers of strings)."""
+    return 8 if dtype == "bool" else 64 if dtype == "string" else int(dtype.lstrip("uint"))
 
 
 def constant(value: float | int | bool, dtype: str) -> Value:

@@ -9,15 +9,16 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.scopes import symbols_in
-from relayc.dialects.relay.types import TensorType, flat_types, relay_type, signless_dtype
+from relayc.dialects.relay.types import TensorType, dtype_of, flat_types, relay_type, signless_dtype
 from relayc.pipelines.sizes import symbol_attributes
 from relayc.pipelines.te import core
 
 
 def te_array(array: np.ndarray) -> np.ndarray:
     """`array` under its te dtype, the same bytes."""
-    name = signless_dtype(array.dtype.name)
-    return array if name == array.dtype.name else array.view(name)
+    found = dtype_of(array)
+    name = signless_dtype(found)
+    return array if name == found else array.view(name)
 
 
 def flat_tensors(types: Sequence[ir.Type]) -> list[TensorType]:

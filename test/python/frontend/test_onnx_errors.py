@@ -158,7 +158,7 @@ def test_shapes_and_sizes_that_contradict_each_other(shapes, dims, expected):
 
 
 def test_an_input_of_an_unknown_type_is_an_error():
-    assert "input x: expected an element type among" in message(model_of([relu()], {"x": (TensorProto.STRING, [2])}))
+    assert "input x: expected an element type among" in message(model_of([relu()], {"x": (TensorProto.COMPLEX64, [2])}))
 
 
 # ---- nodes ----------------------------------------------------------------------------------------------------------------------------
@@ -166,15 +166,15 @@ def test_an_input_of_an_unknown_type_is_an_error():
 
 def test_every_unsupported_operator_is_listed_once_with_its_first_node():
     nodes = [
-        helper.make_node("StringNormalizer", ["x"], ["a"], name="first"),
-        helper.make_node("StringNormalizer", ["x"], ["b"], name="second"),
+        helper.make_node("Mystery", ["x"], ["a"], name="first"),
+        helper.make_node("Mystery", ["x"], ["b"], name="second"),
         helper.make_node("Frobnicate", ["x"], ["y"], domain="own"),
     ]
     model = model_of(nodes, {"x": [2]}, opset=13)
     model.opset_import.append(helper.make_opsetid("own", 3))
     found = message(model)
     assert "2 operator(s)" in found
-    assert "StringNormalizer (opset 13), first in node 'first'" in found
+    assert "Mystery (opset 13), first in node 'first'" in found
     assert "own.Frobnicate (opset 3), first in node 'Frobnicate#2'" in found
 
 

@@ -1,0 +1,59 @@
+"""Forms of GELU, and the activations that other operators of ONNX Runtime apply to their results."""
+
+from collections.abc import Sequence
+
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.onnx import activation, unary
+from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import add, multiply, strided_slice
+
+
+@microsoft()
+def Gelu(x: Tensor) -> Tensor:
+    return unary.Gelu(x)
+
+
+@microsoft()
+def BiasGelu(x: Tensor, bias: Tensor) -> Tensor:
+    return Gelu(add(x, bias))
+
+
+@microsoft()
+def FastGelu(x: Tensor, bias: Tensor | None = None) -> Tensor:
+    """By tanh."""
+    return unary.Gelu(x if bias is None else add(x, bias), approximate="tanh")
+
+
+@microsoft()
+def QuickGelu(x: Tensor, *, alpha: float = 1.7021484375) -> Tensor:
+    return multiply(x, emit("sigmoid", multiply(x, alpha)))
+
+
+@microsoft()
+def BiasSplitGelu(x: Tensor, bias: Tensor) -> Tensor:
+    """Of the halves of x + bias along the last axis, the first times GELU of the second."""
+    shifted, half = add(x, bias), x.shape[-1] // 2
+    left, right = (strided_slice(shifted, (start,), (end,), (1,), (x.rank - 1,)) for start, end in ((0, half), (half, x.shape[-1])))
+    return multiply(left, Gelu(right))
+
+
+_PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "Elu": ("alpha",), "Clip": ("min", "max")}
+_CONVERTERS = {"LeakyRelu": activation.LeakyRelu, "HardSigmoid": unary.HardSigmoid, "Elu": unary.Elu, "Clip": unary.Clip}
+
+
+def activated(x: Tensor, name: str | None, parameters: Sequence[float] = ()) -> Tensor:
+    """The activation of that name in ONNX, with its attributes in order; x where there is none. Raises OnnxError for another name."""
+    if not name:
+        return x
+    if name == "Relu":
+        return emit("nn.relu", x)
+    if name in ("Tanh", "Sigmoid"):
+        return emit(name.lower(), x)
+    if name == "HardSwish":
+        return unary.HardSwish(x)
+    if name not in _CONVERTERS:
+        raise OnnxError(f"attribute activation: expected Relu, Tanh, Sigmoid, HardSwish or {', '.join(_CONVERTERS)}, found {name!r}")
+    if len(parameters) > len(_PARAMETERS[name]):
+        raise OnnxError(f"activation {name}: expected the parameters {', '.join(_PARAMETERS[name])}, found {list(parameters)}")
+    return _CONVERTERS[name](x, **dict(zip(_PARAMETERS[name], parameters, strict=False)))

@@ -1,0 +1,34 @@
+"""Weights of a few bits in blocks, each with a scale, as ONNX Runtime's quantisers write them."""
+
+import numpy as np
+
+from relayc.frontend.converter import Tensor
+from relayc.frontend.onnx.errors import OnnxError
+
+
+def known(x: Tensor, what: str) -> np.ndarray:
+    """An input that is known at import. Raises OnnxError for another."""
+    if not x.is_known:
+        raise OnnxError(f"input {what}: expected weights that are known at import, found {x.label}, which is computed")
+    return x.array
+
+
+def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
+    """uint8[..., count] of numbers of 2, 4 or 8 bits that stand in bytes [..., n], the first in the lowest bits. Raises OnnxError."""
+    if bits not in (2, 4, 8):
+        raise OnnxError(f"attribute bits: expected 2, 4 or 8, found {bits}")
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    numbers = (packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)
+    found = numbers.reshape(*packed.shape[:-1], -1)
+    if found.shape[-1] < count:
+        raise OnnxError(f"expected bytes of at least {count} numbers of {bits} bits in a row, found {list(packed.shape)}")
+    return found[..., :count]
+
+
+def zero_points(given: np.ndarray | None, bits: int, rows: int, count: int) -> np.ndarray:
+    """The zero points of `count` blocks in each of some rows: packed like weights, one for each block as floats, or the middle."""
+    if given is None:
+        return np.full((rows, count), 1 << (bits - 1), np.float32)
+    if given.dtype == np.uint8:
+        return unpacked(given.reshape(rows, -1), bits, count).astype(np.float32)
+    return given.reshape(rows, count).astype(np.float32)

@@ -1,0 +1,102 @@
+"""Convolutions with what follows them, and with channels last."""
+
+from collections.abc import Sequence
+
+from relayc.frontend.converter import Tensor
+from relayc.frontend.onnx import pool
+from relayc.frontend.onnx.contrib.activation import activated
+from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.conv import convolution, with_bias
+from relayc.frontend.steps import add, transpose
+
+
+def channels_second(x: Tensor) -> Tensor:
+    """x [N, ..., C] as [N, C, ...]."""
+    return transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """x [N, C, ...] as [N, ..., C]."""
+    return transpose(x, (0, *range(2, x.rank), 1))
+
+
+@microsoft()
+def FusedConv(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None = None,
+    z: Tensor | None = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """Conv, then + z, then the activation."""
+    found = with_bias(convolution(x, w, auto_pad, dilations, group, kernel_shape, pads, strides), b)
+    return activated(found if z is None else add(found, z), activation, activation_params)
+
+
+@microsoft()
+def NhwcConv(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """Conv of x [N, ..., C]; the weights are [O, ..., I] then."""
+    found = convolution(channels_second(x), channels_second(w), auto_pad, dilations, group, kernel_shape, pads, strides)
+    return channels_last(with_bias(found, b))
+
+
+@microsoft()
+def NhwcFusedConv(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None = None,
+    z: Tensor | None = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """FusedConv of x [N, ..., C]; the weights are [O, I, ...]."""
+    found = channels_last(with_bias(convolution(channels_second(x), w, auto_pad, dilations, group, kernel_shape, pads, strides), b))
+    return activated(found if z is None else add(found, z), activation, activation_params)
+
+
+@microsoft()
+def NhwcMaxPool(
+    x: Tensor,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: bool = False,
+    dilations: Sequence[int] | None = None,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    window = {
+        "auto_pad": auto_pad,
+        "ceil_mode": ceil_mode,
+        "dilations": dilations,
+        "kernel_shape": kernel_shape,
+        "pads": pads,
+        "strides": strides,
+    }
+    return channels_last(pool.MaxPool(channels_second(x), **window))

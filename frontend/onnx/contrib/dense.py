@@ -1,0 +1,132 @@
+"""Products with transposed operands, activations, or weights of a few bits."""
+
+import numpy as np
+
+from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.onnx import dense
+from relayc.frontend.onnx.contrib.activation import activated
+from relayc.frontend.onnx.contrib.blocks import known, unpacked, zero_points
+from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import cast, multiply, transpose
+
+
+def _arranged(x: Tensor, is_transposed: bool, is_batch_transposed: bool) -> Tensor:
+    """x as an operand of a product: with `is_batch_transposed` its first axis goes before its last one, then the last two change places."""
+    axes = list(range(x.rank))
+    if is_batch_transposed and x.rank > 2:
+        axes = [*axes[1:-1], 0, axes[-1]]
+    if is_transposed and x.rank > 1:
+        axes[-2:] = axes[:-3:-1]
+    return transpose(x, axes)
+
+
+@microsoft()
+def FusedMatMul(
+    a: Tensor,
+    b: Tensor,
+    *,
+    alpha: float = 1.0,
+    transA: bool = False,
+    transB: bool = False,
+    transBatchA: bool = False,
+    transBatchB: bool = False,
+) -> Tensor:
+    product = dense.matmul(_arranged(a, transA, transBatchA), _arranged(b, transB, transBatchB))
+    return product if alpha == 1.0 else multiply(product, alpha)
+
+
+@microsoft()
+def TransposeMatMul(a: Tensor, b: Tensor, *, alpha: float = 1.0, transA: bool = False, transB: bool = False) -> Tensor:
+    return FusedMatMul(a, b, alpha=alpha, transA=transA, transB=transB)
+
+
+@microsoft()
+def FusedGemm(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    *,
+    activation: str = "",
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: bool = False,
+    transB: bool = False,
+) -> Tensor:
+    product: Tensor = dense.Gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    given = [p for p in (activation_alpha, activation_beta, activation_gamma) if p is not None]
+    return activated(product, activation, given)
+
+
+@microsoft()
+def MatMulNBits(
+    a: Tensor,
+    b: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None = None,
+    g_idx: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    K: int,
+    N: int,
+    accuracy_level: int = 0,
+    bits: int = 4,
+    block_size: int,
+    weight_prepacked: int = 0,
+) -> Tensor:
+    """a [..., K] x weights [N, K]^T, which stand in `b` as uint8 [N, blocks, bytes of a block] of `bits` bits each.
+
+    The weights become floats when the model is imported: the product is one of floats, whatever accuracy_level allows.
+    """
+    if block_size < 1 or N < 1 or K < 1 or weight_prepacked:
+        raise OnnxError(
+            f"expected positive N, K and block_size, and weights in their order, found {N}, {K}, {block_size}, {weight_prepacked}"
+        )
+    count = -(-K // block_size)
+    numbers = unpacked(known(b, "B").reshape(N, count, -1), bits, block_size).reshape(N, count * block_size)[:, :K]
+    factors = known(scales, "scales").reshape(N, count).astype(np.float32)
+    centres = zero_points(None if zeros is None else known(zeros, "zero_points"), bits, N, count)
+    block = np.arange(K) // block_size if g_idx is None else known(g_idx, "g_idx")[:K].astype(np.int64)
+    weights = (numbers.astype(np.float32) - centres[:, block]) * factors[:, block]
+    product: Tensor = emit("nn.dense", a, cast(constant(weights), a.dtype), units=N) if a.rank == 2 else _of_rows(a, weights)
+    return product if bias is None else emit("nn.bias_add", product, bias, axis=product.rank - 1)
+
+
+def _of_rows(a: Tensor, weights: np.ndarray) -> Tensor:
+    return dense.matmul(a, cast(constant(np.ascontiguousarray(weights.T)), a.dtype))
+
+
+@microsoft()
+def GatherBlockQuantized(
+    data: Tensor,
+    indices: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Tensor:
+    """Rows of a table of a few bits, in blocks along its last axis; the table becomes floats when the model is imported."""
+    table = known(data, "data")
+    if gather_axis % max(data.rank, 1) != 0 or quantize_axis % max(data.rank, 1) != data.rank - 1:
+        raise OnnxError(f"expected rows of axis 0 in blocks along the last axis, found axes {gather_axis} and {quantize_axis}")
+    rows = table.shape[0]
+    flat = table.reshape(rows, -1)
+    is_packed = data.dtype == "uint8"
+    numbers = unpacked(flat, bits, flat.shape[1] * 8 // bits) if is_packed else flat.astype(np.int8)
+    factors = known(scales, "scales").reshape(rows, -1)
+    block = np.arange(numbers.shape[1]) // block_size
+    if is_packed:
+        centres = zero_points(None if zeros is None else known(zeros, "zero_points"), bits, rows, factors.shape[1])
+    else:
+        given = np.zeros_like(factors) if zeros is None else known(zeros, "zero_points").reshape(factors.shape)
+        centres = given.astype(np.float32)
+    found = (numbers.astype(np.float32) - centres[:, block]) * factors.astype(np.float32)[:, block]
+    width = numbers.shape[1] // (flat.shape[1] // table.shape[-1]) if data.rank > 1 else numbers.shape[1]
+    whole = constant(found.astype(factors.dtype).reshape(*table.shape[:-1], width))
+    return emit("take", whole, indices, axis=0, mode="clip")

@@ -1,0 +1,261 @@
+"""Arithmetic on quantised numbers: what ONNX has no quantised operator for."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relayc.frontend.converter import Tensor, axis_of, constant, emit
+from relayc.frontend.onnx import activation, pool, quantize
+from relayc.frontend.onnx.contrib.conv import channels_last, channels_second
+from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.dense import matmul
+from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.steps import add, cast, multiply, reshape, transpose
+
+
+def _real(x: Tensor, scale: Tensor, zero: Tensor | None, axis: int = 1) -> Tensor:
+    """What quantised numbers stand for, in the type of the scale."""
+    return quantize.DequantizeLinear(x, scale, zero, axis=axis)
+
+
+def _quantised(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: str) -> Tensor:
+    """Numbers as quantised ones of a dtype."""
+    zero = zero if zero is not None else constant(0, dtype)
+    return quantize.QuantizeLinear(x, scale, zero)
+
+
+@microsoft("QuantizeLinear")
+def QuantizeLinear(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, axis: int = 1) -> Tensor:
+    return quantize.QuantizeLinear(x, scale, zero, axis=axis)
+
+
+@microsoft("DequantizeLinear")
+def DequantizeLinear(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, axis: int = 1) -> Tensor:
+    return _real(x, scale, zero, axis)
+
+
+# ---- element by element, and pooling ------------------------------------------------------------------------------------------------
+
+
+def _of_two(relay_name: str) -> Callable[..., Tensor]:
+    def convert(
+        a: Tensor,
+        a_scale: Tensor,
+        a_zero: Tensor | None,
+        b: Tensor,
+        b_scale: Tensor,
+        b_zero: Tensor | None,
+        c_scale: Tensor,
+        c_zero: Tensor | None = None,
+    ) -> Tensor:
+        found = emit(relay_name, _real(a, a_scale, a_zero), _real(b, b_scale, b_zero))
+        return _quantised(found, c_scale, c_zero, a.dtype)
+
+    return convert
+
+
+microsoft("QLinearAdd")(_of_two("add"))
+microsoft("QLinearMul")(_of_two("multiply"))
+
+
+@microsoft()
+def QLinearSigmoid(x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: Tensor, y_zero: Tensor | None = None) -> Tensor:
+    return _quantised(emit("sigmoid", _real(x, x_scale, x_zero)), y_scale, y_zero, x.dtype)
+
+
+@microsoft()
+def QLinearLeakyRelu(
+    x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: Tensor, y_zero: Tensor | None = None, *, alpha: float = 0.01
+) -> Tensor:
+    return _quantised(emit("nn.leaky_relu", _real(x, x_scale, x_zero), alpha=alpha), y_scale, y_zero, x.dtype)
+
+
+@microsoft()
+def QLinearSoftmax(
+    x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: Tensor, y_zero: Tensor, *, axis: int = -1, opset: int
+) -> Tensor:
+    """As Softmax of the operator set `opset`."""
+    soft = activation.Softmax if opset < 13 else activation.Softmax_13
+    return _quantised(soft(_real(x, x_scale, x_zero), axis=axis), y_scale, y_zero, x.dtype)
+
+
+@microsoft()
+def QLinearWhere(
+    condition: Tensor,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    z_scale: Tensor,
+    z_zero: Tensor,
+) -> Tensor:
+    found = emit("where", condition, _real(x, x_scale, x_zero), _real(y, y_scale, y_zero))
+    return _quantised(found, z_scale, z_zero, x.dtype)
+
+
+@microsoft()
+def QLinearConcat(y_scale: Tensor, y_zero: Tensor, *inputs: Tensor, axis: int) -> Tensor:
+    """Of tensors, each with its scale and zero point."""
+    if not inputs or len(inputs) % 3:
+        raise OnnxError(f"expected tensors, each with its scale and zero point, found {len(inputs)} inputs")
+    parts = [
+        _quantised(_real(x, scale, zero), y_scale, y_zero, y_zero.dtype)
+        for x, scale, zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
+    ]
+    return emit("concatenate", *parts, axis=axis_of(axis, parts[0].rank))
+
+
+def _pooled(x: Tensor, is_last: bool, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    return channels_last(compute(channels_second(x))) if is_last else compute(x)
+
+
+@microsoft()
+def QLinearGlobalAveragePool(
+    x: Tensor, x_scale: Tensor, x_zero: Tensor, y_scale: Tensor, y_zero: Tensor, *, channels_last: bool = False
+) -> Tensor:
+    found = _pooled(_real(x, x_scale, x_zero), channels_last, pool.GlobalAveragePool)
+    return _quantised(found, y_scale, y_zero, x.dtype)
+
+
+@microsoft()
+def QLinearAveragePool(
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor | None,
+    y_scale: Tensor,
+    y_zero: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: bool = False,
+    channels_last: bool = False,
+    count_include_pad: bool = False,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    def compute(y: Tensor) -> Tensor:
+        window = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "kernel_shape": kernel_shape, "pads": pads, "strides": strides}
+        return pool.AveragePool(y, count_include_pad=count_include_pad, **window)
+
+    return _quantised(_pooled(_real(x, x_scale, x_zero), channels_last, compute), y_scale, y_zero, x.dtype)
+
+
+# ---- products -----------------------------------------------------------------------------------------------------------------------
+
+
+def _row(x: Tensor) -> Tensor:
+    """A scale or zero point of the columns of a matrix: one number, or one for each column."""
+    return reshape(x, ()) if x.type.num_elements == 1 else x
+
+
+def integer_product(a: Tensor, a_scale: Tensor, a_zero: Tensor | None, b: Tensor, b_scale: Tensor, b_zero: Tensor | None) -> Tensor:
+    """What the product of two quantised tensors stands for, in the type of the scales; b may have those of each column."""
+    product = quantize.MatMulInteger(a, b, a_zero, b_zero)
+    return multiply(cast(product, a_scale.dtype), multiply(reshape(a_scale, ()), _row(b_scale)))
+
+
+def _with_bias(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else add(x, bias)
+
+
+@microsoft()
+def MatMulIntegerToFloat(
+    a: Tensor,
+    b: Tensor,
+    a_scale: Tensor,
+    b_scale: Tensor,
+    a_zero: Tensor | None = None,
+    b_zero: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    return _with_bias(integer_product(a, a_scale, a_zero, b, b_scale, b_zero), bias)
+
+
+@microsoft()
+def DynamicQuantizeMatMul(a: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    """The product of a, quantised to uint8 by its least and largest element (DynamicQuantizeLinear), and b."""
+    zero = constant(np.float32(0))
+    axes = tuple(range(a.rank))
+    least, largest = (emit(f, emit(r, a, axis=axes), zero) for f, r in (("minimum", "min"), ("maximum", "max")))
+    scale = emit("divide", emit("subtract", largest, least), constant(np.float32(255)))
+    scale = emit("where", emit("equal", scale, zero), constant(np.float32(1)), scale)
+    centre = cast(emit("round", emit("clip", emit("divide", emit("negative", least), scale), a_min=0.0, a_max=255.0)), "uint8")
+    numbers = _quantised(a, scale, centre, "uint8")
+    return _with_bias(integer_product(numbers, scale, centre, b, b_scale, b_zero), bias)
+
+
+@microsoft()
+def QGemm(
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero: Tensor,
+    c: Tensor | None = None,
+    y_scale: Tensor | None = None,
+    y_zero: Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    transA: bool = False,
+    transB: bool = False,
+) -> Tensor:
+    """alpha * a x b + c, where c is in steps of alpha * a_scale * b_scale: quantised where y_scale is given, else floats."""
+    left, right = transpose(a, (1, 0)) if transA else a, transpose(b, (1, 0)) if transB else b
+    product = matmul(quantize.centred(left, a_zero, -2), quantize.centred(right, b_zero, -1))
+    scale = multiply(multiply(reshape(a_scale, ()), _row(b_scale)), alpha)
+    found = multiply(cast(_with_bias(product, c), "float32"), scale)
+    if y_scale is None:
+        return found
+    dtype = y_zero.dtype if y_zero is not None else a.dtype
+    return _quantised(found, y_scale, y_zero, dtype)
+
+
+@microsoft()
+def QLinearConv(
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    w: Tensor,
+    w_scale: Tensor,
+    w_zero: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    b: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    channels_last: bool = False,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    def compute(y: Tensor) -> Tensor:
+        window = {
+            "auto_pad": auto_pad,
+            "dilations": dilations,
+            "group": group,
+            "kernel_shape": kernel_shape,
+            "pads": pads,
+            "strides": strides,
+        }
+        found: Tensor = quantize.QLinearConv(y, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b, **window)
+        return found
+
+    return _pooled(x, channels_last, compute)
+
+
+@microsoft()
+def MulInteger(a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None = None) -> Tensor:
+    """The product of quantised numbers, in int32."""
+    return multiply(quantize.centred(a, a_zero, 0), quantize.centred(b, b_zero, 0))
+
+
+@microsoft()
+def ReduceSumInteger(data: Tensor, *, axes: Sequence[int], keepdims: bool) -> Tensor:
+    """In 32 bits."""
+    wide = cast(data, "uint32" if data.dtype == "uint8" else "int32")
+    return emit("sum", wide, axis=tuple(axis_of(a, data.rank, "axes") for a in axes), keepdims=keepdims)

@@ -1,0 +1,173 @@
+"""Values of a call that only the host knows: strings, and objects such as sequences of tensors.
+
+Compiled code knows them by number. A tensor of strings is one of int64: each element is the place of its string in a table that holds no
+string twice, so that two strings are equal where their numbers are; number 0 is the empty one. An object is a scalar int64, its place
+among the objects of the call; ABSENT stands for an optional value that is not there. What is done to them is done by packed functions,
+which find them here; what moves, compares or looks up numbers is a kernel like any other.
+
+The tables belong to one call of a function from outside, and go with it. Those of a thread are `current()`.
+"""
+
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype, numpy_dtype
+from relayc.runtime.objects import Object, object_of, value_of
+from relayc.runtime.tensor import as_array
+
+HOST_PREFIX = "relayc.host."
+"""What the names of the packed functions on values of the host begin with."""
+
+ABSENT = -1
+"""The number of an optional value that is not there."""
+
+
+class ProgramStrings:
+    """What the numbers stand for that a program has itself, in every call: its strings by number, the empty one first."""
+
+    def __init__(self, texts: Sequence[str] = ("",)) -> None:
+        self.texts = tuple(texts)
+        self.numbers = {text: number for number, text in enumerate(self.texts)}
+
+
+_NO_STRINGS = ProgramStrings()
+
+
+class _Numbers(dict[Any, int]):
+    """The numbers of the strings of a call; what asks for that of a string gives it one. Those of the program's own enter when asked for."""
+
+    def __init__(self, program: ProgramStrings) -> None:
+        self.program = program
+        self.texts: list[str] = []
+
+    def __missing__(self, text: Any) -> int:
+        if isinstance(text, bytes):
+            return self[_decoded(text)]
+        if not isinstance(text, str):
+            raise TypeError(f"expected strings, found {text!r} of type {type(text).__name__}")
+        text = str(text)  # of a class of its own, such as numpy's
+        found = self.program.numbers.get(text)
+        if found is None:
+            found = len(self.program.texts) + len(self.texts)
+            self.texts.append(text)
+        self[text] = found
+        return found
+
+
+class HostValues:
+    """The strings and objects of a call; in `with`, those of the thread.
+
+    Args:
+      program: the program's own strings; those of the call have the numbers behind.
+
+    Attributes:
+      objects: by number. They are never changed.
+    """
+
+    def __init__(self, program: ProgramStrings = _NO_STRINGS) -> None:
+        self.objects: list[Object] = []
+        # Ids of arrays that somebody outside has: another one that is given a tensor of them gets a copy.
+        self._outside: set[int] = set()
+        self._numbers = _Numbers(program)
+        self._outer: HostValues | None = None
+
+    def __enter__(self) -> "HostValues":
+        self._outer, _thread.values = getattr(_thread, "values", None), self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        _thread.values = self._outer
+
+    def number(self, text: str) -> int:
+        """The number of a string, which it has from now on."""
+        return self._numbers[text]
+
+    def text(self, number: int) -> str:
+        """The string of a number."""
+        return self._texts([number])[0]
+
+    def _texts(self, numbers: Sequence[int]) -> list[str]:
+        first, own = self._numbers.program.texts, self._numbers.texts
+        count = len(first)
+        return [first[number] if number < count else own[number - count] for number in numbers]
+
+    def numbers(self, texts: np.ndarray) -> np.ndarray:
+        """The numbers of strings, int64 of the same shape.
+
+        Raises TypeError for an element that is no string, ValueError for bytes that are not UTF-8.
+        """
+        return np.array(list(map(self._numbers.__getitem__, texts.reshape(-1).tolist())), np.int64).reshape(texts.shape)
+
+    def texts(self, numbers: np.ndarray) -> np.ndarray:
+        """The strings of numbers, an array of objects of the same shape."""
+        found = np.empty(numbers.size, object)
+        found[:] = self._texts(numbers.reshape(-1).tolist())
+        return found.reshape(numbers.shape)
+
+    def add(self, value: Object) -> int:
+        """The number of an object, which it has from now on."""
+        self.objects.append(value)
+        return len(self.objects) - 1
+
+    # ---- arguments and results of the call
+
+    def taken(self, value: Any, spec: TensorSpec) -> np.ndarray:
+        """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
+        if is_object_dtype(spec.dtype):
+            found = object_of(value, spec.dtype, self._tensor_taken)
+            return np.asarray(ABSENT if found is None else self.add(found), np.int64)
+        return self._strings_taken(value)
+
+    def _strings_taken(self, value: Any) -> np.ndarray:
+        array = np.asarray(value, object if isinstance(value, (list, tuple)) else None)
+        if array.dtype.kind not in "OTUS":
+            raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
+        return self.numbers(array)
+
+    def _tensor_taken(self, value: Any, dtype: str) -> np.ndarray:
+        """A tensor in an object."""
+        if dtype == "string":
+            return self._strings_taken(value)
+        array = as_array(value)
+        if array.dtype != numpy_dtype(dtype):
+            raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
+        self._outside.add(id(array))
+        return array
+
+    def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
+        """A result: what the tensor of numbers that the code gave stands for."""
+        if is_object_dtype(spec.dtype):
+            number = int(array)
+            return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._tensor_given)
+        return self.texts(array) if is_host_dtype(spec.dtype) else array
+
+    def _tensor_given(self, array: np.ndarray, dtype: str) -> np.ndarray:
+        if dtype == "string":
+            return self.texts(array)
+        if id(array) in self._outside:
+            array = array.copy()
+        self._outside.add(id(array))
+        # Programs have elements of less than a byte as their bits.
+        return array.view(numpy_dtype(dtype))
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"expected text in UTF-8, found {text!r}") from None
+
+
+_thread = threading.local()
+
+
+def current() -> HostValues:
+    """The host's values of the call that runs in this thread. Raises RuntimeError where there is none."""
+    found = getattr(_thread, "values", None)
+    if found is None:
+        raise RuntimeError("values of the host: expected the call of a module's function around this one, found none")
+    return found

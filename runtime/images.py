@@ -1,0 +1,70 @@
+"""Decoding of image files, by Pillow: the packed functions that programs call for it (`relayc.host.image.NAME`).
+
+The size of an image is known once it is decoded. So the first function decodes, and keeps the image among the objects of the call, and the
+second hands it over.
+"""
+
+import io
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relayc.runtime.host import HOST_PREFIX, current
+from relayc.runtime.registry import register_func
+
+FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
+"""What Pillow calls the formats that ONNX names."""
+
+
+def _gray(image: Any) -> np.ndarray:
+    return np.asarray(image.convert("L"))[..., None]
+
+
+def _colors(image: Any) -> np.ndarray:
+    return np.asarray(image.convert("RGB"))
+
+
+_PIXELS: dict[str, tuple[int, Callable[[Any], np.ndarray]]] = {
+    "RGB": (3, _colors),
+    "BGR": (3, lambda image: _colors(image)[..., ::-1]),
+    "Grayscale": (1, _gray),
+}
+"""By pixel format: how many channels it has, and what makes them of an image."""
+
+
+def _eight_bits(image: Any) -> Any:
+    """An image whose elements have no more than 8 bits: Pillow clips those of 16, where the upper ones are meant."""
+    from PIL import Image
+
+    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)) if image.mode.startswith("I;16") else image
+
+
+def _decoded(encoded: np.ndarray, pixel_format: str) -> np.ndarray:
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        message = "ImageDecoder: expected the package Pillow (pip install 'relayc[image]'), found none"
+        raise ModuleNotFoundError(message, name="PIL") from None
+    channels, pixels = _PIXELS[pixel_format]
+    try:
+        with Image.open(io.BytesIO(encoded.tobytes()), formats=FORMATS) as image:
+            return pixels(_eight_bits(image))
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error):
+        # As ONNX says: what cannot be decoded gives an image of no pixels.
+        return np.zeros((0, 0, channels), np.uint8)
+
+
+@register_func(f"{HOST_PREFIX}image.decode")
+def decode(encoded: np.ndarray, pixel_format: np.ndarray, size: np.ndarray, image: np.ndarray) -> None:
+    """Decodes a file; gives height and width, int64[2], and the number of the image among the objects of the call."""
+    found = _decoded(encoded, current().text(int(pixel_format)))
+    size[...] = found.shape[:2]
+    image[...] = current().add(found)
+
+
+@register_func(f"{HOST_PREFIX}image.pixels")
+def pixels(image: np.ndarray, out: np.ndarray) -> None:
+    """The pixels of a decoded image: uint8[height, width, channels]."""
+    out[...] = current().objects[int(image)]

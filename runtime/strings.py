@@ -1,0 +1,211 @@
+"""What is computed on strings: the packed functions that programs call for it (`relayc.host.string.NAME`).
+
+Tensors of strings come as the numbers of their strings, int64 (see `host`), and so do options that are texts, as scalars. The last
+arguments are the results, which the functions write. Functions whose results have sizes of their own come in pairs: the first finds out
+the size.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from relayc.runtime.host import HOST_PREFIX, current
+from relayc.runtime.registry import register_func
+
+_Function = Callable[..., None]
+
+
+def _registered(function: _Function) -> _Function:
+    return register_func(f"{HOST_PREFIX}string.{function.__name__.lstrip('_')}", function)
+
+
+def _texts(numbers: np.ndarray) -> list[str]:
+    """The strings of a tensor, in row-major order."""
+    return current().texts(numbers).reshape(-1).tolist()
+
+
+def _text(number: np.ndarray) -> str:
+    """An option."""
+    return current().text(int(number))
+
+
+def _write(out: np.ndarray, texts: list[str]) -> None:
+    out.reshape(-1)[...] = list(map(current().number, texts))
+
+
+@_registered
+def concat(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """The strings of a followed by those of b, which broadcast to each other."""
+    both = (np.broadcast_to(x, out.shape) for x in (a, b))
+    _write(out, [first + second for first, second in zip(*map(_texts, both), strict=True)])
+
+
+@_registered
+def ranks(x: np.ndarray, out: np.ndarray) -> None:
+    """int64: the place of each string among those of x in the order of their code points, equal ones at the same."""
+    numbers = np.unique(x)
+    order = sorted(range(numbers.size), key=_texts(numbers).__getitem__)
+    places = np.empty(numbers.size, np.int64)
+    places[order] = np.arange(numbers.size)
+    out[...] = places[np.searchsorted(numbers, x)]
+
+
+# ---- splitting ------------------------------------------------------------------------------------------------------------------------
+
+
+def _parts(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray) -> list[list[str]]:
+    """The parts of each string: between delimiters, of which the first `most` count (-1: all), or where that is empty between white
+    space, which is not at the end of a part either."""
+    sep, limit = _text(delimiter) or None, int(most)
+    return [(text if sep else text.rstrip()).split(sep, limit) for text in _texts(x)]
+
+
+@_registered
+def split_counts(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray, counts: np.ndarray, columns: np.ndarray) -> None:
+    """int64: how many parts each string has, and the largest such number."""
+    counts.reshape(-1)[...] = [len(parts) for parts in _parts(x, delimiter, most)]
+    columns[...] = counts.max(initial=0)
+
+
+@_registered
+def split(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray, out: np.ndarray) -> None:
+    """The parts of each string along the last axis, empty strings behind them."""
+    columns = out.shape[-1]
+    _write(out, [text for parts in _parts(x, delimiter, most) for text in (*parts, *[""] * (columns - len(parts)))])
+
+
+# ---- normalizing ----------------------------------------------------------------------------------------------------------------------
+
+_TURKIC = ("tr", "az")
+"""Languages with an i without a dot."""
+
+
+def _upper(text: str, language: str) -> str:
+    """Upper case by code points, so that the text keeps its length."""
+    if language in _TURKIC:
+        text = text.replace("i", "\u0130")
+    return text.upper() if text.isascii() else "".join(c if len(c.upper()) > 1 else c.upper() for c in text)
+
+
+def _lower(text: str, language: str) -> str:
+    if language in _TURKIC:
+        text = text.replace("I", "\u0131")
+    return text.lower() if text.isascii() else "".join(c.lower()[0] for c in text)
+
+
+def _as_it_is(text: str, language: str) -> str:
+    return text
+
+
+_ACTIONS: dict[str, Callable[[str, str], str]] = {"NONE": _as_it_is, "LOWER": _lower, "UPPER": _upper}
+
+
+def _normalized(x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray) -> list[str]:
+    language = _text(locale).replace("-", "_").split("_")[0].lower()
+    compared = _as_it_is if bool(exactly) else _lower
+    change = _ACTIONS[_text(action)]
+    stops = {compared(word, language) for word in _texts(stopwords)}
+    return [change(text, language) for text in _texts(x) if not stops or compared(text, language) not in stops] or [""]
+
+
+@_registered
+def normalized_count(
+    x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray, count: np.ndarray
+) -> None:
+    """int64: how many strings `normalize` gives."""
+    count[...] = len(_normalized(x, stopwords, action, locale, exactly))
+
+
+@_registered
+def normalize(x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray, out: np.ndarray) -> None:
+    """The strings that are no stop words, in another case as `action` says (NONE, LOWER, UPPER); the empty string where none is left.
+
+    Case counts in a comparison with stop words where `exactly` is set.
+    """
+    _write(out, _normalized(x, stopwords, action, locale, exactly))
+
+
+# ---- regular expressions --------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> Any:
+    try:
+        import re2
+    except ModuleNotFoundError:
+        message = "regular expressions: expected the package google-re2 (pip install 'relayc[text]'), found none"
+        raise ModuleNotFoundError(message, name="re2") from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise ValueError(f"regular expressions: expected a pattern in the syntax of RE2, found {pattern!r}: {error}") from None
+
+
+@_registered
+def full_match(x: np.ndarray, pattern: np.ndarray, out: np.ndarray) -> None:
+    """bool: whether a regular expression in the syntax of RE2 matches the whole of each string."""
+    compiled = _compiled(_text(pattern))
+    out.reshape(-1)[...] = [compiled.fullmatch(text) is not None for text in _texts(x)]
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------------------------------
+
+
+def _printed(value: float, dtype: np.dtype) -> str:
+    """A float as C's %g prints it, with as many digits as it takes to read the same number: 8 at least."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
+    texts = (f"{value:.{digits}g}" for digits in (8, 9, 15, 16, 17))
+    return next(text for text in texts if dtype.type(float(text)) == value)
+
+
+@_registered
+def from_numbers(x: np.ndarray, out: np.ndarray) -> None:
+    """Numbers as text: "NaN", "INF" and "-INF" beside decimals, and 0 and 1 for bools."""
+    if x.dtype.kind in "iub":
+        _write(out, list(map(str, x.astype(np.int8 if x.dtype == bool else x.dtype).reshape(-1).tolist())))
+    else:
+        _write(out, [_printed(float(value), x.dtype) for value in x.reshape(-1)])
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return int(float(text))
+
+
+def _flag(text: str) -> bool:
+    word = text.strip().lower()
+    return word == "true" if word in ("true", "false") else float(text) != 0
+
+
+_READERS: dict[str, Callable[[str], Any]] = {"i": _whole, "u": _whole, "b": _flag}
+
+
+@_registered
+def to_numbers(x: np.ndarray, out: np.ndarray) -> None:
+    """The numbers that strings say, in decimal or scientific notation; INF and NaN in any case. Integers lose what is behind the point, and
+    the bits that their type has not."""
+    read = _READERS.get(out.dtype.kind, float)
+    texts = _texts(x)
+    values = []
+    for text in texts:
+        try:
+            if "_" in text:
+                raise ValueError
+            values.append(read(text))
+        except (ValueError, OverflowError):
+            raise ValueError(f"Cast: expected a number that {out.dtype.name} has, found {text!r}") from None
+    if out.dtype.kind in "iu":
+        mask = (1 << 64) - 1
+        wide = np.array([value & mask for value in values], np.uint64)
+        out[...] = wide.astype(out.dtype).reshape(out.shape)
+    else:
+        with np.errstate(over="ignore"):
+            out[...] = np.array(values, np.float64 if out.dtype.kind != "b" else bool).astype(out.dtype).reshape(out.shape)

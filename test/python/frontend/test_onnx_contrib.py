@@ -1,0 +1,373 @@
+"""Operators of ONNX Runtime (domain com.microsoft) against ONNX Runtime, each on random inputs, with known and with symbolic sizes."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from contrib_models import Arrays, cosines, floats, grouped, model, numbers, packed, rng, scaled
+
+import relayc
+from relayc.frontend.onnx import OnnxError
+
+
+def oracle(proto, feeds):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, feeds)
+
+
+def check(op, inputs: Arrays, rtol=1e-5, atol=2e-6, constants=(), steps=0, symbols=None, **given):
+    """ONNX Runtime's result is ours: floats within the rounding of float32 sums, quantised numbers but for `steps`."""
+    feeds = {name: a for name, a in inputs.items() if a is not None and name not in constants}
+    expected = oracle(model(op, inputs, constants=constants, **given), feeds)
+    proto = model(op, inputs, constants=constants, symbols=symbols, **given)
+    found = relayc.compile(proto)["main"](*feeds.values())
+    for y, z in zip(found if isinstance(found, tuple) else [found], expected, strict=True):
+        assert (y.dtype, y.shape) == (z.dtype, z.shape)
+        if z.dtype.kind == "f":
+            np.testing.assert_allclose(y, z, rtol, atol)
+        else:
+            assert np.abs(y.astype(np.int64) - z.astype(np.int64)).max(initial=0) <= steps
+
+
+# ---- activations and normalisations ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", ["Gelu", "FastGelu"])
+def test_activations(op):
+    # ONNX Runtime's tanh and erf are approximations to about 1e-6.
+    check(op, {"x": floats(3, 7, 20, scale=3)}, atol=5e-6, symbols={3: "n", 7: "m"})
+
+
+def test_quick_gelu():
+    x = floats(3, 7, 20, scale=3)  # ONNX Runtime's sigmoid is off by up to 2e-5 here
+    expected = x / (1 + np.exp(-1.5 * x.astype(np.float64)))
+    np.testing.assert_allclose(relayc.compile(model("QuickGelu", {"x": x}, alpha=1.5))["main"](x), expected, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("op", ["BiasGelu", "FastGelu"])
+def test_activations_with_a_bias(op):
+    check(op, {"x": floats(2, 5, 16, scale=2), "bias": floats(16)}, atol=5e-6)
+
+
+@pytest.mark.parametrize("op", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("skip", [(2, 5, 16), (1, 5, 16), (5, 16)])
+def test_norms_with_a_skip(op, bias, skip):
+    inputs = {"x": floats(2, 5, 16), "skip": floats(*skip, seed=1), "gamma": floats(16)}
+    if op == "SkipLayerNormalization":
+        inputs["beta"] = floats(16, seed=2)
+    inputs["bias"] = floats(16, seed=3) if bias else None
+    check(op, inputs, outputs=(0, 3), epsilon=1e-5, atol=5e-6, symbols={2: "batch", 5: "seq"})
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_norms_in_the_domain_of_onnx(axis):
+    x = floats(2, 5, 8)
+    scale = floats(*x.shape[axis:], seed=1)
+    check("SimplifiedLayerNormalization", {"x": x, "scale": scale}, domain="", axis=axis, outputs=2, onnx_opset=13)
+    check("LayerNormalization", {"x": x, "scale": scale, "b": scale}, domain="", axis=axis, onnx_opset=13)
+
+
+@pytest.mark.parametrize("with_segments", [False, True])
+def test_embeddings(with_segments):
+    ids = numbers(2, 5, dtype=np.int32, low=0, high=10)
+    inputs = {
+        "ids": ids,
+        "segments": numbers(2, 5, dtype=np.int32, low=0, high=1) if with_segments else None,
+        "words": floats(11, 8),
+        "places": floats(6, 8),
+        "kinds": floats(2, 8) if with_segments else None,
+        "gamma": floats(8),
+        "beta": floats(8, seed=1),
+        "mask": np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32),
+    }
+    check("EmbedLayerNormalization", inputs, outputs=3, epsilon=1e-5, atol=5e-6, symbols={5: "seq"})
+
+
+# ---- products and convolutions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flags", [{}, {"transA": 1}, {"transB": 1}, {"transA": 1, "transB": 1}, {"transBatchA": 1, "transBatchB": 1}])
+def test_products_of_transposed_operands(flags):
+    a, b = floats(2, 3, 4, 5), floats(2, 3, 5, 6)
+    if flags.get("transBatchA"):
+        a, b = a.transpose(2, 0, 1, 3).copy(), b.transpose(2, 0, 1, 3).copy()
+    a = np.ascontiguousarray(a.swapaxes(-1, -2)) if flags.get("transA") else a
+    b = np.ascontiguousarray(b.swapaxes(-1, -2)) if flags.get("transB") else b
+    check("FusedMatMul", {"a": a, "b": b}, alpha=0.5, symbols={2: "batch", 4: "rows"}, **flags)
+
+
+@pytest.mark.parametrize(
+    ("activation", "parameters"),
+    [("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}), ("HardSigmoid", {"activation_alpha": 0.2, "activation_beta": 0.4})],
+)
+def test_gemm_with_an_activation(activation, parameters):
+    check("FusedGemm", {"a": floats(3, 8), "b": floats(5, 8), "c": floats(5)}, transB=1, alpha=0.5, activation=activation, **parameters)
+
+
+@pytest.mark.parametrize(("activation", "parameters"), [("Relu", []), ("Clip", [-0.5, 0.5]), ("LeakyRelu", [0.2]), ("Sigmoid", [])])
+@pytest.mark.parametrize("added", [False, True])
+def test_convolutions_with_an_activation(activation, parameters, added):
+    z = floats(1, 4, 6, 6) if added else None
+    inputs = {"x": floats(1, 3, 8, 8), "w": floats(4, 3, 3, 3, scale=0.3), "b": floats(4), "z": z}
+    check("FusedConv", inputs, constants=("w", "b"), activation=activation, **({"activation_params": parameters} if parameters else {}))
+
+
+@pytest.mark.parametrize(("bits", "block"), [(4, 16), (4, 32), (8, 32), (2, 32)])
+@pytest.mark.parametrize("zeros", [None, "packed", "floats"])
+def test_products_with_weights_of_a_few_bits(bits, block, zeros):
+    n, k = 24, 80
+    count = -(-k // block)
+    inputs = {
+        "a": floats(2, 3, k),
+        "b": packed(numbers(n, count, block, low=0, high=(1 << bits) - 1), bits),
+        "scales": np.abs(floats(n, count, scale=0.1)),
+        "zeros": None,
+        "g_idx": None,
+        "bias": floats(n),
+    }
+    if zeros == "packed":
+        inputs["zeros"] = packed(numbers(n, count, low=0, high=(1 << bits) - 1), bits)
+    elif zeros == "floats":
+        inputs["zeros"] = floats(n, count)
+    if zeros == "floats" and bits != 4:
+        pytest.skip("ONNX Runtime takes zero points of floats with 4 bits")
+    known = ("b", "scales", "zeros", "bias")
+    check(
+        "MatMulNBits", inputs, constants=known, K=k, N=n, bits=bits, block_size=block, rtol=1e-4, atol=1e-4, symbols={2: "batch", 3: "seq"}
+    )
+
+
+def test_experts():
+    inputs = {
+        "x": floats(6, 8),
+        "router": floats(6, 4),
+        "fc1": floats(4, 16, 8, scale=0.4),
+        "b1": floats(4, 16),
+        "fc2": floats(4, 8, 16, scale=0.4),
+        "b2": floats(4, 8),
+    }
+    known = ("fc1", "b1", "fc2", "b2")
+    for attributes in ({"k": 1}, {"k": 2, "activation_type": "gelu"}, {"k": 2, "normalize_routing_weights": 1, "activation_type": "silu"}):
+        check("MoE", inputs, constants=known, atol=1e-5, symbols={6: "tokens"}, **attributes)
+
+
+# ---- attention ------------------------------------------------------------------------------------------------------------------------
+
+MASKS = {
+    "none": None,
+    "ends": np.array([3, 5], np.int32),
+    "ends and begins": np.array([4, 5, 1, 0], np.int32),
+    "keys": np.array([[1, 1, 0, 1, 0], [1, 1, 1, 1, 1]], np.int32),
+    "pairs": (rng(5).random((2, 5, 5)) > 0.3).astype(np.int32),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("causal", [0, 1])
+def test_self_attention(mask, causal):
+    inputs = {"x": floats(2, 5, 12), "w": floats(12, 24, scale=0.4), "b": floats(24), "mask": MASKS[mask]}
+    check("Attention", inputs, constants=("w", "b"), num_heads=2, unidirectional=causal, atol=1e-5, symbols={5: "seq"})
+
+
+def test_self_attention_with_a_past():
+    inputs = {"x": floats(2, 3, 12), "w": floats(12, 36, scale=0.4), "b": floats(36), "mask": None, "past": floats(2, 2, 3, 4, 4)}
+    check("Attention", inputs, constants=("w", "b"), outputs=2, num_heads=3, unidirectional=1, atol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_attention_of_heads(bias):
+    q, k, v = floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 8, seed=7)
+    check(
+        "MultiHeadAttention",
+        {"q": q, "k": k, "v": v, "bias": floats(24) if bias else None},
+        num_heads=2,
+        atol=1e-5,
+        symbols={3: "s", 5: "l"},
+    )
+    crossed = {name: np.ascontiguousarray(x.reshape(2, 5, 2, 4).swapaxes(1, 2)) for name, x in (("k", k), ("v", v))}
+    check("MultiHeadAttention", {"q": q, **crossed, "bias": floats(24) if bias else None}, num_heads=2, atol=1e-5)
+
+
+def test_attention_of_packed_heads():
+    """ONNX Runtime takes packed inputs on GPUs only: theirs is the result of the parts."""
+    q, k, v = (floats(2, 5, 8, seed=i) for i in range(3))
+    (expected,) = oracle(model("MultiHeadAttention", {"q": q, "k": k, "v": v}, num_heads=2), {"q": q, "k": k, "v": v})
+    of_heads = [x.reshape(2, 5, 2, 4) for x in (q, k, v)]
+    for given in ({"q": np.stack(of_heads, 3)}, {"q": q, "k": np.stack(of_heads[1:], 3)}):
+        found = relayc.compile(model("MultiHeadAttention", given, num_heads=2))["main"](*given.values())
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("mask", [None, np.array([5, 3], np.int32), np.array([[1, 1, 1, 0, 0, 1, 1], [0, 1, 1, 1, 1, 1, 1]], np.int32)])
+def test_attention_of_heads_with_a_cache(mask):
+    inputs = {
+        "q": floats(2, 3, 8),
+        "k": floats(2, 3, 8, seed=1),
+        "v": floats(2, 3, 8, seed=2),
+        "bias": None,
+        "mask": mask,
+        "scores": floats(1, 2, 3, 7),
+        "past_k": floats(2, 2, 4, 4),
+        "past_v": floats(2, 2, 4, 4, seed=4),
+    }
+    check("MultiHeadAttention", inputs, outputs=3, num_heads=2, atol=1e-5, unidirectional=int(mask is None), symbols={3: "s"})
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "extra"), [((2, 3, 16), {}), ((2, 2, 3, 8), {}), ((2, 3, 16), {"num_heads": 2, "rotary_embedding_dim": 4})]
+)
+@pytest.mark.parametrize("places", [np.array([2], np.int64), np.array([[0, 1, 2], [5, 6, 7]], np.int64)])
+def test_rotary_embeddings(interleaved, shape, extra, places):
+    cosine, sine = cosines(10, extra.get("rotary_embedding_dim", 8) // 2)
+    inputs = {"x": floats(*shape), "places": places, "cos": cosine, "sin": sine}
+    check("RotaryEmbedding", inputs, constants=("cos", "sin"), interleaved=interleaved, **extra)
+
+
+GROUPED = {
+    "first call": grouped(2, 5, 0, [5, 5]),
+    "first call of different lengths": grouped(2, 5, 0, [5, 3], total=5),
+    "a token": grouped(2, 1, 6, [7, 7]),
+    "a token, different lengths": grouped(2, 1, 6, [7, 4]),
+    "packed": grouped(2, 1, 6, [7, 7], is_packed=True),
+    "more tokens": grouped(1, 3, 6, [9]),
+    "no rotation": grouped(1, 1, 6, [7], rotary=False),
+    "room in the cache": grouped(2, 1, 12, [7, 5], total=7),
+}
+
+
+@pytest.mark.parametrize("case", GROUPED)
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_grouped_attention(case, interleaved):
+    inputs, extra = GROUPED[case], {}
+    if case.startswith("first"):
+        extra["rtol"] = 1e-4
+    rotary = int(inputs["cos"] is not None)
+    if interleaved and not rotary:
+        pytest.skip("the same without rotation")
+    check(
+        "GroupQueryAttention",
+        inputs,
+        constants=("cos", "sin"),
+        outputs=3,
+        num_heads=4,
+        kv_num_heads=2,
+        do_rotary=rotary,
+        rotary_interleaved=interleaved,
+        atol=1e-5,
+        symbols={6: "past", 12: "past"} if interleaved else None,
+        **extra,
+    )
+
+
+@pytest.mark.parametrize("attributes", [{"softcap": 2.0}, {"local_window_size": 3}, {"smooth_softmax": 1}, {"scale": 0.7}])
+def test_options_of_grouped_attention(attributes):
+    check("GroupQueryAttention", grouped(2, 1, 6, [7, 7], rotary=False), outputs=3, num_heads=4, kv_num_heads=2, atol=1e-5, **attributes)
+
+
+# ---- quantised numbers ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_quantised_arithmetic(op, dtype):
+    a, b = scaled("a", numbers(3, 1, 40, dtype=dtype), 0.03, 5), scaled("b", numbers(5, 1, dtype=dtype, seed=1), 0.02, 9)
+    # ONNX Runtime multiplies by a quotient of the scales, which may round to the other side of a half.
+    check(op, {**a, **b, "c_scale": np.array(0.05, np.float32), "c_zero": np.array(7, dtype)}, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"), [("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"alpha": 0.2}), ("QLinearSoftmax", {"axis": -1, "opset": 13})]
+)
+def test_quantised_activations(op, attributes):
+    y = {"y_scale": np.array(1 / 256 if op != "QLinearLeakyRelu" else 0.05, np.float32), "y_zero": np.array(0, np.uint8)}
+    check(op, {**scaled("x", numbers(3, 50), 0.04, 120), **y}, steps=1, constants=("x_scale", "x_zero", "y_scale", "y_zero"), **attributes)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_quantised_pooling(last):
+    x = numbers(2, 8, 8, 4) if last else numbers(2, 4, 8, 8)
+    inputs = {**scaled("x", x, 0.04, 120), "y_scale": np.array(0.03, np.float32), "y_zero": np.array(100, np.uint8)}
+    check("QLinearGlobalAveragePool", inputs, channels_last=last, steps=1)
+    check("QLinearAveragePool", inputs, channels_last=last, steps=1, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+
+
+def test_quantised_concatenation_and_choice():
+    y = {"y_scale": np.array(0.05, np.float32), "y_zero": np.array(3, np.uint8)}
+    a, b = scaled("a", numbers(2, 3, 4), 0.04, 10), scaled("b", numbers(2, 5, 4, seed=2), 0.08, 0)
+    check("QLinearConcat", {**y, **a, **b}, axis=1, constants=("y_scale", "y_zero", "a_scale", "a_zero", "b_scale", "b_zero"), steps=1)
+    c = scaled("c", numbers(2, 3, 4, seed=5), 0.08, 0)
+    chosen = numbers(2, 3, 4, low=0, high=1).astype(bool)
+    check("QLinearWhere", {"holds": chosen, **a, **c, **y}, constants=tuple({**a, **c, **y}.keys() - {"a", "c"}), steps=1)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_products_of_integers(by_column):
+    scale = np.abs(floats(6, scale=0.01)) if by_column else np.array(0.01, np.float32)
+    zero = numbers(6, low=100, high=140) if by_column else np.array(120, np.uint8)
+    a, b = numbers(2, 3, 8), numbers(8, 6)
+    common = {"b_zero": zero, "bias": floats(6)}
+    inputs = {"a": a, "b": b, "a_scale": np.array(0.02, np.float32), "b_scale": scale, "a_zero": np.array(7, np.uint8), **common}
+    check("MatMulIntegerToFloat", inputs, symbols={3: "rows"})
+    check("DynamicQuantizeMatMul", {"a": floats(2, 3, 8), "b": b, "b_scale": scale, **common}, rtol=1e-4, atol=1e-4, symbols={3: "rows"})
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_quantised_gemm(quantised):
+    inputs = {
+        **scaled("a", numbers(3, 8), 0.02, 7),
+        **scaled("b", numbers(5, 8, dtype=np.int8), 0.03, 0),
+        "c": numbers(5, dtype=np.int32, low=-3000, high=3000),
+        "y_scale": np.array(0.1, np.float32) if quantised else None,
+        "y_zero": np.array(120, np.uint8) if quantised else None,
+    }
+    check("QGemm", inputs, transB=1, alpha=1.0, steps=1)
+
+
+def test_quantised_convolution_with_channels_last():
+    inputs = {
+        **scaled("x", numbers(1, 6, 6, 3), 0.02, 7),
+        **scaled("w", numbers(4, 3, 3, 3, dtype=np.int8), 0.03, 0),
+        "y_scale": np.array(0.2, np.float32),
+        "y_zero": np.array(120, np.uint8),
+        "b": numbers(4, dtype=np.int32, low=-3000, high=3000),
+    }
+    check("QLinearConv", inputs, constants=tuple(inputs.keys() - {"x"}), channels_last=1, pads=[1, 1, 1, 1], steps=1)
+
+
+def test_quantised_attention():
+    inputs = {
+        "x": numbers(2, 5, 12),
+        "w": numbers(12, 24, dtype=np.int8),
+        "b": floats(24),
+        "x_scale": np.array(0.02, np.float32),
+        "w_scale": np.array(0.01, np.float32),
+        "mask": np.array([3, 5], np.int32),
+        "x_zero": np.array(128, np.uint8),
+        "w_zero": np.array(0, np.int8),
+    }
+    check("QAttention", inputs, constants=("w", "b"), num_heads=2, atol=1e-5)
+
+
+# ---- what is refused ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes", "message"),
+    [
+        (
+            "MatMulNBits",
+            {"a": floats(2, 32), "b": numbers(4, 1, 16), "s": floats(4)},
+            {"K": 32, "N": 4, "bits": 4, "block_size": 32},
+            "known",
+        ),
+        ("FusedConv", {"x": floats(1, 3, 8, 8), "w": floats(4, 3, 3, 3)}, {"activation": "Sine"}, "attribute activation"),
+        ("Attention", {"x": floats(1, 3, 8), "w": floats(8, 24)}, {"num_heads": 2, "do_rotary": 1}, "do_rotary"),
+        ("MultiHeadAttention", {"q": floats(1, 3, 8)}, {"num_heads": 2}, "key and value"),
+    ],
+)
+def test_what_is_refused(op, inputs, attributes, message):
+    with pytest.raises(OnnxError, match=message):
+        relayc.compile(model(op, inputs, **attributes))

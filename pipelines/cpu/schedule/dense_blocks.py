@@ -1,0 +1,368 @@
+"""The schedule of products with weights of a few bits in blocks, which reads the weights as they are stored.
+
+Lanes run along the columns of a strip; a task is a few strips. A number of a word becomes a float by shifting it to the top of the mantissa
+of a number in [1, 2): 1 + number / 2^bits, with neither a conversion nor a table. What that is off by, the scale and the zero are linear, so
+they are applied to whole blocks:
+
+- Few rows, as in decoding, are bound by how fast weights are read and unpacked: sums of a block are of these floats, and are corrected once
+  a block by the sum of the data of the block.
+- For more rows a piece of the depth becomes floats in a buffer of the thread, which tiles of rows in registers then go over.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.dense_blocks import DenseBlocks, match
+from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.index import Index, Var, even_runs, linearize
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import local_buffer
+from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size, bounds, ceil_div, proves
+
+PARALLEL_GRAIN = 1 << 17
+"""Multiply-adds below which the kernel stays on one thread."""
+FEW_ROWS = 2
+"""Rows up to which weights are unpacked for each row."""
+UNROLLED = 256
+"""Multiply-adds of a block up to which its words are unrolled."""
+MANTISSA_BITS = 23
+ONE = 0x3F800000
+"""The bits of 1.0."""
+
+
+@dataclass(frozen=True)
+class BlockParameters:
+    """Tunable numbers.
+
+    Attributes:
+      vectors: of columns of a tile.
+      rows: of a tile where weights lie in a buffer as floats.
+      task_rows: for which weights become floats once.
+      depth: of the weights in the buffer, as whole blocks.
+    """
+
+    vectors: int
+    rows: int
+    task_rows: int = 192
+    depth: int = 256
+
+
+def default_parameters(target: Target) -> BlockParameters:
+    """Sums of a tile in three quarters of the registers."""
+    vectors = 4
+    return BlockParameters(vectors, max(1, target.num_vector_registers * 3 // 4 // vectors))
+
+
+def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a product with weights of a few bits and an elementwise epilogue; None for any other kernel."""
+    found = match(kernel)
+    if found is None or found.rows == 0:
+        return None
+    parameters = tuning.replace(default_parameters(target), ("vectors", "rows", "task_rows", "depth"))
+    with kernel_body(kernel) as body:
+        _Emission(found, body.evaluator, body.outputs[0], target, parameters).emit(tuning.number("grain", PARALLEL_GRAIN))
+    return Scheduled(body.function)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Vectors of a tile: strips from `first` on, `count` of them."""
+
+    first: Index
+    count: int
+
+
+class _Emission:
+    """Rows, strips and blocks are indices; sums of a tile are lists, row by row."""
+
+    def __init__(self, found: DenseBlocks, evaluator: Evaluator, output: ir.Value, target: Target, parameters: BlockParameters) -> None:
+        self.c, self.evaluator, self.output, self.p = found, evaluator, output, parameters
+        self.strips, self.blocks, self.words, self.numbers, self.lanes = found.weights.static_shape
+        self.block_size = self.words * self.numbers
+        self.width = min(target.lanes(32), self.lanes)
+        self.in_strip = self.lanes // self.width
+        self.group = min(self.strips, max(1, parameters.vectors // self.in_strip))
+        self.float, self.integer = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+        self.vector = emit.vector_of(self.width, self.float)
+        self.words_node, self.scales_node, self.zeros_node = found.weights.structured.inputs
+
+    # ---- tasks
+
+    def emit(self, grain: int) -> None:
+        rows = self.c.rows
+        nest.at_least([(rows, FEW_ROWS + 1)], self.evaluator, lambda: self._tasks(self._many, self.p.task_rows, grain), lambda: self._tasks(self._few, FEW_ROWS, grain))
+
+    def _tasks(self, task: Callable[[Index, Size, _Columns], None], most_rows: int, grain: int) -> None:
+        """`task(first row, rows, columns)` for all rows and strips."""
+        rows = self.c.rows
+        parts = ceil_div(rows, most_rows)
+        each: Size = ceil_div(rows, parts) if isinstance(parts, int) and isinstance(rows, int) else most_rows
+        whole, left = divmod(self.strips, self.group)
+        work = rows * self.strips * self.lanes * self.blocks * self.block_size
+        for groups, start, count in ((whole, 0, self.group), (1, whole * self.group, left)):
+            if not groups or not count:
+                continue
+            variables = [Var(0, n - 1, name=name) for n, name in ((parts, "part"), (groups, "strips")) if n != 1]
+            part = Index.of(variables[0]) if parts != 1 else Index()
+            strips = Index.of(variables[-1]) * count if groups != 1 else Index()
+
+            def body(count: int = count, start: int = start, part: Index = part, strips: Index = strips) -> None:
+                first = part * each
+                size: Size | ir.Value = rows if parts == 1 else each
+                if parts != 1 and not proves(lambda: parts * each == rows):
+                    size = emit.smaller(emit.materialize(first * -1 + rows), each)
+                task(first, size, _Columns(strips + start, count))
+
+            nest.tasks(variables, self.evaluator, bool(variables) and bounds(work)[1] >= grain, body, work=work, grain=grain)
+
+    def _few(self, first: Index, size: "Size | ir.Value", columns: _Columns) -> None:
+        for start, count in self._row_tiles(first, size, FEW_ROWS if isinstance(size, int) else 1):
+            with start as row:
+                rows = [row + i for i in range(count)]
+                self._finish(rows, columns, self._direct(rows, columns))
+
+    def _many(self, first: Index, size: "Size | ir.Value", columns: _Columns) -> None:
+        """Pieces of the depth one after the other; sums wait in a buffer between them."""
+        most = size if isinstance(size, int) else self.p.task_rows
+        pitch = columns.count * self.lanes
+        step = min(self.blocks, max(1, self.p.depth // self.block_size))
+        panel = local_buffer(step * self.block_size * pitch, self.float)
+        sums = local_buffer(most * pitch, self.float)
+        piece = Var(0, ceil_div(self.blocks, step) - 1, name="piece")
+        with emit.for_loop(0, piece.extent, 1, piece), self.evaluator.scope():
+            block = Index.of(piece) * step
+            blocks: ir.Value | int = step
+            if self.blocks % step:
+                blocks = emit.smaller(emit.materialize(block * -1 + self.blocks), step)
+            self._unpack(block, blocks, columns, panel, pitch)
+            for start, count in self._row_tiles(Index(), size, self.p.rows):
+                with start as row:
+                    self._add_piece(first + row, row, count, columns, block, blocks, panel, sums, piece)
+        for start, count in self._row_tiles(Index(), size, 1):
+            with start as row:
+                self._finish([first + row], columns, self._waiting(sums, row, 1, columns))
+
+    def _row_tiles(self, first: Index, size: "Size | ir.Value", most: int) -> "Iterator[tuple[object, int]]":
+        """Loops over tiles that cover `size` rows, with the rows of each; a size that is no number ends in tiles of one row."""
+        if isinstance(size, int):
+            at = 0
+            for count, tiles in even_runs(size, most):
+                yield self._tile_loop(first + at, 0, tiles, count), count
+                at += count * tiles
+            return
+        rows = size if isinstance(size, ir.Value) else emit.index_constant(size)
+        whole = emit.arith("divui", rows, emit.index_constant(most)) if most > 1 else rows
+        yield self._tile_loop(first, 0, whole, most), most
+        if most > 1:
+            yield self._tile_loop(first, emit.arith("muli", whole, emit.index_constant(most)), rows, 1), 1
+
+    @contextmanager
+    def _tile_loop(self, first: Index, low: "ir.Value | int", high: "ir.Value | int", count: int) -> Iterator[Index]:
+        """Tiles `low` to `high` of `count` rows; gives the first row of one."""
+        if high == 1 and low == 0:
+            with self.evaluator.scope():
+                yield first
+            return
+        most = high - 1 if isinstance(high, int) else bounds(self.c.rows)[1]
+        tile = Var(0, most, name="tile")
+        with emit.for_loop(low, high, 1, tile), self.evaluator.scope():
+            yield first + Index.of(tile) * count
+
+    # ---- operands
+
+    def _vectors(self, columns: _Columns) -> list[tuple[Index, int]]:
+        """Strip and first lane of each vector."""
+        return [(columns.first + s, v * self.width) for s in range(columns.count) for v in range(self.in_strip)]
+
+    def _weight_input(self, node: Node, strip: Index, block: Index, word: Index, lane: int) -> ir.Value:
+        structured = self.c.weights.structured
+        position = structured.inputs.index(node)
+        with self.evaluator.along(self.width) as lanes:
+            point = [strip, block, word, Index(), lanes + lane]
+            return emit.broadcast(self.evaluator.at(node, self.evaluator.apply(structured.maps[position], point)), self.width)
+
+    def _scale(self, strip: Index, block: Index, lane: int) -> tuple[ir.Value, ir.Value]:
+        """The factor of floats in [1, 2), and what to take off them before."""
+        scale = self._weight_input(self.scales_node, strip, block, Index(), lane)
+        zero = self._weight_input(self.zeros_node, strip, block, Index(), lane)
+        if emit.element_of(zero.type) != self.float:
+            zero = emit.create("arith.uitofp", [self.vector], [zero])
+        span = 1 << self.c.bits
+        offset = emit.multiply_add(zero, emit.number(1 / span, self.vector), emit.number(1, self.vector))
+        return emit.arith("mulf", scale, emit.number(span, self.vector)), offset
+
+    def _numbers(self, word: ir.Value, place: int) -> ir.Value:
+        """The numbers in a place of words, as 1 + number / 2^bits."""
+        bits, type_ = self.c.bits, word.type
+        up = MANTISSA_BITS - bits - place * bits
+        if up:
+            word = emit.arith("shli" if up > 0 else "shrui", word, emit.number(abs(up), type_))
+        kept = emit.arith("andi", word, emit.number(((1 << bits) - 1) << (MANTISSA_BITS - bits), type_))
+        return emit.create("arith.bitcast", [self.vector], [emit.arith("ori", kept, emit.number(ONE, type_))])
+
+    def _data(self, row: Index, block: Index, depth: Index) -> ir.Value:
+        """The data of a row at a depth of a block, or from that on."""
+        return self.evaluator.at(self.c.data, [row, block, Index(), depth])
+
+    # ---- few rows
+
+    def _direct(self, rows: Sequence[Index], columns: _Columns) -> list[ir.Value]:
+        """Sums over the depth, which read the weights where they lie."""
+        vectors, zero = self._vectors(columns), emit.zero(self.vector)
+        count = len(rows) * len(vectors)
+        var = Var(0, self.blocks - 1, name="block")
+        with emit.for_loop(0, self.blocks, 1, var, [zero] * count) as blocks, self.evaluator.scope():
+            block = Index.of(var)
+            parts = self._block_sums(rows, vectors, block, [zero] * count)
+            totals = [self._total(row, block) for row in rows]
+            sums = list(blocks.inner_iter_args)
+            for v, (strip, lane) in enumerate(vectors):
+                scale, offset = self._scale(strip, block, lane)
+                off = emit.create("arith.negf", [self.vector], [offset])
+                for i in range(len(rows)):
+                    at = i * len(vectors) + v
+                    sums[at] = emit.multiply_add(emit.multiply_add(off, totals[i], parts[at]), scale, sums[at])
+            emit.yield_values(sums)
+        return list(blocks.results)
+
+    def _block_sums(self, rows: Sequence[Index], vectors: Sequence[tuple[Index, int]], block: Index, sums: list[ir.Value]) -> list[ir.Value]:
+        if self.block_size * len(sums) <= UNROLLED * 4:
+            for word in range(self.words):
+                sums = self._word_sums(rows, vectors, block, Index(word), sums)
+            return sums
+        var = Var(0, self.words - 1, name="word")
+        with emit.for_loop(0, self.words, 1, var, sums) as words, self.evaluator.scope():
+            emit.yield_values(self._word_sums(rows, vectors, block, Index.of(var), list(words.inner_iter_args)))
+        return list(words.results)
+
+    def _word_sums(
+        self, rows: Sequence[Index], vectors: Sequence[tuple[Index, int]], block: Index, word: Index, sums: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        found = list(sums)
+        words = [self._weight_input(self.words_node, strip, block, word, lane) for strip, lane in vectors]
+        for place in range(self.numbers):
+            numbers = [self._numbers(w, place) for w in words]
+            for i, row in enumerate(rows):
+                data = emit.broadcast(self._data(row, block, word * self.numbers + place), self.width)
+                for v, number in enumerate(numbers):
+                    at = i * len(vectors) + v
+                    found[at] = emit.multiply_add(data, number, found[at])
+        return found
+
+    def _total(self, row: Index, block: Index) -> ir.Value:
+        """The sum of the data of a row and block, in all lanes."""
+        with self.evaluator.along(self.width) as lane:
+            parts = [self._data(row, block, lane + at) for at in range(0, self.block_size, self.width)]
+        total = vectors.pairwise(parts, lambda a, b: emit.arith("addf", a, b))
+        if self.width == 1:
+            return total
+        attributes = {"kind": ir.Attribute.parse("#vector.kind<add>"), "fastmath": ir.Attribute.parse("#arith.fastmath<reassoc>")}
+        return emit.broadcast(emit.create("vector.reduction", [self.float], [total], attributes), self.width)
+
+    # ---- many rows
+
+    def _unpack(self, first: Index, blocks: "ir.Value | int", columns: _Columns, panel: ir.Value, pitch: int) -> None:
+        """Weights of blocks from `first` on as floats, depth by depth."""
+        vectors = self._vectors(columns)
+        var = Var(0, self.blocks - 1, name="block")
+        with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
+            block = first + Index.of(var)
+            scales = []
+            for strip, lane in vectors:
+                scale, offset = self._scale(strip, block, lane)
+                scales.append((scale, emit.create("arith.negf", [self.vector], [emit.arith("mulf", scale, offset)])))
+            word = Var(0, self.words - 1, name="word")
+            with emit.for_loop(0, self.words, 1, word), self.evaluator.scope():
+                at = Index.of(var) * (self.block_size * pitch) + Index.of(word) * (self.numbers * pitch)
+                for v, (strip, lane) in enumerate(vectors):
+                    words = self._weight_input(self.words_node, strip, block, Index.of(word), lane)
+                    for place in range(self.numbers):
+                        value = emit.multiply_add(self._numbers(words, place), *scales[v])
+                        with self.evaluator.along(self.width) as lanes:
+                            self.evaluator.store(value, panel, at + place * pitch + v * self.width + lanes)
+
+    def _add_piece(
+        self,
+        first: Index,
+        place: Index,
+        count: int,
+        columns: _Columns,
+        block: Index,
+        blocks: "ir.Value | int",
+        panel: ir.Value,
+        sums: ir.Value,
+        piece: Var,
+    ) -> None:
+        """Adds the products with the weights in the buffer to the sums of a tile of rows, which begin at row `place` of theirs."""
+        pitch = columns.count * self.lanes
+        vectors = pitch // self.width
+        begins = emit.compare("ne", piece.value, emit.index_constant(0))
+        zero = emit.zero(self.vector)
+        inits = nest.either(
+            begins, self.evaluator, lambda: self._waiting(sums, place, count, columns), [zero] * (count * vectors)
+        )
+        depth = blocks * self.block_size if isinstance(blocks, int) else emit.arith("muli", blocks, emit.index_constant(self.block_size))
+        step = 4
+        var = Var(0, self.blocks * self.block_size - step, step=step, name="depth")
+        with emit.for_loop(0, depth, step, var, inits) as loop, self.evaluator.scope():
+            found = list(loop.inner_iter_args)
+            for k in range(step):
+                with self.evaluator.along(self.width) as lanes:
+                    at = (Index.of(var) + k) * pitch + lanes
+                    weights = [self.evaluator.load_from(panel, self.float, at + v * self.width) for v in range(vectors)]
+                for i in range(count):
+                    data = emit.broadcast(self._data(first + i, block, Index.of(var) + k), self.width)
+                    for v in range(vectors):
+                        found[i * vectors + v] = emit.multiply_add(data, weights[v], found[i * vectors + v])
+            emit.yield_values(found)
+        for i in range(count):
+            for v in range(vectors):
+                with self.evaluator.along(self.width) as lanes:
+                    self.evaluator.store(loop.results[i * vectors + v], sums, (place + i) * pitch + v * self.width + lanes)
+
+    def _waiting(self, sums: ir.Value, place: Index, count: int, columns: _Columns) -> list[ir.Value]:
+        """Sums of a tile from their buffer."""
+        pitch = columns.count * self.lanes
+        with self.evaluator.along(self.width) as lanes:
+            return [
+                self.evaluator.load_from(sums, self.float, (place + i) * pitch + v * self.width + lanes)
+                for i in range(count)
+                for v in range(pitch // self.width)
+            ]
+
+    # ---- results
+
+    def _finish(self, rows: Sequence[Index], columns: _Columns, sums: Sequence[ir.Value]) -> None:
+        """Evaluates the epilogue on the sums of a tile and stores the results."""
+        vectors = self._vectors(columns)
+        for v, (strip, lane) in enumerate(vectors):
+            start = strip * self.lanes + lane
+            mask = None
+            if self.c.columns != self.strips * self.lanes:
+                mask = emit.first_lanes(emit.larger(emit.materialize(start * -1 + self.c.columns), 0), self.width)
+            for i, row in enumerate(rows):
+                with self.evaluator.along(self.width, mask) as lanes:
+                    leading = self._row_point(row)
+                    number = linearize(leading, self.c.root.shape[:-1])
+                    self.evaluator.remember(self.c.product, [number, strip, lanes + lane], sums[i * len(vectors) + v])
+                    point = [*leading, start + lanes]
+                    self.evaluator.store(self.evaluator.at(self.c.root, point), self.output, linearize(point, self.c.root.shape))
+
+    def _row_point(self, row: Index) -> list[Index]:
+        """Indices of a row in the leading dimensions of the result."""
+        shape = self.c.root.shape[:-1]
+        point, rest = [Index()] * len(shape), row
+        others = [d for d, n in enumerate(shape) if n != 1]
+        for d in others[:0:-1]:
+            quotient = self.evaluator.divide(rest, shape[d], "quotient")
+            point[d] = self.evaluator.divide(rest, shape[d], "remainder")
+            rest = quotient
+        if others:
+            point[others[0]] = rest
+        return point

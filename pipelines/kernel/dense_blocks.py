@@ -74,7 +74,7 @@ def _has_rows(node: Node, rows: Size, strips: int, lanes: int) -> bool:
 
 
 def _bits(structured: Structured) -> int:
-    """Bits of a number where a body is (number - zero) * scale, number = (word >> bits * place) & mask; NotStructured for any other body."""
+    """Bits of a number where a body is (number - zero) * scale, number = (word >> bits * place) & mask; else raises NotStructured."""
     word, scale, zero, *_ = structured.block.arguments
     centred, factor = _operands(structured.block.operations[len(structured.block.operations) - 1].operands[0], "arith.mulf")
     number, centre = _operands(centred, "arith.subf")

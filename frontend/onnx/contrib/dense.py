@@ -92,7 +92,7 @@ def MatMulNBits(
     factors = known(scales, "scales").reshape(N, count).astype(np.float32)
     given = None if zeros is None else known(zeros, "zero_points")
     centres = zero_points(given, bits, N, count)
-    if g_idx is None and K == count * block_size and packed.shape[2] * 8 == block_size * bits and block_size % STRIP == 0:
+    if g_idx is None and count * block_size == K and packed.shape[2] * 8 == block_size * bits and block_size % STRIP == 0:
         middle = np.full((1, 1), 1 << (bits - 1), np.uint8)
         shared = middle if given is None else in_strips(centres.astype(np.uint8) if given.dtype == np.uint8 else centres)
         operands = constant(in_words(packed)), constant(in_strips(factors)), constant(shared)

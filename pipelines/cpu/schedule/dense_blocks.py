@@ -1,8 +1,8 @@
 """The schedule of products with weights of a few bits in blocks, which reads the weights as they are stored.
 
 Lanes run along the columns of a strip; a task is a few strips. A number of a word becomes a float by shifting it to the top of the mantissa
-of a number in [1, 2): 1 + number / 2^bits, with neither a conversion nor a table. What that is off by, the scale and the zero are linear, so
-they are applied to whole blocks:
+of 1: that gives 1 + number / 2^bits, with neither a conversion nor a table. What that is off by, the scale and the zero are the same for a
+block:
 
 - Few rows, as in decoding, are bound by how fast weights are read and unpacked: sums of a block are of these floats, and are corrected once
   a block by the sum of the data of the block.
@@ -28,9 +28,11 @@ from relayc.symbolic import Size, bounds, ceil_div, proves
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which the kernel stays on one thread."""
 FEW_ROWS = 2
-"""Rows up to which weights are unpacked for each row."""
-UNROLLED = 256
+"""Rows up to which weights are unpacked for each tile of rows."""
+UNROLLED = 512
 """Multiply-adds of a block up to which its words are unrolled."""
+STEPS = 4
+"""Depths that a tile goes over at a time; they divide any block."""
 MANTISSA_BITS = 23
 ONE = 0x3F800000
 """The bits of 1.0."""
@@ -43,20 +45,21 @@ class BlockParameters:
     Attributes:
       vectors: of columns of a tile.
       rows: of a tile where weights lie in a buffer as floats.
-      task_rows: for which weights become floats once.
       depth: of the weights in the buffer, as whole blocks.
+      task_rows: for which weights become floats once.
     """
 
     vectors: int
     rows: int
+    depth: int
     task_rows: int = 192
-    depth: int = 256
 
 
 def default_parameters(target: Target) -> BlockParameters:
-    """Sums of a tile in three quarters of the registers."""
+    """Sums of a tile in three quarters of the registers, the buffer of weights in two thirds of the first-level cache."""
     vectors = 4
-    return BlockParameters(vectors, max(1, target.num_vector_registers * 3 // 4 // vectors))
+    rows = max(1, target.num_vector_registers * 3 // 4 // vectors)
+    return BlockParameters(vectors, rows, max(1, target.l1_bytes * 2 // 3 // (vectors * target.vector_bytes)))
 
 
 def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -64,18 +67,44 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
     found = match(kernel)
     if found is None or found.rows == 0:
         return None
-    parameters = tuning.replace(default_parameters(target), ("vectors", "rows", "task_rows", "depth"))
+    parameters = tuning.replace(default_parameters(target), ("vectors", "rows", "depth", "task_rows"))
     with kernel_body(kernel) as body:
         _Emission(found, body.evaluator, body.outputs[0], target, parameters).emit(tuning.number("grain", PARALLEL_GRAIN))
     return Scheduled(body.function)
 
 
+Values = list[ir.Value]
+Vectors = Sequence[tuple[Index, int]]
+"""Strip and first lane of each vector of a tile."""
+Count = Size | ir.Value
+"""How many there are: known to the compiler, or to the running program."""
+
+
 @dataclass(frozen=True)
 class _Columns:
-    """Vectors of a tile: strips from `first` on, `count` of them."""
+    """`count` strips from `first` on."""
 
     first: Index
     count: int
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """Tiles `begin` to before `end` of `rows` rows each; tile 0 begins at row `first`."""
+
+    first: Index
+    rows: int
+    begin: ir.Value | int
+    end: ir.Value | int
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """Buffers of a task, `pitch` elements a row: weights as floats, depth by depth, and sums of the rows."""
+
+    weights: ir.Value
+    sums: ir.Value
+    pitch: int
 
 
 class _Emission:
@@ -87,7 +116,6 @@ class _Emission:
         self.block_size = self.words * self.numbers
         self.width = min(target.lanes(32), self.lanes)
         self.in_strip = self.lanes // self.width
-        self.group = min(self.strips, max(1, parameters.vectors // self.in_strip))
         self.float, self.integer = ir.F32Type.get(), ir.IntegerType.get_signless(32)
         self.vector = emit.vector_of(self.width, self.float)
         self.words_node, self.scales_node, self.zeros_node = found.weights.structured.inputs
@@ -95,88 +123,92 @@ class _Emission:
     # ---- tasks
 
     def emit(self, grain: int) -> None:
-        rows = self.c.rows
-        nest.at_least([(rows, FEW_ROWS + 1)], self.evaluator, lambda: self._tasks(self._many, self.p.task_rows, grain), lambda: self._tasks(self._few, FEW_ROWS, grain))
+        def many() -> None:
+            self._tasks(self._many, ceil_div(self.c.rows, self.p.task_rows), grain)
 
-    def _tasks(self, task: Callable[[Index, Size, _Columns], None], most_rows: int, grain: int) -> None:
-        """`task(first row, rows, columns)` for all rows and strips."""
+        def few() -> None:
+            self._tasks(self._few, 1, grain)
+
+        nest.at_least([(self.c.rows, FEW_ROWS + 1)], self.evaluator, many, few)
+
+    def _tasks(self, task: Callable[[Index, Count, _Columns], None], parts: Size, grain: int) -> None:
+        """`task(first row, rows, columns)` for all strips and parts of the rows."""
         rows = self.c.rows
-        parts = ceil_div(rows, most_rows)
-        each: Size = ceil_div(rows, parts) if isinstance(parts, int) and isinstance(rows, int) else most_rows
-        whole, left = divmod(self.strips, self.group)
+        each = ceil_div(rows, parts) if isinstance(parts, int) else self.p.task_rows
+        together = max(1, self.p.vectors // self.in_strip)
+        whole, left = divmod(self.strips, together)
         work = rows * self.strips * self.lanes * self.blocks * self.block_size
-        for groups, start, count in ((whole, 0, self.group), (1, whole * self.group, left)):
+        for groups, start, count in ((whole, 0, together), (1, whole * together, left)):
             if not groups or not count:
                 continue
-            variables = [Var(0, n - 1, name=name) for n, name in ((parts, "part"), (groups, "strips")) if n != 1]
-            part = Index.of(variables[0]) if parts != 1 else Index()
-            strips = Index.of(variables[-1]) * count if groups != 1 else Index()
+            part, group = Var(0, parts - 1, name="part"), Var(0, groups - 1, name="group")
+            variables = [v for v, n in ((part, parts), (group, groups)) if n != 1]
 
-            def body(count: int = count, start: int = start, part: Index = part, strips: Index = strips) -> None:
-                first = part * each
-                size: Size | ir.Value = rows if parts == 1 else each
-                if parts != 1 and not proves(lambda: parts * each == rows):
+            def body(part: Var = part, group: Var = group, start: int = start, count: int = count) -> None:
+                first = Index.of(part) * each if part in variables else Index()  # noqa: B023 (called at once)
+                strip = Index.of(group) * count + start if group in variables else Index(start)  # noqa: B023 (called at once)
+                size: Count = each
+                if not proves(lambda: parts * each == rows):
                     size = emit.smaller(emit.materialize(first * -1 + rows), each)
-                task(first, size, _Columns(strips + start, count))
+                task(first, size, _Columns(strip, count))
 
             nest.tasks(variables, self.evaluator, bool(variables) and bounds(work)[1] >= grain, body, work=work, grain=grain)
 
-    def _few(self, first: Index, size: "Size | ir.Value", columns: _Columns) -> None:
-        for start, count in self._row_tiles(first, size, FEW_ROWS if isinstance(size, int) else 1):
-            with start as row:
-                rows = [row + i for i in range(count)]
+    def _few(self, first: Index, size: Count, columns: _Columns) -> None:
+        """Tiles that read the weights where they lie."""
+        for tiles in self._row_tiles(first, size, FEW_ROWS if isinstance(size, int) else 1):
+            with self._each_tile(tiles) as row:
+                rows = [row + i for i in range(tiles.rows)]
                 self._finish(rows, columns, self._direct(rows, columns))
 
-    def _many(self, first: Index, size: "Size | ir.Value", columns: _Columns) -> None:
+    def _many(self, first: Index, size: Count, columns: _Columns) -> None:
         """Pieces of the depth one after the other; sums wait in a buffer between them."""
         most = size if isinstance(size, int) else self.p.task_rows
         pitch = columns.count * self.lanes
         step = min(self.blocks, max(1, self.p.depth // self.block_size))
-        panel = local_buffer(step * self.block_size * pitch, self.float)
-        sums = local_buffer(most * pitch, self.float)
+        panel = _Panel(local_buffer(step * self.block_size * pitch, self.float), local_buffer(most * pitch, self.float), pitch)
         piece = Var(0, ceil_div(self.blocks, step) - 1, name="piece")
         with emit.for_loop(0, piece.extent, 1, piece), self.evaluator.scope():
             block = Index.of(piece) * step
             blocks: ir.Value | int = step
             if self.blocks % step:
                 blocks = emit.smaller(emit.materialize(block * -1 + self.blocks), step)
-            self._unpack(block, blocks, columns, panel, pitch)
-            for start, count in self._row_tiles(Index(), size, self.p.rows):
-                with start as row:
-                    self._add_piece(first + row, row, count, columns, block, blocks, panel, sums, piece)
-        for start, count in self._row_tiles(Index(), size, 1):
-            with start as row:
-                self._finish([first + row], columns, self._waiting(sums, row, 1, columns))
+            self._unpack(block, blocks, columns, panel)
+            for tiles in self._row_tiles(Index(), size, self.p.rows):
+                with self._each_tile(tiles) as row:
+                    self._add_piece([first + row + i for i in range(tiles.rows)], row, block, blocks, panel, piece)
+        for tiles in self._row_tiles(Index(), size, 1):
+            with self._each_tile(tiles) as row:
+                self._finish([first + row], columns, self._waiting(panel, row, 1))
 
-    def _row_tiles(self, first: Index, size: "Size | ir.Value", most: int) -> "Iterator[tuple[object, int]]":
-        """Loops over tiles that cover `size` rows, with the rows of each; a size that is no number ends in tiles of one row."""
+    def _row_tiles(self, first: Index, size: Count, most: int) -> list[_Tiles]:
+        """Tiles that cover `size` rows from `first` on; those of a size that is no number end in tiles of one row."""
         if isinstance(size, int):
-            at = 0
-            for count, tiles in even_runs(size, most):
-                yield self._tile_loop(first + at, 0, tiles, count), count
-                at += count * tiles
-            return
-        rows = size if isinstance(size, ir.Value) else emit.index_constant(size)
-        whole = emit.arith("divui", rows, emit.index_constant(most)) if most > 1 else rows
-        yield self._tile_loop(first, 0, whole, most), most
-        if most > 1:
-            yield self._tile_loop(first, emit.arith("muli", whole, emit.index_constant(most)), rows, 1), 1
+            found, at = [], 0
+            for rows, count in even_runs(size, most):
+                found.append(_Tiles(first + at, rows, 0, count))
+                at += rows * count
+            return found
+        value = size if isinstance(size, ir.Value) else emit.index_constant(size)
+        if most == 1:
+            return [_Tiles(first, 1, 0, value)]
+        whole = emit.arith("divui", value, emit.index_constant(most))
+        return [_Tiles(first, most, 0, whole), _Tiles(first, 1, emit.arith("muli", whole, emit.index_constant(most)), value)]
 
     @contextmanager
-    def _tile_loop(self, first: Index, low: "ir.Value | int", high: "ir.Value | int", count: int) -> Iterator[Index]:
-        """Tiles `low` to `high` of `count` rows; gives the first row of one."""
-        if high == 1 and low == 0:
+    def _each_tile(self, tiles: _Tiles) -> Iterator[Index]:
+        """A loop over tiles; gives the first row of one."""
+        if tiles.begin == 0 and tiles.end == 1:
             with self.evaluator.scope():
-                yield first
+                yield tiles.first
             return
-        most = high - 1 if isinstance(high, int) else bounds(self.c.rows)[1]
-        tile = Var(0, most, name="tile")
-        with emit.for_loop(low, high, 1, tile), self.evaluator.scope():
-            yield first + Index.of(tile) * count
+        tile = Var(0, tiles.end - 1 if isinstance(tiles.end, int) else self.c.rows - 1, name="tile")
+        with emit.for_loop(tiles.begin, tiles.end, 1, tile), self.evaluator.scope():
+            yield tiles.first + Index.of(tile) * tiles.rows
 
     # ---- operands
 
-    def _vectors(self, columns: _Columns) -> list[tuple[Index, int]]:
+    def _vectors(self, columns: _Columns) -> Vectors:
         """Strip and first lane of each vector."""
         return [(columns.first + s, v * self.width) for s in range(columns.count) for v in range(self.in_strip)]
 
@@ -213,26 +245,30 @@ class _Emission:
     # ---- few rows
 
     def _direct(self, rows: Sequence[Index], columns: _Columns) -> list[ir.Value]:
-        """Sums over the depth, which read the weights where they lie."""
+        """Sums over the depth."""
         vectors, zero = self._vectors(columns), emit.zero(self.vector)
         count = len(rows) * len(vectors)
         var = Var(0, self.blocks - 1, name="block")
         with emit.for_loop(0, self.blocks, 1, var, [zero] * count) as blocks, self.evaluator.scope():
             block = Index.of(var)
             parts = self._block_sums(rows, vectors, block, [zero] * count)
-            totals = [self._total(row, block) for row in rows]
-            sums = list(blocks.inner_iter_args)
-            for v, (strip, lane) in enumerate(vectors):
-                scale, offset = self._scale(strip, block, lane)
-                off = emit.create("arith.negf", [self.vector], [offset])
-                for i in range(len(rows)):
-                    at = i * len(vectors) + v
-                    sums[at] = emit.multiply_add(emit.multiply_add(off, totals[i], parts[at]), scale, sums[at])
-            emit.yield_values(sums)
+            emit.yield_values(self._corrected(rows, vectors, block, parts, list(blocks.inner_iter_args)))
         return list(blocks.results)
 
-    def _block_sums(self, rows: Sequence[Index], vectors: Sequence[tuple[Index, int]], block: Index, sums: list[ir.Value]) -> list[ir.Value]:
-        if self.block_size * len(sums) <= UNROLLED * 4:
+    def _corrected(self, rows: Sequence[Index], vectors: Vectors, block: Index, parts: Values, sums: Values) -> Values:
+        """Sums with those of a block added, which are of numbers as `_numbers` gives them."""
+        found, totals = list(sums), [self._total(row, block) for row in rows]
+        for v, (strip, lane) in enumerate(vectors):
+            scale, offset = self._scale(strip, block, lane)
+            off = emit.create("arith.negf", [self.vector], [offset])
+            for i in range(len(rows)):
+                at = i * len(vectors) + v
+                found[at] = emit.multiply_add(emit.multiply_add(off, totals[i], parts[at]), scale, found[at])
+        return found
+
+    def _block_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, sums: Values) -> Values:
+        """Sums with the products with the numbers of a block added."""
+        if self.block_size * len(sums) <= UNROLLED:
             for word in range(self.words):
                 sums = self._word_sums(rows, vectors, block, Index(word), sums)
             return sums
@@ -241,9 +277,7 @@ class _Emission:
             emit.yield_values(self._word_sums(rows, vectors, block, Index.of(var), list(words.inner_iter_args)))
         return list(words.results)
 
-    def _word_sums(
-        self, rows: Sequence[Index], vectors: Sequence[tuple[Index, int]], block: Index, word: Index, sums: Sequence[ir.Value]
-    ) -> list[ir.Value]:
+    def _word_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, word: Index, sums: Values) -> Values:
         found = list(sums)
         words = [self._weight_input(self.words_node, strip, block, word, lane) for strip, lane in vectors]
         for place in range(self.numbers):
@@ -267,73 +301,56 @@ class _Emission:
 
     # ---- many rows
 
-    def _unpack(self, first: Index, blocks: "ir.Value | int", columns: _Columns, panel: ir.Value, pitch: int) -> None:
-        """Weights of blocks from `first` on as floats, depth by depth."""
+    def _unpack(self, first: Index, blocks: ir.Value | int, columns: _Columns, panel: _Panel) -> None:
+        """Weights of blocks from `first` on as floats."""
         vectors = self._vectors(columns)
-        var = Var(0, self.blocks - 1, name="block")
+        var, word = Var(0, self.blocks - 1, name="block"), Var(0, self.words - 1, name="word")
         with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
             block = first + Index.of(var)
-            scales = []
+            lines = []
             for strip, lane in vectors:
                 scale, offset = self._scale(strip, block, lane)
-                scales.append((scale, emit.create("arith.negf", [self.vector], [emit.arith("mulf", scale, offset)])))
-            word = Var(0, self.words - 1, name="word")
+                lines.append((scale, emit.create("arith.negf", [self.vector], [emit.arith("mulf", scale, offset)])))
             with emit.for_loop(0, self.words, 1, word), self.evaluator.scope():
-                at = Index.of(var) * (self.block_size * pitch) + Index.of(word) * (self.numbers * pitch)
+                depth = Index.of(var) * self.block_size + Index.of(word) * self.numbers
                 for v, (strip, lane) in enumerate(vectors):
                     words = self._weight_input(self.words_node, strip, block, Index.of(word), lane)
                     for place in range(self.numbers):
-                        value = emit.multiply_add(self._numbers(words, place), *scales[v])
+                        value = emit.multiply_add(self._numbers(words, place), *lines[v])
                         with self.evaluator.along(self.width) as lanes:
-                            self.evaluator.store(value, panel, at + place * pitch + v * self.width + lanes)
+                            self.evaluator.store(value, panel.weights, (depth + place) * panel.pitch + v * self.width + lanes)
 
-    def _add_piece(
-        self,
-        first: Index,
-        place: Index,
-        count: int,
-        columns: _Columns,
-        block: Index,
-        blocks: "ir.Value | int",
-        panel: ir.Value,
-        sums: ir.Value,
-        piece: Var,
-    ) -> None:
-        """Adds the products with the weights in the buffer to the sums of a tile of rows, which begin at row `place` of theirs."""
-        pitch = columns.count * self.lanes
-        vectors = pitch // self.width
-        begins = emit.compare("ne", piece.value, emit.index_constant(0))
-        zero = emit.zero(self.vector)
-        inits = nest.either(
-            begins, self.evaluator, lambda: self._waiting(sums, place, count, columns), [zero] * (count * vectors)
-        )
+    def _add_piece(self, rows: Sequence[Index], place: Index, block: Index, blocks: ir.Value | int, panel: _Panel, piece: Var) -> None:
+        """Adds the products with the weights in the buffer to the sums of a tile, whose first row is row `place` of the sums."""
+        vectors = panel.pitch // self.width
+        follows = emit.compare("ne", piece.value, emit.index_constant(0))
+        zeros = [emit.zero(self.vector)] * (len(rows) * vectors)
+        inits = nest.either(follows, self.evaluator, lambda: self._waiting(panel, place, len(rows)), zeros)
         depth = blocks * self.block_size if isinstance(blocks, int) else emit.arith("muli", blocks, emit.index_constant(self.block_size))
-        step = 4
-        var = Var(0, self.blocks * self.block_size - step, step=step, name="depth")
-        with emit.for_loop(0, depth, step, var, inits) as loop, self.evaluator.scope():
+        var = Var(0, self.blocks * self.block_size - STEPS, step=STEPS, name="depth")
+        with emit.for_loop(0, depth, STEPS, var, inits) as loop, self.evaluator.scope():
             found = list(loop.inner_iter_args)
-            for k in range(step):
+            for k in range(STEPS):
                 with self.evaluator.along(self.width) as lanes:
-                    at = (Index.of(var) + k) * pitch + lanes
-                    weights = [self.evaluator.load_from(panel, self.float, at + v * self.width) for v in range(vectors)]
-                for i in range(count):
-                    data = emit.broadcast(self._data(first + i, block, Index.of(var) + k), self.width)
+                    at = (Index.of(var) + k) * panel.pitch + lanes
+                    weights = [self.evaluator.load_from(panel.weights, self.float, at + v * self.width) for v in range(vectors)]
+                for i, row in enumerate(rows):
+                    data = emit.broadcast(self._data(row, block, Index.of(var) + k), self.width)
                     for v in range(vectors):
                         found[i * vectors + v] = emit.multiply_add(data, weights[v], found[i * vectors + v])
             emit.yield_values(found)
-        for i in range(count):
-            for v in range(vectors):
-                with self.evaluator.along(self.width) as lanes:
-                    self.evaluator.store(loop.results[i * vectors + v], sums, (place + i) * pitch + v * self.width + lanes)
+        with self.evaluator.along(self.width) as lanes:
+            for at, value in enumerate(loop.results):
+                i, v = divmod(at, vectors)
+                self.evaluator.store(value, panel.sums, (place + i) * panel.pitch + v * self.width + lanes)
 
-    def _waiting(self, sums: ir.Value, place: Index, count: int, columns: _Columns) -> list[ir.Value]:
+    def _waiting(self, panel: _Panel, place: Index, rows: int) -> list[ir.Value]:
         """Sums of a tile from their buffer."""
-        pitch = columns.count * self.lanes
         with self.evaluator.along(self.width) as lanes:
             return [
-                self.evaluator.load_from(sums, self.float, (place + i) * pitch + v * self.width + lanes)
-                for i in range(count)
-                for v in range(pitch // self.width)
+                self.evaluator.load_from(panel.sums, self.float, (place + i) * panel.pitch + v * self.width + lanes)
+                for i in range(rows)
+                for v in range(panel.pitch // self.width)
             ]
 
     # ---- results

@@ -68,7 +68,7 @@ TABLE = (
             Parameter("vectors", "4", "vectors of columns of a tile", 8),
             Parameter("rows", "the registers", "rows of a tile, where weights lie in a buffer as floats", 16),
             Parameter("task_rows", "192", "rows for which weights become floats once", 1 << 10),
-            Parameter("depth", "256", "of the weights in the buffer, as whole blocks", 1 << 10),
+            Parameter("depth", "two thirds of the first-level cache", "of the weights in the buffer, as whole blocks", 1 << 10),
             Parameter("grain", dense_blocks.PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel"),
         ),
     ),

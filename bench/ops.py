@@ -146,7 +146,7 @@ class Blocks:
         return (self.m, self.k), (self.n, blocks, self.block * self.bits // 8), (self.n * blocks,), (self.m, self.n)
 
     def node(self) -> onnx.NodeProto:
-        attributes = {"K": self.k, "N": self.n, "bits": self.bits, "block_size": self.block, "accuracy_level": self.level}
+        attributes: dict[str, Any] = {"K": self.k, "N": self.n, "bits": self.bits, "block_size": self.block, "accuracy_level": self.level}
         return helper.make_node("MatMulNBits", ["x", "w", "scales"], ["y"], domain="com.microsoft", **attributes)
 
 

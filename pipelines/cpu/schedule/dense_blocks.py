@@ -5,24 +5,26 @@ of 1: that gives 1 + number / 2^bits, with neither a conversion nor a table. Wha
 block:
 
 - Few rows, as in decoding, are bound by how fast weights are read and unpacked: sums of a block are of these floats, and are corrected once
-  a block by the sum of the data of the block.
+  a block by the sum of the data of the block. An infinity in the data makes a NaN of its row.
 - For more rows a piece of the depth becomes floats in a buffer of the thread, which tiles of rows in registers then go over.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.dense_blocks import DenseBlocks, match
-from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, even_runs, linearize
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.pipelines.tir.vectors import pairwise
 from relayc.symbolic import Size, bounds, ceil_div, proves
 
 PARALLEL_GRAIN = 1 << 17
@@ -36,6 +38,8 @@ STEPS = 4
 MANTISSA_BITS = 23
 ONE = 0x3F800000
 """The bits of 1.0."""
+WORDS, SCALES, ZEROS = range(3)
+"""Inputs of the weights."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,11 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
     return Scheduled(body.function)
 
 
-Values = list[ir.Value]
-Vectors = Sequence[tuple[Index, int]]
+Value: TypeAlias = ir.Value
+Values: TypeAlias = list[Value]
+Vectors: TypeAlias = Sequence[tuple[Index, int]]
 """Strip and first lane of each vector of a tile."""
-Count = Size | ir.Value
+Count: TypeAlias = Size | Value
 """How many there are: known to the compiler, or to the running program."""
 
 
@@ -94,31 +99,30 @@ class _Tiles:
 
     first: Index
     rows: int
-    begin: ir.Value | int
-    end: ir.Value | int
+    begin: Value | int
+    end: Value | int
 
 
 @dataclass(frozen=True)
 class _Panel:
     """Buffers of a task, `pitch` elements a row: weights as floats, depth by depth, and sums of the rows."""
 
-    weights: ir.Value
-    sums: ir.Value
+    weights: Value
+    sums: Value
     pitch: int
 
 
 class _Emission:
     """Rows, strips and blocks are indices; sums of a tile are lists, row by row."""
 
-    def __init__(self, found: DenseBlocks, evaluator: Evaluator, output: ir.Value, target: Target, parameters: BlockParameters) -> None:
+    def __init__(self, found: DenseBlocks, evaluator: Evaluator, output: Value, target: Target, parameters: BlockParameters) -> None:
         self.c, self.evaluator, self.output, self.p = found, evaluator, output, parameters
         self.strips, self.blocks, self.words, self.numbers, self.lanes = found.weights.static_shape
         self.block_size = self.words * self.numbers
         self.width = min(target.lanes(32), self.lanes)
         self.in_strip = self.lanes // self.width
-        self.float, self.integer = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+        self.float = ir.F32Type.get()
         self.vector = emit.vector_of(self.width, self.float)
-        self.words_node, self.scales_node, self.zeros_node = found.weights.structured.inputs
 
     # ---- tasks
 
@@ -133,26 +137,32 @@ class _Emission:
 
     def _tasks(self, task: Callable[[Index, Count, _Columns], None], parts: Size, grain: int) -> None:
         """`task(first row, rows, columns)` for all strips and parts of the rows."""
+        together = max(1, self.p.vectors // self.in_strip)
+        groups, left = divmod(self.strips, together)
+        if groups:
+            self._groups(task, parts, Index(), groups, together, grain)
+        if left:
+            self._groups(task, parts, Index(groups * together), 1, left, grain)
+
+    def _groups(
+        self, task: Callable[[Index, Count, _Columns], None], parts: Size, first: Index, groups: int, count: int, grain: int
+    ) -> None:
+        """The tasks of `groups` times `count` strips from `first` on."""
         rows = self.c.rows
         each = ceil_div(rows, parts) if isinstance(parts, int) else self.p.task_rows
-        together = max(1, self.p.vectors // self.in_strip)
-        whole, left = divmod(self.strips, together)
-        work = rows * self.strips * self.lanes * self.blocks * self.block_size
-        for groups, start, count in ((whole, 0, together), (1, whole * together, left)):
-            if not groups or not count:
-                continue
-            part, group = Var(0, parts - 1, name="part"), Var(0, groups - 1, name="group")
-            variables = [v for v, n in ((part, parts), (group, groups)) if n != 1]
+        work = rows * groups * count * self.lanes * self.blocks * self.block_size
+        part, group = Var(0, parts - 1, name="part"), Var(0, groups - 1, name="group")
+        variables = [v for v, n in ((part, parts), (group, groups)) if n != 1]
 
-            def body(part: Var = part, group: Var = group, start: int = start, count: int = count) -> None:
-                first = Index.of(part) * each if part in variables else Index()  # noqa: B023 (called at once)
-                strip = Index.of(group) * count + start if group in variables else Index(start)  # noqa: B023 (called at once)
-                size: Count = each
-                if not proves(lambda: parts * each == rows):
-                    size = emit.smaller(emit.materialize(first * -1 + rows), each)
-                task(first, size, _Columns(strip, count))
+        def body() -> None:
+            row = Index.of(part) * each if parts != 1 else Index()
+            strip = first + (Index.of(group) * count if groups != 1 else 0)
+            size: Count = each
+            if not proves(lambda: parts * each == rows):
+                size = emit.smaller(emit.materialize(row * -1 + rows), each)
+            task(row, size, _Columns(strip, count))
 
-            nest.tasks(variables, self.evaluator, bool(variables) and bounds(work)[1] >= grain, body, work=work, grain=grain)
+        nest.tasks(variables, self.evaluator, bool(variables) and bounds(work)[1] >= grain, body, work=work, grain=grain)
 
     def _few(self, first: Index, size: Count, columns: _Columns) -> None:
         """Tiles that read the weights where they lie."""
@@ -170,7 +180,7 @@ class _Emission:
         piece = Var(0, ceil_div(self.blocks, step) - 1, name="piece")
         with emit.for_loop(0, piece.extent, 1, piece), self.evaluator.scope():
             block = Index.of(piece) * step
-            blocks: ir.Value | int = step
+            blocks: Value | int = step
             if self.blocks % step:
                 blocks = emit.smaller(emit.materialize(block * -1 + self.blocks), step)
             self._unpack(block, blocks, columns, panel)
@@ -189,7 +199,7 @@ class _Emission:
                 found.append(_Tiles(first + at, rows, 0, count))
                 at += rows * count
             return found
-        value = size if isinstance(size, ir.Value) else emit.index_constant(size)
+        value = size if isinstance(size, Value) else emit.index_constant(size)
         if most == 1:
             return [_Tiles(first, 1, 0, value)]
         whole = emit.arith("divui", value, emit.index_constant(most))
@@ -212,24 +222,24 @@ class _Emission:
         """Strip and first lane of each vector."""
         return [(columns.first + s, v * self.width) for s in range(columns.count) for v in range(self.in_strip)]
 
-    def _weight_input(self, node: Node, strip: Index, block: Index, word: Index, lane: int) -> ir.Value:
+    def _weight_input(self, which: int, strip: Index, block: Index, word: Index, lane: int) -> Value:
+        """A vector of words, scales or zeros."""
         structured = self.c.weights.structured
-        position = structured.inputs.index(node)
         with self.evaluator.along(self.width) as lanes:
-            point = [strip, block, word, Index(), lanes + lane]
-            return emit.broadcast(self.evaluator.at(node, self.evaluator.apply(structured.maps[position], point)), self.width)
+            point = self.evaluator.apply(structured.maps[which], [strip, block, word, Index(), lanes + lane])
+            return emit.broadcast(self.evaluator.at(structured.inputs[which], point), self.width)
 
-    def _scale(self, strip: Index, block: Index, lane: int) -> tuple[ir.Value, ir.Value]:
+    def _scale(self, strip: Index, block: Index, lane: int) -> tuple[Value, Value]:
         """The factor of floats in [1, 2), and what to take off them before."""
-        scale = self._weight_input(self.scales_node, strip, block, Index(), lane)
-        zero = self._weight_input(self.zeros_node, strip, block, Index(), lane)
+        scale = self._weight_input(SCALES, strip, block, Index(), lane)
+        zero = self._weight_input(ZEROS, strip, block, Index(), lane)
         if emit.element_of(zero.type) != self.float:
             zero = emit.create("arith.uitofp", [self.vector], [zero])
         span = 1 << self.c.bits
         offset = emit.multiply_add(zero, emit.number(1 / span, self.vector), emit.number(1, self.vector))
         return emit.arith("mulf", scale, emit.number(span, self.vector)), offset
 
-    def _numbers(self, word: ir.Value, place: int) -> ir.Value:
+    def _numbers(self, word: Value, place: int) -> Value:
         """The numbers in a place of words, as 1 + number / 2^bits."""
         bits, type_ = self.c.bits, word.type
         up = MANTISSA_BITS - bits - place * bits
@@ -238,13 +248,13 @@ class _Emission:
         kept = emit.arith("andi", word, emit.number(((1 << bits) - 1) << (MANTISSA_BITS - bits), type_))
         return emit.create("arith.bitcast", [self.vector], [emit.arith("ori", kept, emit.number(ONE, type_))])
 
-    def _data(self, row: Index, block: Index, depth: Index) -> ir.Value:
+    def _data(self, row: Index, block: Index, depth: Index) -> Value:
         """The data of a row at a depth of a block, or from that on."""
         return self.evaluator.at(self.c.data, [row, block, Index(), depth])
 
     # ---- few rows
 
-    def _direct(self, rows: Sequence[Index], columns: _Columns) -> list[ir.Value]:
+    def _direct(self, rows: Sequence[Index], columns: _Columns) -> list[Value]:
         """Sums over the depth."""
         vectors, zero = self._vectors(columns), emit.zero(self.vector)
         count = len(rows) * len(vectors)
@@ -279,7 +289,7 @@ class _Emission:
 
     def _word_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, word: Index, sums: Values) -> Values:
         found = list(sums)
-        words = [self._weight_input(self.words_node, strip, block, word, lane) for strip, lane in vectors]
+        words = [self._weight_input(WORDS, strip, block, word, lane) for strip, lane in vectors]
         for place in range(self.numbers):
             numbers = [self._numbers(w, place) for w in words]
             for i, row in enumerate(rows):
@@ -289,11 +299,11 @@ class _Emission:
                     found[at] = emit.multiply_add(data, number, found[at])
         return found
 
-    def _total(self, row: Index, block: Index) -> ir.Value:
+    def _total(self, row: Index, block: Index) -> Value:
         """The sum of the data of a row and block, in all lanes."""
         with self.evaluator.along(self.width) as lane:
             parts = [self._data(row, block, lane + at) for at in range(0, self.block_size, self.width)]
-        total = vectors.pairwise(parts, lambda a, b: emit.arith("addf", a, b))
+        total = pairwise(parts, lambda a, b: emit.arith("addf", a, b))
         if self.width == 1:
             return total
         attributes = {"kind": ir.Attribute.parse("#vector.kind<add>"), "fastmath": ir.Attribute.parse("#arith.fastmath<reassoc>")}
@@ -301,7 +311,7 @@ class _Emission:
 
     # ---- many rows
 
-    def _unpack(self, first: Index, blocks: ir.Value | int, columns: _Columns, panel: _Panel) -> None:
+    def _unpack(self, first: Index, blocks: Value | int, columns: _Columns, panel: _Panel) -> None:
         """Weights of blocks from `first` on as floats."""
         vectors = self._vectors(columns)
         var, word = Var(0, self.blocks - 1, name="block"), Var(0, self.words - 1, name="word")
@@ -314,13 +324,13 @@ class _Emission:
             with emit.for_loop(0, self.words, 1, word), self.evaluator.scope():
                 depth = Index.of(var) * self.block_size + Index.of(word) * self.numbers
                 for v, (strip, lane) in enumerate(vectors):
-                    words = self._weight_input(self.words_node, strip, block, Index.of(word), lane)
+                    words = self._weight_input(WORDS, strip, block, Index.of(word), lane)
                     for place in range(self.numbers):
                         value = emit.multiply_add(self._numbers(words, place), *lines[v])
                         with self.evaluator.along(self.width) as lanes:
                             self.evaluator.store(value, panel.weights, (depth + place) * panel.pitch + v * self.width + lanes)
 
-    def _add_piece(self, rows: Sequence[Index], place: Index, block: Index, blocks: ir.Value | int, panel: _Panel, piece: Var) -> None:
+    def _add_piece(self, rows: Sequence[Index], place: Index, block: Index, blocks: Value | int, panel: _Panel, piece: Var) -> None:
         """Adds the products with the weights in the buffer to the sums of a tile, whose first row is row `place` of the sums."""
         vectors = panel.pitch // self.width
         follows = emit.compare("ne", piece.value, emit.index_constant(0))
@@ -340,11 +350,11 @@ class _Emission:
                         found[i * vectors + v] = emit.multiply_add(data, weights[v], found[i * vectors + v])
             emit.yield_values(found)
         with self.evaluator.along(self.width) as lanes:
-            for at, value in enumerate(loop.results):
-                i, v = divmod(at, vectors)
+            for number, value in enumerate(loop.results):
+                i, v = divmod(number, vectors)
                 self.evaluator.store(value, panel.sums, (place + i) * panel.pitch + v * self.width + lanes)
 
-    def _waiting(self, panel: _Panel, place: Index, rows: int) -> list[ir.Value]:
+    def _waiting(self, panel: _Panel, place: Index, rows: int) -> list[Value]:
         """Sums of a tile from their buffer."""
         with self.evaluator.along(self.width) as lanes:
             return [
@@ -355,7 +365,7 @@ class _Emission:
 
     # ---- results
 
-    def _finish(self, rows: Sequence[Index], columns: _Columns, sums: Sequence[ir.Value]) -> None:
+    def _finish(self, rows: Sequence[Index], columns: _Columns, sums: Sequence[Value]) -> None:
         """Evaluates the epilogue on the sums of a tile and stores the results."""
         vectors = self._vectors(columns)
         for v, (strip, lane) in enumerate(vectors):

@@ -1,9 +1,10 @@
 """Objects of the host: sequences of tensors and optional values, and what stands for them outside of a program.
 
 A tensor in an object is a numpy array, a sequence a Version. An optional value that is there is its content, one that is not is no object.
+A sequence of maps, which only results are, is a Maps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,18 @@ class Version:
         return Version(items)
 
 
-Object = np.ndarray | Version
+class Maps:
+    """A sequence of maps of the same keys: the values of each map are a row of an array."""
+
+    def __init__(self, keys: Sequence[int | str], rows: np.ndarray) -> None:
+        self._keys, self._rows = keys, rows
+
+    def dicts(self) -> list[dict[int | str, float]]:
+        """The maps, as a caller gets them."""
+        return [dict(zip(self._keys, row, strict=True)) for row in self._rows.tolist()]
+
+
+Object = np.ndarray | Version | Maps
 
 
 def object_of(value: Any, dtype: str, take: Callable[[Any, str], np.ndarray]) -> Object | None:
@@ -73,7 +85,10 @@ def object_of(value: Any, dtype: str, take: Callable[[Any, str], np.ndarray]) ->
 
 
 def value_of(found: Object | None, dtype: str, give: Callable[[np.ndarray, str], Any]) -> Any:
-    """What a caller gets for an object: as `object_of` takes it, sequences as lists. `give` gives the tensor that an array stands for."""
+    """What a caller gets for an object: as `object_of` takes it, sequences as lists, maps as dicts. `give` gives the tensor that an array
+    stands for."""
+    if isinstance(found, Maps):
+        return found.dicts()
     content = dtype.removeprefix("optional(").removeprefix("seq(").rstrip(")")
     if isinstance(found, Version):
         return [give(item, content) for item in found]

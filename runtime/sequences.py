@@ -12,7 +12,7 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.host import ABSENT, HOST_PREFIX, current
-from relayc.runtime.objects import Object, Version
+from relayc.runtime.objects import Maps, Object, Version
 from relayc.runtime.registry import register_host_func
 from relayc.runtime.tensor import borrowed
 
@@ -188,6 +188,14 @@ def concat(sequence: Tensor, axis: Tensor, new_axis: Tensor, where: Tensor, out:
     along, is_new, to = _int(axis), bool(_int(new_axis)), borrowed(out)
     items = [item.view(to.dtype) for item in _parts(sequence, along, is_new, to.ndim, where)]
     (np.stack if is_new else np.concatenate)(items, along, out=to)
+
+
+@register_host_func(f"{HOST_PREFIX}sequence.zip_map")
+def zip_map(rows: Tensor, keys: Tensor, are_texts: Tensor, out: Tensor) -> None:
+    """A sequence of maps, one for each row of [maps, keys]: the keys are int64[keys], or numbers of strings where `are_texts` (bool[])."""
+    numbers = borrowed(keys)
+    names = current().texts(numbers) if borrowed(are_texts).item() else numbers
+    _add(out, Maps(names.tolist(), _copy(rows)))
 
 
 # ---- optional values ------------------------------------------------------------------------------------------------------------------

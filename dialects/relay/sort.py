@@ -2,7 +2,7 @@
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, Size, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_at_most
-from relayc.dialects.relay.kinds import INTEGER, NUMBER, same_dtype
+from relayc.dialects.relay.kinds import COMPARED, INTEGER, NUMBER, same_dtype
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.symbolic import Dim
@@ -101,7 +101,8 @@ class TopK(Op, name="topk"):
 class SearchSorted(Op, name="searchsorted"):
     """Where values would go into a sorted sequence (Relay searchsorted): of each value the number of elements that come before it.
 
-    Operands: sorted_sequence [n], ascending, NaN last; values of the same element type and any shape.
+    Operands: sorted_sequence [n], ascending, NaN last; values of the same element type and any shape. Strings are in the order of their
+    numbers.
 
     Attributes:
       right: whether elements that are equal to a value come before it.
@@ -118,7 +119,7 @@ class SearchSorted(Op, name="searchsorted"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        NUMBER.require("sorted_sequence", op.sorted_sequence)
+        COMPARED.require("sorted_sequence", op.sorted_sequence)
         same_dtype(sorted_sequence=op.sorted_sequence, values=op.values)
         check(op.sorted_sequence.rank == 1, "sorted_sequence", "rank 1", op.sorted_sequence)
         check(op.dtype in ("int32", "int64"), "dtype", "int32 or int64", op.dtype)

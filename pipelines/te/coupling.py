@@ -8,7 +8,7 @@ from relayc.pipelines.te.contraction import accumulator
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, result_type
 from relayc.pipelines.te.literal import add, less, number
 from relayc.pipelines.te.loops import insert, loop, nest, repeat_while, when
-from relayc.pipelines.te.scalar import both, negated
+from relayc.pipelines.te.scalar import negated
 
 _TOLERANCE = 0.005
 """Over the number of classes: how far elements may be from what they are when nothing can be improved."""
@@ -20,7 +20,7 @@ def coupled_probabilities(op: Op, system: Value) -> Value:
     out, source = result_type(op), operand_type(op).dtype
     wide = accumulator(source)
     classes = out.sizes[1]
-    zero, one, end = (index_constant(n) for n in (0, 1, classes))
+    zero, one, end, last = (index_constant(n) for n in (0, 1, classes, _ROUNDS))
     nothing, unit = (scalar.constant(v, wide) for v in (0.0, 1.0))
     even = arith.DivFOp(unit, number(classes, wide)).result
 
@@ -33,56 +33,56 @@ def coupled_probabilities(op: Op, system: Value) -> Value:
     def over(a: Value, b: Value) -> Value:
         return arith.DivFOp(a, b).result
 
-    def row(at: list[Value], result: Value, p: Value, product: Value) -> list[Value]:
+    def row(at: list[Value], result: Value, work: Value) -> list[Value]:
+        """One matrix Q; `work` has p in its first row and Q p in its second one."""
+
         def element(i: Value, j: Value) -> Value:
             return scalar.convert(extract(system, [at[0], i, j]), source, wide)
 
-        def multiplied(p: Value, product: Value) -> list[Value]:
-            """`product` with Q p, p^T Q p, and how far they are apart at most."""
+        def multiplied(work: Value) -> list[Value]:
+            """`work` with Q p, p^T Q p, and how far they are apart at most."""
 
-            def line(i: Value, product: Value, square: Value) -> list[Value]:
-                (total,) = loop(zero, end, one, [nothing], lambda j, total: [plus(total, times(element(i, j), extract(p, [j])))])
-                return [insert(total, product, [i]), plus(square, times(extract(p, [i]), total))]
+            def line(i: Value, work: Value, square: Value) -> list[Value]:
+                (total,) = loop(zero, end, one, [nothing], lambda j, total: [plus(total, times(element(i, j), extract(work, [zero, j])))])
+                square = plus(square, times(extract(work, [zero, i]), total))
+                return [insert(total, work, [one, i]), square]
 
-            product, square = loop(zero, end, one, [product, nothing], line)
+            work, square = loop(zero, end, one, [work, nothing], line)
 
             def further(i: Value, most: Value) -> list[Value]:
-                return [scalar.maximum(most, scalar.absolute(scalar.subtract(extract(product, [i]), square, wide), wide), wide)]
+                distance = scalar.absolute(scalar.subtract(extract(work, [one, i]), square, wide), wide)
+                return [scalar.maximum(most, distance, wide)]
 
-            return [product, square, *loop(zero, end, one, [nothing], further)]
+            return [work, square, *loop(zero, end, one, [nothing], further)]
 
-        def improved(i: Value, p: Value, product: Value, square: Value) -> list[Value]:
-            own, slope = element(i, i), extract(product, [i])
+        def improved(i: Value, work: Value, square: Value) -> list[Value]:
+            own, slope = element(i, i), extract(work, [one, i])
             change = over(scalar.subtract(square, slope, wide), own)
-            p = insert(plus(extract(p, [i]), change), p, [i])
+            work = insert(plus(extract(work, [zero, i]), change), work, [zero, i])
             whole = plus(unit, change)
             square = over(over(plus(square, times(change, plus(times(change, own), plus(slope, slope)))), whole), whole)
 
-            def rescaled(j: Value, p: Value, product: Value) -> list[Value]:
-                moved = over(plus(extract(product, [j]), times(change, element(i, j))), whole)
-                return [insert(over(extract(p, [j]), whole), p, [j]), insert(moved, product, [j])]
+            def rescaled(j: Value, work: Value) -> list[Value]:
+                moved = over(plus(extract(work, [one, j]), times(change, element(i, j))), whole)
+                work = insert(over(extract(work, [zero, j]), whole), work, [zero, j])
+                return [insert(moved, work, [one, j])]
 
-            return [*loop(zero, end, one, [p, product], rescaled), square]
+            return [*loop(zero, end, one, [work], rescaled), square]
 
-        def goes_on(round_: Value, unfinished: Value, *_: Value) -> Value:
-            return both(less(round_, index_constant(_ROUNDS)), unfinished)
+        def improve(round_: Value, work: Value) -> list[Value]:
+            work, square, error = multiplied(work)
+            unfinished = negated(scalar.compare("lt", error, tolerance, wide))
+            work = when(unfinished, [work], lambda work: loop(zero, end, one, [work, square], improved)[:1])[0]
+            # What is finished has had its last round.
+            return [scalar.select(unfinished, add(round_, one), last), work]
 
         tolerance = times(scalar.constant(_TOLERANCE, wide), even)
-
-        def improve(round_: Value, _: Value, p: Value, product: Value) -> list[Value]:
-            product, square, error = multiplied(p, product)
-            unfinished = negated(scalar.compare("lt", error, tolerance, wide))
-            p, product = when(unfinished, [p, product], lambda p, product: loop(zero, end, one, [p, product, square], improved)[:2])
-            return [add(round_, one), unfinished, p, product]
-
-        p = loop(zero, end, one, [p], lambda i, p: [insert(even, p, [i])])[0]
-        yes = scalar.to_flag(scalar.constant(1, "bool"))
-        _, _, p, product = repeat_while([zero, yes, p, product], goes_on, improve)
+        work = loop(zero, end, one, [work], lambda i, work: [insert(even, work, [zero, i])])[0]
+        _, work = repeat_while([zero, work], lambda round_, _: less(round_, last), improve)
 
         def write(i: Value, result: Value) -> list[Value]:
-            return [insert(scalar.convert(extract(p, [i]), wide, out.dtype), result, [at[0], i])]
+            return [insert(scalar.convert(extract(work, [zero, i]), wide, out.dtype), result, [at[0], i])]
 
-        return [*loop(zero, end, one, [result], write), p, product]
+        return [*loop(zero, end, one, [result], write), work]
 
-    room = [empty(TensorType((classes,), wide)) for _ in range(2)]
-    return nest(out.sizes[:1], [empty(out), *room], row)[0]
+    return nest(out.sizes[:1], [empty(out), empty(TensorType((2, classes), wide))], row)[0]

@@ -4,32 +4,37 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relayc.dialects.relay.types import dtype_of
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.scores import DOMAIN
 from relayc.frontend.steps import broadcast_to, cast, reshape
 
-_NO_STRINGS = "expected numbers, found strings, which relayc does not have"
-
 
 @converter(domain=DOMAIN)
 def CategoryMapper(
     x: Tensor,
     *,
-    cats_int64s: Sequence | None = None,
-    cats_strings: Sequence | None = None,
+    cats_int64s: Sequence,
+    cats_strings: Sequence,
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    raise OnnxError(f"attribute cats_strings: {_NO_STRINGS}")
+    return _translated(x, np.array(cats_strings, object), np.array(cats_int64s, np.int64), default_string, default_int64)
 
 
 @converter("LabelEncoder", domain=DOMAIN)
-def LabelEncoder_1(
-    x: Tensor, *, classes_strings: Sequence | None = None, default_int64: int = -1, default_string: str = "_Unused"
-) -> Tensor:
-    raise OnnxError(f"attribute classes_strings: {_NO_STRINGS}")
+def LabelEncoder_1(x: Tensor, *, classes_strings: Sequence, default_int64: int = -1, default_string: str = "_Unused") -> Tensor:
+    texts = np.array(classes_strings, object)
+    return _translated(x, texts, np.arange(len(texts)), default_string, default_int64)
+
+
+def _translated(x: Tensor, texts: np.ndarray, numbers: np.ndarray, default_text: str, default_number: int) -> Tensor:
+    """Strings as numbers, or numbers as strings."""
+    if x.dtype == "string":
+        return looked_up(x, texts, numbers, default_number)
+    return looked_up(x, numbers, texts, default_text)
 
 
 @converter("LabelEncoder", since=2, domain=DOMAIN)
@@ -48,11 +53,9 @@ def LabelEncoder_2(
 ) -> Tensor:
     keys = _array("keys", keys_floats, keys_int64s, keys_strings)
     values = _array("values", values_floats, values_int64s, values_strings)
+    defaults = {"f": default_float, "i": default_int64, "O": default_string}
     # A NaN is no key: it equals none.
-    known = keys == keys
-    if keys.shape != values.shape:
-        raise OnnxError(f"expected a value for each of {keys.size} keys, found {values.size}")
-    return looked_up(x, keys[known], values[known], default_float if values.dtype.kind == "f" else default_int64)
+    return looked_up(x, keys, values, defaults[values.dtype.kind], finds_nan=False)
 
 
 @converter(since=4, domain=DOMAIN)
@@ -74,7 +77,7 @@ def LabelEncoder(
 ) -> Tensor:
     keys = _array("keys", keys_floats, keys_int64s, keys_strings, keys_tensor)
     values = _array("values", values_floats, values_int64s, values_strings, values_tensor)
-    default = default_float if values.dtype.kind == "f" else default_int64
+    default = {"f": default_float, "i": default_int64, "O": default_string}[values.dtype.kind]
     if default_tensor is not None:
         if default_tensor.size != 1:
             raise OnnxError(f"attribute default_tensor: expected one element, found {list(default_tensor.shape)}")
@@ -89,46 +92,51 @@ def _array(
     given = [v for v in (floats, integers, texts, tensor) if v is not None and len(v)]
     if len(given) != 1:
         raise OnnxError(f"attributes {name}_*: expected one of them, found {len(given)}")
-    if texts:
-        raise OnnxError(f"attribute {name}_strings: {_NO_STRINGS}")
-    if floats:
-        return np.asarray(floats, np.float32)
-    return np.asarray(integers, np.int64) if integers else np.asarray(tensor)
+    if tensor is not None:
+        return tensor
+    return np.array(given[0], np.float32 if floats else np.int64 if integers else object)
 
 
-def looked_up(x: Tensor, keys: np.ndarray, values: np.ndarray, default: float | int) -> Tensor:
+def looked_up(x: Tensor, keys: np.ndarray, values: np.ndarray, default: float | str, finds_nan: bool = True) -> Tensor:
     """The value of each element of x by a mapping, `default` for one that is no key; of a key that is there twice the first counts.
+
+    Args:
+      keys, values: one-dimensional arrays, of numbers or of str objects.
+      finds_nan: whether NaN may be a key.
 
     Raises OnnxError where there are not as many values as keys, or keys are of another type than x.
     """
     if keys.shape != values.shape:
         raise OnnxError(f"expected a value for each of {keys.size} keys, found {values.size}")
-    if keys.dtype.name != x.dtype:
-        raise OnnxError(f"input X: expected elements of the type of the keys, {keys.dtype.name}, found {x.dtype}")
-    keys, first = np.unique(keys, return_index=True)
-    values = values[first]
-    # Sorted, NaN is the last key: it is found, but is not equal to itself.
-    numbers = int((keys == keys).sum())
-    found = broadcast_to(constant(default, values.dtype.name), x.shape)
-    if numbers:
-        place = emit("searchsorted", constant(keys[:numbers]), x, dtype="int32")
-        known = emit("equal", emit("take", constant(keys[:numbers]), place, axis=0), x)
-        found = emit("where", known, emit("take", constant(values[:numbers]), place, axis=0), found)
-    if numbers < len(keys):
-        found = emit("where", emit("isnan", x), constant(values[-1]), found)
-    return found
+    table, found = constant(keys).array, constant(values)
+    if dtype_of(table) != x.dtype:
+        raise OnnxError(f"input X: expected elements of the type of the keys, {dtype_of(table)}, found {x.dtype}")
+    # Sorted, NaN is the last key; strings are sorted by their numbers.
+    table, first = np.unique(table, return_index=True)
+    ordered = values[first]
+    known = table == table
+    result = broadcast_to(constant(default, found.dtype), x.shape)
+    if known.any():
+        sequence = constant(table[known])
+        place = emit("searchsorted", sequence, x, dtype="int32")
+        is_key = emit("equal", emit("take", sequence, place, axis=0), x)
+        result = emit("where", is_key, emit("take", constant(ordered[known]), place, axis=0), result)
+    if finds_nan and not known.all():
+        result = emit("where", emit("isnan", x), constant(ordered[-1:].reshape(())), result)
+    return result
 
 
 @converter(domain=DOMAIN)
 def OneHotEncoder(x: Tensor, *, cats_int64s: Sequence | None = None, cats_strings: Sequence | None = None, zeros: int = 1) -> Tensor:
     """Floats are truncated. A category that is not known gives zeros, whatever `zeros` says: a compiled program raises no errors for
     elements."""
-    if cats_strings:
-        raise OnnxError(f"attribute cats_strings: {_NO_STRINGS}")
-    if not cats_int64s:
-        raise OnnxError("attribute cats_int64s: expected categories, found none")
-    categories = np.asarray(cats_int64s, np.int64)
-    found = emit("equal", reshape(cast(x, "int64"), (*x.shape, 1)), constant(categories))
+    given = cats_strings if x.dtype == "string" else cats_int64s
+    if not given:
+        name = "cats_strings" if x.dtype == "string" else "cats_int64s"
+        raise OnnxError(f"attribute {name}: expected categories for data of type {x.dtype}, found none")
+    categories = np.array(given, object if x.dtype == "string" else np.int64)
+    one = reshape(x if x.dtype == "string" else cast(x, "int64"), (*x.shape, 1))
+    found = emit("equal", one, constant(categories))
     # Of one that is there twice the last counts.
     last = len(categories) - 1 - np.unique(categories[::-1], return_index=True)[1]
     if len(last) < len(categories):

@@ -17,11 +17,10 @@ from relayc.frontend.onnx.ml.scores import (
     as_rows,
     check_transform,
     column,
-    complements,
     finished,
     in_float32,
-    opposites,
     transformed,
+    two_scores,
 )
 from relayc.frontend.onnx.ml.tables import Tables, make_tables
 from relayc.frontend.steps import add, binary, cast, divide, like
@@ -127,10 +126,13 @@ def TreeEnsembleRegressor(
         weights=_floats(target_weights, target_weights_as_tensor, x.dtype, "target_weights"),
         targets=n_targets if n_targets is not None else max(target_ids, default=0) + 1,
     )
-    scores = Walked.of(x, nodes).aggregated(aggregate_function)
+    walked = Walked.of(x, nodes)
+    scores = walked.aggregated(aggregate_function)
     base = _floats(base_values, base_values_as_tensor, x.dtype, "base_values")
     if len(base) == nodes.targets:
-        scores = emit("add", scores, constant(base))
+        shifted = emit("add", scores, constant(base))
+        # Of several targets, one that no leaf of a row has a weight for stays 0.
+        scores = shifted if nodes.targets == 1 or all(nodes.certain) else emit("where", walked.reaches(), shifted, scores)
     return finished(in_float32(scores), post_transform)
 
 
@@ -232,7 +234,7 @@ def TreeEnsembleClassifier(
     walked = Walked.of(x, nodes)
     if len(labels) == 2:
         decision = _Decision(labels, base, len(set(class_ids)) == 1, bool((weights >= 0).all()), post_transform)
-        return decision.of(walked, certain_targets(nodes, np.asarray(nodes_treeids)))
+        return decision.of(walked)
     scores = walked.aggregated("SUM")
     if len(base):
         if len(base) != len(labels):
@@ -241,28 +243,15 @@ def TreeEnsembleClassifier(
     if len(labels) == 1:
         return labels.of_sides(binary("greater", scores, 0.0)), finished(in_float32(scores), post_transform)
     eligible = scores
-    if not len(base) and not certain_targets(nodes, np.asarray(nodes_treeids)).all():
+    if not len(base) and not all(nodes.certain):
         # A class that no leaf says anything of is not chosen.
         eligible = emit("where", walked.reaches(), scores, like(-inf, scores))
     return labels.of_largest(eligible), transformed(in_float32(scores), post_transform)
 
 
-def certain_targets(nodes: Nodes, trees: np.ndarray) -> np.ndarray:
-    """For which targets every row gets a weight, bool [targets]: those of which a tree has one in each of its leaves.
-
-    Args:
-      trees: [nodes], the tree of each node.
-    """
-    _, tree = np.unique(trees, return_inverse=True)
-    leaf = nodes.modes == LEAF
-    lacking = np.zeros((len(nodes.roots), nodes.targets), bool)
-    np.logical_or.at(lacking, tree[leaf], ~nodes.present[leaf])
-    return ~lacking.all(axis=0)
-
-
 @dataclass(frozen=True)
 class _Decision:
-    """How scores for two classes decide between them, and what they become.
+    """How scores for two classes decide between them, and what they become. A class that no leaf of a row has a weight for has the score 0.
 
     Attributes:
       is_single: whether leaves have weights for one of the classes only.
@@ -275,30 +264,30 @@ class _Decision:
     is_positive: bool
     transform: str
 
-    def of(self, walked: Walked, certain: np.ndarray) -> tuple[Tensor, Tensor]:
+    def of(self, walked: Walked) -> tuple[Tensor, Tensor]:
         """Labels and scores. Rows with a weight for the second class and rows without one are treated differently."""
         scores = walked.aggregated("SUM")
-        if certain[1] or not walked.nodes.present[:, 1].any():
-            return self._decided(scores, bool(certain[1]))
-        has_second = column(walked.reaches(), 1)
-        (label, found), (other_label, other) = (self._decided(scores, second) for second in (True, False))
+        has_first, has_second = (column(walked.reaches(), i) if known is None else known for i, known in enumerate(walked.nodes.certain))
+        if isinstance(has_second, bool):
+            return self._decided(scores, has_first, has_second)
+        (label, found), (other_label, other) = (self._decided(scores, has_first, second) for second in (True, False))
         flags = emit("squeeze", has_second, axis=(1,))
         return emit("where", flags, label, other_label), emit("where", has_second, found, other)
 
-    def _decided(self, scores: Tensor, has_second: bool) -> tuple[Tensor, Tensor]:
+    def _decided(self, scores: Tensor, has_first: Tensor | bool, has_second: bool) -> tuple[Tensor, Tensor]:
         first, second = column(scores, 0), column(scores, 1)
         if len(self.base) == 2 and has_second:
             second = add(first, float(self.base[1]))
-            first = emit("negative", second)
-        elif len(self.base) == 2:
-            first, second = add(first, float(self.base[0])), add(second, float(self.base[1]))
-        elif len(self.base) == 1:
-            first = add(first, float(self.base[0]))
+            first = _where(has_first, emit("negative", second))
+        elif len(self.base):
+            first = _where(has_first, add(first, float(self.base[0])))
         threshold = 0.5 if self.is_single and self.is_positive else 0.0
         label = self.labels.of_sides(binary("greater", second if has_second else first, threshold))
         if has_second or len(self.base) == 2:
             return label, transformed(in_float32(emit("concatenate", first, second, axis=1)), self.transform)
-        first = in_float32(first)
-        if self.is_single and self.is_positive:
-            return label, complements(first)
-        return label, opposites(first, self.transform)
+        return label, two_scores(in_float32(first), self.is_single and self.is_positive, self.transform)
+
+
+def _where(flags: Tensor | bool, x: Tensor) -> Tensor:
+    """x where flags hold, else 0."""
+    return x if flags is True else emit("where", constant(False) if flags is False else flags, x, like(0.0, x))

@@ -43,6 +43,25 @@ class Nodes:
     def targets(self) -> int:
         return self.weights.shape[1]
 
+    @property
+    def certain(self) -> list[bool | None]:
+        """For each target, whether every row reaches a leaf with a weight for it (True), or none does (False); None where rows differ."""
+        trees = np.full(len(self.modes), -1)
+        trees[self.roots] = np.arange(len(self.roots))
+        level = self.roots
+        while level.size:
+            inner = level[self.modes[level] != LEAF]
+            following = np.concatenate([self.trues[inner], self.falses[inner]])
+            level, first = np.unique(following, return_index=True)
+            new = trees[level] < 0
+            trees[level[new]] = np.tile(trees[inner], 2)[first[new]]
+            level = level[new]
+        leaf = (self.modes == LEAF) & (trees >= 0)
+        lacking = np.zeros((len(self.roots), self.targets), bool)
+        np.logical_or.at(lacking, trees[leaf], ~self.present[leaf])
+        some = self.present[leaf].any(axis=0)
+        return [None if s and bad else bool(s) for s, bad in zip(some, lacking.all(axis=0), strict=True)]
+
     def checked(self) -> "Nodes":
         """Itself. Raises OnnxError where a number names what is not there."""
         inner = self.modes != LEAF
@@ -143,7 +162,7 @@ def by_tree(
     for found, given in zip(follow, (trues, falses), strict=True):
         found[inner] = index.find(trees[inner], np.asarray(given, np.int64)[inner])
     return Nodes(
-        roots=np.flatnonzero(np.concatenate([[True], trees[1:] != trees[:-1]])),
+        roots=np.unique(trees, return_index=True)[1],
         modes=kinds,
         features=np.asarray(features, np.int64),
         values=values,

@@ -53,7 +53,7 @@ def _softmax_zero(scores: Tensor) -> Tensor:
 def _probit(scores: Tensor) -> Tensor:
     """The inverse of the normal distribution function, in an approximation of the inverse error function."""
     x = subtract(multiply(scores, 2.0), 1.0)
-    log = emit("log", emit("multiply", subtract(multiply(x, -1.0), -1.0), add(x, 1.0)))
+    log = emit("log", emit("multiply", emit("subtract", like(1.0, x), x), add(x, 1.0)))
     half = add(multiply(log, 0.5), 2.0 / (_PROBIT_PI * _PROBIT_A))
     square = emit("subtract", emit("multiply", half, half), multiply(log, 1.0 / _PROBIT_A))
     root = emit("sqrt", emit("subtract", emit("sqrt", square), half))
@@ -67,15 +67,14 @@ def finished(scores: Tensor, transform: str) -> Tensor:
     return transformed(scores, transform if scores.shape[1] != 1 or transform == "PROBIT" else "NONE")
 
 
-def complements(score: Tensor) -> Tensor:
-    """[1 - score, score] of scores [rows, 1]: of two classes."""
-    return emit("concatenate", subtract(multiply(score, -1.0), -1.0), score, axis=1)
+def two_scores(score: Tensor, is_probability: bool, transform: str) -> Tensor:
+    """The scores of two classes by that of the second one, [rows, 1], after a transform, which is LOGISTIC or PROBIT, or none.
 
-
-def opposites(score: Tensor, transform: str) -> Tensor:
-    """[-score, score] of scores [rows, 1], through LOGISTIC where that is the transform: of two classes."""
-    both = emit("concatenate", emit("negative", score), score, axis=1)
-    return emit("sigmoid", both) if transform == "LOGISTIC" else both
+    That of the first class is the opposite, or what is missing to 1 where the score is a probability, and is no exponent of one.
+    """
+    first = emit("subtract", like(1.0, score), score) if is_probability and transform != "LOGISTIC" else emit("negative", score)
+    both = emit("concatenate", first, score, axis=1)
+    return transformed(both, transform) if transform in ("LOGISTIC", "PROBIT") else both
 
 
 def as_rows(x: Tensor) -> Tensor:
@@ -94,26 +93,27 @@ def column(scores: Tensor, index: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a classifier's classes: `numbers`, or `texts`."""
+    """The labels of a classifier's classes, an array of integers or of str objects."""
 
-    numbers: tuple[int, ...]
-    texts: tuple[str, ...]
+    array: np.ndarray
 
     @staticmethod
     def of(numbers: Sequence[int] | None, texts: Sequence[str] | None) -> "Labels":
         """Those that attributes give, of which one is to be used. Raises OnnxError."""
         if numbers and texts:
             raise OnnxError("expected class labels as integers or as strings, found both")
-        if texts:
-            raise OnnxError("class labels: expected integers, found strings, which relayc does not have")
-        return Labels(tuple(numbers or ()), tuple(texts or ()))
+        return Labels(np.array(texts, object) if texts else np.array(numbers or (), np.int64))
 
     def __len__(self) -> int:
-        return len(self.texts or self.numbers)
+        return len(self.array)
+
+    def at(self, index: int) -> Tensor:
+        """The label of a class, a scalar."""
+        return constant(self.array[index : index + 1].reshape(()))
 
     def of_classes(self, classes: Tensor) -> Tensor:
         """The labels of classes, which are given by their numbers, [rows]."""
-        return emit("take", constant(np.array(self.numbers, np.int64)), classes, axis=0)
+        return emit("take", constant(self.array), classes, axis=0)
 
     def of_largest(self, scores: Tensor) -> Tensor:
         """The label of the largest of the scores [rows, classes] of each row, the first of equal ones."""
@@ -121,9 +121,10 @@ class Labels:
 
     def of_sides(self, positive: Tensor) -> Tensor:
         """The label of the second of two classes in rows that are `positive`, else of the first; of any other number of classes 1 and 0."""
-        negative_label, positive_label = self.numbers if len(self.numbers) == 2 else (0, 1)
         second = reshape(positive, positive.shape[:1])
-        return emit("where", second, constant(np.int64(positive_label)), constant(np.int64(negative_label)))
+        others = np.array(["0", "1"], object) if self.array.dtype == object else np.arange(2)
+        sides = self if len(self) == 2 else Labels(others)
+        return emit("where", second, sides.at(1), sides.at(0))
 
 
 def in_float32(x: Tensor) -> Tensor:

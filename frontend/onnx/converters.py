@@ -38,6 +38,7 @@ class Node:
       opset: version of the operator's domain.
       outputs: names of the outputs, empty for one that is not wanted.
       what: the node in words, for errors of the program.
+      recomputed: gives a value of the graph around the node, by its name, as it is where others have the values given.
       inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
     """
 
@@ -45,6 +46,7 @@ class Node:
     outputs: Sequence[str]
     what: str
     inline: Callable[..., list[Any]]
+    recomputed: Callable[[Mapping[str, Value], str], Value]
 
     def wants(self, output: int) -> bool:
         """Whether anything may use output number `output`."""

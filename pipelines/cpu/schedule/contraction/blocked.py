@@ -30,9 +30,9 @@ from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, 
 from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.pipelines.program.turns import way
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
+from relayc.pipelines.schedule.turns import way
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
 from relayc.symbolic import Size, ceil_div, maximum, minimum
@@ -62,7 +62,7 @@ class _Task:
 class BlockedNest(ContractionNest):
     """Tasks are blocks of rows times blocks of panels.
 
-    `way` says in which order the panels of a task are visited, where they turn (see program.turns).
+    `way` says in which order the panels of a task are visited, where they turn (see schedule.turns).
 
     Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, where the kernel packs B; `sums` those of a task, where the
     reduction has several chunks.

@@ -27,9 +27,9 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
 from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.program.turns import REPEATED
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.turns import REPEATED
 from relayc.pipelines.target import Target
 from relayc.symbolic import Size, ceil_div, guess
 

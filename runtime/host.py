@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype
+from relayc.runtime.artifact import TensorSpec, is_host_dtype, is_object_dtype, numpy_dtype
 from relayc.runtime.objects import Object, object_of, value_of
+from relayc.runtime.tensor import as_array
 
 HOST_PREFIX = "relayc.host."
 """What the names of the packed functions on values of the host begin with."""
@@ -36,6 +37,27 @@ class ProgramStrings:
 _NO_STRINGS = ProgramStrings()
 
 
+class _Numbers(dict[Any, int]):
+    """The numbers of the strings of a call: a string has one from when it is asked for. The program's own enter then."""
+
+    def __init__(self, program: ProgramStrings) -> None:
+        self.program = program
+        self.texts: list[str] = []
+
+    def __missing__(self, text: Any) -> int:
+        if isinstance(text, bytes):
+            return self[_decoded(text)]
+        if not isinstance(text, str):
+            raise TypeError(f"expected strings, found {text!r} of type {type(text).__name__}")
+        text = str(text)  # of a class of its own, such as numpy's
+        found = self.program.numbers.get(text)
+        if found is None:
+            found = len(self.program.texts) + len(self.texts)
+            self.texts.append(text)
+        self[text] = found
+        return found
+
+
 class HostValues:
     """The strings and objects of a call; in `with`, those of the thread.
 
@@ -48,10 +70,9 @@ class HostValues:
 
     def __init__(self, program: ProgramStrings = _NO_STRINGS) -> None:
         self.objects: list[Object] = []
+        # Ids of arrays that somebody outside has: another one that is given a tensor of them gets a copy.
         self._outside: set[int] = set()
-        self._program = program
-        self._texts: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._numbers = _Numbers(program)
         self._outer: HostValues | None = None
 
     def __enter__(self) -> "HostValues":
@@ -63,34 +84,28 @@ class HostValues:
 
     def number(self, text: str) -> int:
         """The number of a string, which it has from now on."""
-        found = self._program.numbers.get(text)
-        if found is None:
-            found = self._numbers.get(text)
-        if found is None:
-            found = self._numbers[text] = len(self._program.texts) + len(self._texts)
-            self._texts.append(text)
-        return found
+        return self._numbers[text]
 
     def text(self, number: int) -> str:
         """The string of a number."""
-        own = number - len(self._program.texts)
-        return self._program.texts[number] if own < 0 else self._texts[own]
+        return self._texts([number])[0]
+
+    def _texts(self, numbers: Sequence[int]) -> list[str]:
+        first, own = self._numbers.program.texts, self._numbers.texts
+        count = len(first)
+        return [first[number] if number < count else own[number - count] for number in numbers]
 
     def numbers(self, texts: np.ndarray) -> np.ndarray:
-        """The numbers of strings as int64 of the same shape. Raises TypeError for an element that is no string."""
-        found = np.empty(texts.size, np.int64)
-        for i, text in enumerate(texts.reshape(-1).tolist()):
-            if isinstance(text, bytes):
-                text = text.decode()
-            if not isinstance(text, str):
-                raise TypeError(f"expected strings, found {text!r} of type {type(text).__name__}")
-            found[i] = self.number(text)
-        return found.reshape(texts.shape)
+        """The numbers of strings, int64 of the same shape.
+
+        Raises TypeError for an element that is no string, ValueError for bytes that are not UTF-8.
+        """
+        return np.array(list(map(self._numbers.__getitem__, texts.reshape(-1).tolist())), np.int64).reshape(texts.shape)
 
     def texts(self, numbers: np.ndarray) -> np.ndarray:
         """The strings of numbers, an array of objects of the same shape."""
         found = np.empty(numbers.size, object)
-        found[:] = [self.text(number) for number in numbers.reshape(-1).tolist()]
+        found[:] = self._texts(numbers.reshape(-1).tolist())
         return found.reshape(numbers.shape)
 
     def add(self, value: Object) -> int:
@@ -103,21 +118,48 @@ class HostValues:
     def taken(self, value: Any, spec: TensorSpec) -> np.ndarray:
         """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
         if is_object_dtype(spec.dtype):
-            found = object_of(value, spec.dtype, self._outside)
+            found = object_of(value, spec.dtype, self._tensor_taken)
             return np.asarray(ABSENT if found is None else self.add(found), np.int64)
-        array = np.asarray(value)
-        if array.size == 0 and isinstance(value, (list, tuple)):
-            array = array.astype(object)
+        return self._strings_taken(value)
+
+    def _strings_taken(self, value: Any) -> np.ndarray:
+        array = np.asarray(value, object if isinstance(value, (list, tuple)) else None)
         if array.dtype.kind not in "OTUS":
             raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
         return self.numbers(array)
+
+    def _tensor_taken(self, value: Any, dtype: str) -> np.ndarray:
+        """A tensor in an object."""
+        if dtype == "string":
+            return self._strings_taken(value)
+        array = as_array(value)
+        if array.dtype != numpy_dtype(dtype):
+            raise TypeError(f"found {array.dtype.name}{list(array.shape)}")
+        self._outside.add(id(array))
+        return array
 
     def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
         """A result: what the tensor of numbers that the code gave stands for."""
         if is_object_dtype(spec.dtype):
             number = int(array)
-            return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._outside)
+            return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._tensor_given)
         return self.texts(array) if is_host_dtype(spec.dtype) else array
+
+    def _tensor_given(self, array: np.ndarray, dtype: str) -> np.ndarray:
+        if dtype == "string":
+            return self.texts(array)
+        if id(array) in self._outside:
+            array = array.copy()
+        self._outside.add(id(array))
+        # Programs have elements of less than a byte as their bits.
+        return array.view(numpy_dtype(dtype))
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"expected text in UTF-8, found {text!r}") from None
 
 
 _thread = threading.local()

@@ -215,7 +215,7 @@ class Function:
         if value.dtype != dtype:
             raise TypeError(f"{self._argument(i, spec)}, found {_describe(value)}")
         if value.shape != shape and (shape is not None or not _fits(value.shape, spec)):
-            raise ValueError(f"{self._argument(i, spec)}, found {_describe(value)}")
+            raise ValueError(f"{self._argument(i, spec)}, found {TensorSpec('', value.shape, spec.dtype)}")
         if value.flags.num & _PLAIN != _PLAIN:
             # Not np.ascontiguousarray: it makes a scalar one-dimensional, and leaves unaligned memory as it is.
             copy = aligned_array(value.shape, dtype, value.nbytes)

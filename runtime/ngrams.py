@@ -43,7 +43,7 @@ def tfidf(
       out: float32[rows, columns], or one row.
     """
     least, largest, most_skipped, once = limits.tolist()
-    x, out = (array.reshape((-1, array.shape[-1])) for array in (x, out))
+    x, out = np.atleast_2d(x), np.atleast_2d(out)
     at, is_token = _places(tokens, x)
     rows = np.arange(len(x))[:, None]
     found = []

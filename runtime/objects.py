@@ -4,13 +4,10 @@ A tensor in an object is a numpy array, a sequence a Version. An optional value 
 A sequence of maps, which only results are, is a Maps.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-
-from relayc.runtime.artifact import numpy_dtype
-from relayc.runtime.tensor import as_array
 
 
 class Version:
@@ -62,55 +59,37 @@ class Maps:
 Object = np.ndarray | Version | Maps
 
 
-def object_of(value: Any, dtype: str, outside: set[int]) -> Object | None:
-    """What a caller gives for an object: arrays, lists or tuples of them, None for an optional value that is not there.
+def object_of(value: Any, dtype: str, take: Callable[[Any, str], np.ndarray]) -> Object | None:
+    """What a caller gives for an object: tensors, lists or tuples of them, None for an optional value that is not there.
 
     Args:
       dtype: of the object, "optional(seq(float32))".
-      outside: gains the ids of the arrays, which are the caller's.
+      take: gives the array of a tensor of a dtype. Raises TypeError or ValueError that say what was found.
 
-    Raises:
-      TypeError: something else, or an array of another dtype.
-      ValueError: an array on another device.
+    Raises TypeError for something else, and as `take` does.
     """
     kind, _, content = dtype.removesuffix(")").partition("(")
     if kind == "optional":
-        return None if value is None else object_of(value, content, outside)
+        return None if value is None else object_of(value, content, take)
     if kind != "seq":
-        return _checked(value, dtype, outside, "found")
+        return take(value, dtype)
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"found a value of type {type(value).__name__}")
-    return Version([_checked(item, content, outside, f"at position {i} found") for i, item in enumerate(value)])
+    items = []
+    for i, item in enumerate(value):
+        try:
+            items.append(take(item, content))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"at position {i} {error}") from error
+    return Version(items)
 
 
-def _checked(value: Any, dtype: str, outside: set[int], where: str) -> np.ndarray:
-    try:
-        array = as_array(value)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{where} {str(error).removeprefix('found ')}") from error
-    if array.dtype != numpy_dtype(dtype):
-        raise TypeError(f"{where} {array.dtype.name}{list(array.shape)}")
-    outside.add(id(array))
-    return array
-
-
-def value_of(found: Object | None, dtype: str, outside: set[int]) -> Any:
-    """What a caller gets for an object: as `object_of` takes it, sequences as lists, maps as dicts.
-
-    Args:
-      outside: ids of arrays that somebody outside has: these are copied. It gains those that are given.
-    """
+def value_of(found: Object | None, dtype: str, give: Callable[[np.ndarray, str], Any]) -> Any:
+    """What a caller gets for an object: as `object_of` takes it, sequences as lists, maps as dicts. `give` gives the tensor that an array
+    stands for."""
     if isinstance(found, Maps):
         return found.dicts()
     content = dtype.removeprefix("optional(").removeprefix("seq(").rstrip(")")
     if isinstance(found, Version):
-        return [_given(item, content, outside) for item in found]
-    return None if found is None else _given(found, content, outside)
-
-
-def _given(array: np.ndarray, dtype: str, outside: set[int]) -> np.ndarray:
-    if id(array) in outside:
-        array = array.copy()
-    outside.add(id(array))
-    # Programs have elements of less than a byte as their bits.
-    return array.view(numpy_dtype(dtype))
+        return [give(item, content) for item in found]
+    return None if found is None else give(found, content)

@@ -4,47 +4,69 @@ They take tensors, then what they write. An object is int64[], its number in the
 uses its memory again. `where` is uint8[length], the text that an error begins with, and positions are int64[], negative ones from the end.
 """
 
+import ctypes
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
+import tvm_ffi
 
 from relayc.runtime.host import ABSENT, HOST_PREFIX, current
 from relayc.runtime.objects import Maps, Object, Version
-from relayc.runtime.registry import register_func
+from relayc.runtime.registry import register_host_func
+from relayc.runtime.tensor import borrowed
+
+Tensor: TypeAlias = tvm_ffi.Tensor
 
 
-def _text(where: np.ndarray) -> str:
-    return where.tobytes().decode()
+def _int(scalar: Tensor) -> int:
+    """The element of int64[]."""
+    return ctypes.c_int64.from_address(scalar.data_ptr()).value
 
 
-def _sequence(number: np.ndarray) -> Version:
-    found = current().objects[int(number)]
+def _set(out: Tensor, value: int) -> None:
+    """Writes int64[]."""
+    ctypes.c_int64.from_address(out.data_ptr()).value = value
+
+
+def _copy(tensor: Tensor) -> np.ndarray:
+    return borrowed(tensor).copy()
+
+
+def _text(where: Tensor) -> str:
+    return borrowed(where).tobytes().decode()
+
+
+def _sequence(number: Tensor) -> Version:
+    found = current().objects[_int(number)]
     assert isinstance(found, Version)  # by the types of the model
     return found
 
 
-def _add(out: np.ndarray, made: Object) -> None:
-    out[...] = current().add(made)
+def _add(out: Tensor, made: Object) -> None:
+    _set(out, current().add(made))
 
 
-def _write(out: np.ndarray, array: np.ndarray, what: str, where: np.ndarray) -> None:
+def _write(out: Tensor, array: np.ndarray, what: str, where: Tensor) -> None:
     """Copies an element. Raises ValueError where it has another shape than the program has memory for."""
-    if array.shape != out.shape:
-        raise ValueError(f"{_text(where)}: {what}: expected a tensor of shape {list(out.shape)}, found {list(array.shape)}")
+    to = borrowed(out)
+    if array.shape != to.shape:
+        raise ValueError(f"{_text(where)}: {what}: expected a tensor of shape {list(to.shape)}, found {list(array.shape)}")
     # One of a narrow type that came from outside: the program has its bits.
-    out[...] = array if array.dtype == out.dtype else array.view(out.dtype)
+    to[...] = array if array.dtype == to.dtype else array.view(to.dtype)
 
 
-def _write_shape(out: np.ndarray, array: np.ndarray, what: str, where: np.ndarray) -> None:
+def _write_shape(out: Tensor, array: np.ndarray, what: str, where: Tensor) -> None:
     """Writes the shape of an element. Raises ValueError where it has another rank than the program was compiled for."""
-    if array.ndim != len(out):
-        raise ValueError(f"{_text(where)}: {what}: expected a tensor of rank {len(out)}, found one of shape {list(array.shape)}")
-    out[...] = array.shape
+    to = borrowed(out)
+    if array.ndim != len(to):
+        raise ValueError(f"{_text(where)}: {what}: expected a tensor of rank {len(to)}, found one of shape {list(array.shape)}")
+    to[...] = array.shape
 
 
-def _counted(position: np.ndarray, length: int, last: int, where: np.ndarray) -> int:
+def _counted(position: Tensor, length: int, last: int, where: Tensor) -> int:
     """A position from the front. Raises IndexError for one that is not in [-length, last]."""
-    found = int(position)
+    found = _int(position)
     if not -length <= found <= last:
         within = f"a value in [{-length}, {last}]" if -length <= last else "none"
         raise IndexError(f"{_text(where)}: position in a sequence of {length} elements: expected {within}, found {found}")
@@ -54,60 +76,60 @@ def _counted(position: np.ndarray, length: int, last: int, where: np.ndarray) ->
 # ---- sequences ------------------------------------------------------------------------------------------------------------------------
 
 
-@register_func(f"{HOST_PREFIX}sequence.construct")
-def construct(*tensors: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.construct")
+def construct(*tensors: Tensor) -> None:
     """tensors..., out: a sequence of copies of tensors, of none too."""
     *items, out = tensors
-    _add(out, Version([np.array(item) for item in items]))
+    _add(out, Version([_copy(item) for item in items]))
 
 
-@register_func(f"{HOST_PREFIX}sequence.append")
-def append(sequence: np.ndarray, tensor: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.append")
+def append(sequence: Tensor, tensor: Tensor, out: Tensor) -> None:
     """A sequence with a tensor more at the end."""
-    _add(out, _sequence(sequence).appended(np.array(tensor)))
+    _add(out, _sequence(sequence).appended(_copy(tensor)))
 
 
-@register_func(f"{HOST_PREFIX}sequence.insert")
-def insert(sequence: np.ndarray, tensor: np.ndarray, position: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.insert")
+def insert(sequence: Tensor, tensor: Tensor, position: Tensor, where: Tensor, out: Tensor) -> None:
     """A sequence with a tensor more, before a position that may be its end. Raises IndexError."""
     found = _sequence(sequence)
     at = _counted(position, found.length, found.length, where)
-    item = np.array(tensor)
+    item = _copy(tensor)
     _add(out, found.appended(item) if at == found.length else found.inserted(at, item))
 
 
-@register_func(f"{HOST_PREFIX}sequence.erase")
-def erase(sequence: np.ndarray, position: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.erase")
+def erase(sequence: Tensor, position: Tensor, where: Tensor, out: Tensor) -> None:
     """A sequence without the tensor at a position. Raises IndexError."""
     found = _sequence(sequence)
     _add(out, found.erased(_counted(position, found.length, found.length - 1, where)))
 
 
-@register_func(f"{HOST_PREFIX}sequence.length")
-def length(sequence: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.length")
+def length(sequence: Tensor, out: Tensor) -> None:
     """int64[]: the number of elements."""
-    out[...] = _sequence(sequence).length
+    _set(out, _sequence(sequence).length)
 
 
-def _element(sequence: np.ndarray, position: np.ndarray, where: np.ndarray) -> np.ndarray:
+def _element(sequence: Tensor, position: Tensor, where: Tensor) -> np.ndarray:
     found = _sequence(sequence)
     return found.at(_counted(position, found.length, found.length - 1, where))
 
 
-@register_func(f"{HOST_PREFIX}sequence.shape")
-def shape(sequence: np.ndarray, position: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.shape")
+def shape(sequence: Tensor, position: Tensor, where: Tensor, out: Tensor) -> None:
     """int64[rank]: the shape of an element. Raises IndexError, and ValueError for one of another rank."""
     _write_shape(out, _element(sequence, position, where), "element", where)
 
 
-@register_func(f"{HOST_PREFIX}sequence.at")
-def at(sequence: np.ndarray, position: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.at")
+def at(sequence: Tensor, position: Tensor, where: Tensor, out: Tensor) -> None:
     """An element. Raises IndexError, and ValueError for one of another shape."""
     _write(out, _element(sequence, position, where), "element", where)
 
 
-@register_func(f"{HOST_PREFIX}sequence.split")
-def split(data: np.ndarray, parts: np.ndarray, axis: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.split")
+def split(data: Tensor, parts: Tensor, axis: Tensor, where: Tensor, out: Tensor) -> None:
     """A sequence of the parts of a tensor along an axis.
 
     Args:
@@ -115,26 +137,25 @@ def split(data: np.ndarray, parts: np.ndarray, axis: np.ndarray, where: np.ndarr
 
     Raises ValueError for sizes that are negative or do not add up to that of the axis, or one for all that is not positive.
     """
-    along = int(axis)
-    size = data.shape[along]
-    if parts.ndim == 2:
-        _add(out, Version([np.array(data.take(i, along)) for i in range(size)]))
+    along = _int(axis)
+    whole, sizes = np.moveaxis(borrowed(data), along, 0), borrowed(parts)
+    size = len(whole)
+    if sizes.ndim == 2:
+        _add(out, Version([row.copy() for row in whole]))
         return
-    if parts.ndim == 0:
-        step = int(parts)
+    if sizes.ndim == 0:
+        step = int(sizes)
         if step < 1:
             raise ValueError(f"{_text(where)}: split: expected a size of 1 or more, found {step}")
         ends = [*range(step, size, step), *([size] if size else [])]
     else:
-        if (parts < 0).any() or parts.sum() != size:
-            raise ValueError(f"{_text(where)}: split: expected sizes that add up to {size}, found {parts.tolist()}")
-        ends = np.cumsum(parts).tolist()
-    moved = np.moveaxis(data, along, 0)
-    slices = [np.moveaxis(moved[b:e], 0, along) for b, e in pairwise([0, *ends])]
-    _add(out, Version([np.array(one, order="C") for one in slices]))
+        if (sizes < 0).any() or sizes.sum() != size:
+            raise ValueError(f"{_text(where)}: split: expected sizes that add up to {size}, found {sizes.tolist()}")
+        ends = np.cumsum(sizes).tolist()
+    _add(out, Version([np.moveaxis(whole[b:e], 0, along).copy() for b, e in pairwise([0, *ends])]))
 
 
-def _parts(sequence: np.ndarray, axis: int, new_axis: bool, rank: int, where: np.ndarray) -> list[np.ndarray]:
+def _parts(sequence: Tensor, axis: int, new_axis: bool, rank: int, where: Tensor) -> list[np.ndarray]:
     """The elements that are to be joined along an axis. Raises ValueError where they do not fit."""
     items = list(_sequence(sequence))
     if not items:
@@ -148,71 +169,71 @@ def _parts(sequence: np.ndarray, axis: int, new_axis: bool, rank: int, where: np
     return items
 
 
-@register_func(f"{HOST_PREFIX}sequence.concat_shape")
-def concat_shape(sequence: np.ndarray, axis: np.ndarray, new_axis: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.concat_shape")
+def concat_shape(sequence: Tensor, axis: Tensor, new_axis: Tensor, where: Tensor, out: Tensor) -> None:
     """int64[rank]: the shape of what `concat` gives. Raises ValueError."""
-    along, is_new = int(axis), bool(new_axis)
-    items = _parts(sequence, along, is_new, len(out), where)
+    along, is_new, to = _int(axis), bool(_int(new_axis)), borrowed(out)
+    items = _parts(sequence, along, is_new, len(to), where)
     found = list(items[0].shape)
     if is_new:
         found.insert(along, len(items))
     else:
         found[along] = sum(item.shape[along] for item in items)
-    out[...] = found
+    to[...] = found
 
 
-@register_func(f"{HOST_PREFIX}sequence.concat")
-def concat(sequence: np.ndarray, axis: np.ndarray, new_axis: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
-    """The elements one behind the other along an axis, which is a new one where `new_axis` (bool[]) says so. Raises ValueError."""
-    along, is_new = int(axis), bool(new_axis)
-    items = [item.view(out.dtype) for item in _parts(sequence, along, is_new, out.ndim, where)]
-    (np.stack if is_new else np.concatenate)(items, along, out=out)
+@register_host_func(f"{HOST_PREFIX}sequence.concat")
+def concat(sequence: Tensor, axis: Tensor, new_axis: Tensor, where: Tensor, out: Tensor) -> None:
+    """The elements one behind the other along an axis, which is a new one where `new_axis` (int64[]) is not 0. Raises ValueError."""
+    along, is_new, to = _int(axis), bool(_int(new_axis)), borrowed(out)
+    items = [item.view(to.dtype) for item in _parts(sequence, along, is_new, to.ndim, where)]
+    (np.stack if is_new else np.concatenate)(items, along, out=to)
 
 
-@register_func(f"{HOST_PREFIX}sequence.zip_map")
-def zip_map(rows: np.ndarray, keys: np.ndarray, are_texts: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}sequence.zip_map")
+def zip_map(rows: Tensor, keys: Tensor, are_texts: Tensor, out: Tensor) -> None:
     """A sequence of maps, one for each row of [maps, keys]: the keys are int64[keys], or numbers of strings where `are_texts` (bool[])."""
-    names = current().texts(keys) if bool(are_texts) else keys
-    _add(out, Maps(names.tolist(), np.array(rows)))
+    numbers = borrowed(keys)
+    names = current().texts(numbers) if borrowed(are_texts).item() else numbers
+    _add(out, Maps(names.tolist(), _copy(rows)))
 
 
 # ---- optional values ------------------------------------------------------------------------------------------------------------------
 
 
-def _content(optional: np.ndarray, where: np.ndarray) -> Object:
-    number = int(optional)
+def _content(optional: Tensor, where: Tensor) -> Object:
+    number = _int(optional)
     if number == ABSENT:
         raise ValueError(f"{_text(where)}: expected an optional value that is there, found none")
-    found: Object = current().objects[number]
-    return found
+    return current().objects[number]
 
 
-def _tensor(optional: np.ndarray, where: np.ndarray) -> np.ndarray:
+def _tensor(optional: Tensor, where: Tensor) -> np.ndarray:
     found = _content(optional, where)
     assert isinstance(found, np.ndarray)  # by the types of the model
     return found
 
 
-@register_func(f"{HOST_PREFIX}optional.some")
-def some(tensor: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}optional.some")
+def some(tensor: Tensor, out: Tensor) -> None:
     """An optional value that is there, a copy of a tensor."""
-    _add(out, np.array(tensor))
+    _add(out, _copy(tensor))
 
 
-@register_func(f"{HOST_PREFIX}optional.present")
-def present(optional: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}optional.present")
+def present(optional: Tensor, where: Tensor, out: Tensor) -> None:
     """The content of an optional value that is an object. Raises ValueError where there is none."""
     _content(optional, where)
-    out[...] = optional
+    _set(out, _int(optional))
 
 
-@register_func(f"{HOST_PREFIX}optional.shape")
-def optional_shape(optional: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}optional.shape")
+def optional_shape(optional: Tensor, where: Tensor, out: Tensor) -> None:
     """int64[rank]: the shape of the content. Raises ValueError where there is none, or one of another rank."""
     _write_shape(out, _tensor(optional, where), "content", where)
 
 
-@register_func(f"{HOST_PREFIX}optional.get")
-def get(optional: np.ndarray, where: np.ndarray, out: np.ndarray) -> None:
+@register_host_func(f"{HOST_PREFIX}optional.get")
+def get(optional: Tensor, where: Tensor, out: Tensor) -> None:
     """The content, a tensor. Raises ValueError where there is none, or one of another shape."""
     _write(out, _tensor(optional, where), "content", where)

@@ -322,7 +322,7 @@ def _decides(body: GraphProto) -> bool:
     made = {name: node for node in body.node for name in node.output}
     name = body.output[0].name
     while name in made and made[name].op_type == "Identity":
-        name = made[name].input[0]
+        name = made.pop(name).input[0]  # each once: a node may name itself
     if name == body.input[1].name:
         return False
     constants = {t.name: t for t in body.initializer}

@@ -78,13 +78,12 @@ def TfIdfVectorizer(
         pool_int64s = constant(np.array(pool_strings, object)).array.view(np.int64).tolist()
     assert pool_int64s is not None
     trie, count = _trie(pool_int64s, ngram_counts, min_gram_length, max_gram_length)
-    for name, given in (("ngram_indexes", ngram_indexes), ("weights", weights)):
-        if given is not None and len(given) != count:
-            raise OnnxError(f"attribute {name}: expected one for each of the {count} n-grams, found {len(given)}")
+    for name, values in (("ngram_indexes", ngram_indexes), ("weights", weights)):
+        if values is not None and len(values) != count:
+            raise OnnxError(f"attribute {name}: expected one for each of the {count} n-grams, found {len(values)}")
     if not count or min(ngram_indexes) < 0:
         raise OnnxError(f"attribute ngram_indexes: expected one or more of 0 or more, found {list(ngram_indexes)}")
     used = constant(np.ones(count) if weights is None or mode == "TF" else np.array(weights), "float32")
     limits = constant([min_gram_length, max_gram_length, max_skip_count, mode == "IDF"], "int64")
     given = [x if pool_strings is not None else cast(x, "int64"), *trie.tables(), constant(ngram_indexes, "int64"), used, limits]
-    (found,) = packed("relayc.host.text.tfidf", given, TensorType((*x.shape[:-1], max(ngram_indexes) + 1), "float32"))
-    return found
+    return packed("relayc.host.text.tfidf", given, TensorType((*x.shape[:-1], max(ngram_indexes) + 1), "float32"))[0]

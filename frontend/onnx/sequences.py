@@ -197,7 +197,7 @@ def SplitToSequence(data: Tensor, split: Tensor | None = None, *, axis: int = 0,
     size = data.shape[along]
     if split is None and not keepdims:
         element = ElementType.given(data.dtype, _without(data.shape, along))
-        items = _Slices(data, along, None) if isinstance(size, int) else None
+        items = _Slices(data, along, None) if isinstance(size, int) and size <= _MOST_PARTS else None
         return _split(data, along, constant(np.zeros((0, 0), np.int64)), element, items)
     parts = _parts(size, split)
     if parts is None:
@@ -209,11 +209,15 @@ def SplitToSequence(data: Tensor, split: Tensor | None = None, *, axis: int = 0,
     return _split(data, along, shape_tensor(parts), _element(data, along, same), _Slices(data, along, parts))
 
 
+_MOST_PARTS = 4096
+"""Slices whose sizes are known one by one at import: more of them are taken when the program runs."""
+
+
 def _parts(size: Size, split: Tensor | None) -> list[Size] | None:
-    """The sizes of the slices, where their number is known; None elsewhere. Raises OnnxError for sizes that do not fit."""
+    """The sizes of the slices, where their number is known and small; None elsewhere. Raises OnnxError for sizes that do not fit."""
     step: int | None = 1
     if split is not None and split.rank == 1:
-        if not split.type.is_static:
+        if not split.type.is_static or split.type.num_elements > _MOST_PARTS:
             return None
         parts = list(sizes(split, "split"))
         if not may_equal(sum(parts, 0), size) or any(bounds(p)[1] < 0 for p in parts):
@@ -223,7 +227,9 @@ def _parts(size: Size, split: Tensor | None) -> list[Size] | None:
         step = ints(split, "split")[0] if split.is_known else None
     if step is not None and step < 1:
         raise OnnxError(f"input split: expected a size of 1 or more, found {step}")
-    return None if step is None or not isinstance(size, int) else [min(step, size - start) for start in range(0, size, step)]
+    if step is None or not isinstance(size, int) or size > _MOST_PARTS * step:
+        return None
+    return [min(step, size - start) for start in range(0, size, step)]
 
 
 def _element(data: Tensor, axis: int, size: Size | None) -> ElementType:
@@ -291,7 +297,7 @@ def ConcatFromSequence(sequence: Value, *, axis: int, new_axis: bool = False) ->
     shape = list(given.type.element.sizes)
     along = axis_of(axis, len(shape) + new_axis)
     shape[along : along + (not new_axis)] = [None]
-    args = [given.number, constant(np.int64(along)), constant(np.bool_(new_axis)), _where()]
+    args = [given.number, constant(np.int64(along)), constant(np.int64(new_axis)), _where()]
     element = ElementType(given.type.element.dtype, tuple(shape))
     return fetched(element, (f"{SEQUENCE}concat_shape", f"{SEQUENCE}concat"), args, given.name or "joined")
 

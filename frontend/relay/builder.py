@@ -246,9 +246,11 @@ class Program:
     # ---- values
 
     def constant(self, value: Any, dtype: str | None = None) -> Expr:
-        """A constant; Python's numbers are int32, float32 and bool unless `dtype` says otherwise."""
+        """A constant, of numbers or of strings; Python's numbers are int32, float32 and bool unless `dtype` says otherwise."""
         self._check_inside()
         array = np.asarray(value)
+        if array.dtype.kind in "OTU":
+            return self._expr(self._mod.constant(self._mod.numbers_of(array)))
         if not isinstance(value, (np.ndarray, np.generic)):
             dtype = dtype or {"i": "int32", "f": "float32", "b": "bool"}.get(array.dtype.kind)
         return self._expr(self._mod.constant(array if dtype is None else converted(array, dtype)))

@@ -14,7 +14,7 @@ from relayc.dialects.functions import Names, extend_signature, signature_of, str
 from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
 from relayc.dialects.relay.later import HEAP, Require
 from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
-from relayc.pipelines.program.turns import calls_in, split_turning
+from relayc.pipelines.program.turning import calls_in, split_turning
 from relayc.pipelines.specializations import known_as
 from relayc.pipelines.tir import emit
 
@@ -113,7 +113,7 @@ class _Program:
         self.owned: list[Value] = []
         """Memory of the heap that is there where the text is: what fails here frees it."""
         self.turn: Value | None = None
-        """Which way kernels go that are called where the text is (see turns)."""
+        """Which way kernels go that are called where the text is (see turning)."""
 
     def run(self) -> None:
         self.body(self.block)
@@ -205,7 +205,7 @@ class _Program:
     def loop(self, op: scf.WhileOp) -> None:
         types = [r.type for r in op.operation.results]
         first, second = (region.blocks[0] for region in op.operation.regions)
-        turns = not self.calls.turning.keys().isdisjoint(calls_in(second))
+        turns = bool(self.calls.turning) and not self.calls.turning.keys().isdisjoint(calls_in(second))
         before, body, after = self.new_block([*types, *[ir.IndexType.get()] * turns]), self.new_block(), self.new_block()
         # What is carried is what the first block has: the other one, and what follows the loop, see that.
         for values in (first.arguments, second.arguments, op.operation.results):

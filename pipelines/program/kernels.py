@@ -13,7 +13,8 @@ What a person and the runtime want to know stands in the attributes of the funct
 - `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
 - `relay.workspace`: bytes of its workspace, where that is an expression;
 - `relay.updates`: a result may be where an argument is (see kernel.updates);
-- `relay.uses_tiles`: it has operations on tile registers.
+- `relay.uses_tiles`: it has operations on tile registers;
+- `relay.turns`: it asks which way to go (see schedule.turns).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +30,10 @@ from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.kernel.updates import UPDATES, updates_of
 from relayc.pipelines.program.functions import WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
-from relayc.pipelines.program.turns import mark_repeated
+from relayc.pipelines.program.turning import mark_repeated
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import schedule_kernel
+from relayc.pipelines.schedule.turns import TURNS
 from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import TensorSpec
@@ -148,6 +150,8 @@ def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView) -> None:
         function.arg_attrs = arguments
     if scheduled.uses_tiles:
         function.attributes["relay.uses_tiles"] = ir.UnitAttr.get()
+    if scheduled.turns:
+        function.attributes[TURNS] = ir.UnitAttr.get()
 
 
 def _describe_tir(function: ir.OpView, standin: ir.OpView) -> None:

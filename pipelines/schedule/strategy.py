@@ -22,12 +22,14 @@ class Scheduled:
       packings: of its arguments, by position.
       workspace_bytes: scratch memory that it takes as its last argument before the symbols.
       uses_tiles: whether it has operations on matrix tiles.
+      turns: whether it asks which way to go (see turns).
     """
 
     function: func.FuncOp
     packings: dict[int, Packing] = field(default_factory=dict)
     workspace_bytes: Size = 0
     uses_tiles: bool = False
+    turns: bool = False
 
 
 def is_param(kernel: Kernel, node: Node) -> bool:

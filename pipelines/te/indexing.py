@@ -132,15 +132,20 @@ _COMBINE: dict[str, Callable[[Value, Value, str], Value]] = {
 }
 
 
+def _combined(how: str, result: Value, at: list[Value], new: Value, dtype: str) -> Value:
+    """`result` with an element combined into the one at `at`."""
+    old = None if how == "update" else extract(result, at)
+    return insert(_COMBINE[how](old, new, dtype), result, at)
+
+
 def _scattered(
     data: Value, updates: Value, dtype: str, how: str, place: Callable[[list[Value]], list[Value]], counts: Value | None = None
 ) -> list[Value]:
     """`data` with each element of `updates` combined into the element at `place`, one after the other; counts how often, if asked."""
 
     def step(indices: list[Value], result: Value, *counts: Value) -> list[Value]:
-        at, new = place(indices), extract(updates, indices)
-        old = None if how == "update" else extract(result, at)
-        written = [insert(_COMBINE[how](old, new, dtype), result, at)]
+        at = place(indices)
+        written = [_combined(how, result, at, extract(updates, indices), dtype)]
         one = scalar.constant(1, INDEX_DTYPE)
         return written + [insert(scalar.add(extract(c, at), one, INDEX_DTYPE), c, at) for c in counts]
 
@@ -174,10 +179,15 @@ def _quotient(total: Value, count: Value, dtype: str) -> Value:
 def scatter_nd(op: Op, data: Value, indices: Value, updates: Value) -> Value:
     out, chosen = result_type(op), operand_type(op, 1)
     depth, columns = chosen.sizes[0], chosen.rank - 1
+    extents = shape(updates)
 
-    def place(here: list[Value]) -> list[Value]:
-        column, rest = here[:columns], here[columns:]
+    def slice_(column: list[Value], result: Value) -> list[Value]:
+        # Before the loops over the slice: in them it would be read again for each element, as what they write may be anywhere.
         at = [position(extract(indices, [index_constant(j), *column]), chosen.dtype, out.sizes[j]) for j in range(depth)]
-        return [*at, *rest]
 
-    return _scattered(data, updates, out.dtype, op.mode, place)[0]
+        def step(rest: list[Value], result: Value) -> list[Value]:
+            return [_combined(op.mode, result, [*at, *rest], extract(updates, [*column, *rest]), out.dtype)]
+
+        return nest(extents[columns:], [result], step)
+
+    return nest(extents[:columns], [data], slice_)[0]

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contrib_models import examples
 from mutants import graphs, mutant
 from onnx import ModelProto
 
@@ -136,15 +137,21 @@ def _num_bytes(spec: Any) -> Any:
     return prod(spec.shape) * 8
 
 
-def made_up(specs: Sequence[Any], number: int) -> dict[str, np.ndarray]:
-    """Values for each input: floats around 1, small integers that are mostly good as indices."""
-    from relayc.runtime.artifact import numpy_dtype
+def made_up(specs: Sequence[Any], number: int) -> dict[str, Any]:
+    """Values for each input: floats around 1, small integers that are mostly good as indices; strings, sequences and optional values as the
+    command line makes them. Sizes that are not known are 3."""
+    from relayc.runtime.artifact import is_host_dtype, numpy_dtype
+    from relayc.symbolic import symbols_of
+    from relayc.tools.inputs import random_inputs
 
     rng = np.random.default_rng(number)
-    found = {}
+    sizes = dict.fromkeys((name for spec in specs for d in spec.shape for name in symbols_of(d)), 3)
+    found = random_inputs([spec for spec in specs if is_host_dtype(spec.dtype)], number, sizes)
     for spec in specs:
-        dtype = numpy_dtype(spec.dtype)
-        values = rng.uniform(0.1, 2, spec.shape) if dtype.kind in "fV" else rng.integers(0, 2, spec.shape)
+        if is_host_dtype(spec.dtype):
+            continue
+        dtype, shape = numpy_dtype(spec.dtype), spec.at(sizes)
+        values = rng.uniform(0.1, 2, shape) if dtype.kind in "fV" else rng.integers(0, 2, shape)
         found[spec.name] = np.asarray(values).astype(dtype)
     return found
 
@@ -181,8 +188,11 @@ def compared(data: bytes, feeds: dict[str, np.ndarray], first: Any, second: Any,
 _LARGE = 3e38
 
 
-def _difference(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> str:
-    for name, wanted in expected.items():
+def _difference(found: dict[str, Any], expected: dict[str, Any]) -> str:
+    from relayc.tools.inputs import tensors_of
+
+    found = tensors_of(found)
+    for name, wanted in tensors_of(expected).items():
         actual = found.get(name)
         if actual is None:
             return f"output {name!r} is missing"
@@ -337,11 +347,11 @@ def _death(status: int) -> str:
 
 
 def seeds() -> dict[str, ModelProto]:
-    """The models that mutants are made of: the onnx package's cases that relayc can import."""
+    """The models that mutants are made of: the onnx package's cases that relayc can import, and models of ONNX Runtime's operators."""
     from relayc.tools.conformance import models, refused_cases
 
     refused = refused_cases()
-    return {name: model for name, model in models().items() if name not in refused}
+    return {name: model for name, model in models().items() if name not in refused} | examples()
 
 
 def table(found: Sequence[Outcome]) -> str:

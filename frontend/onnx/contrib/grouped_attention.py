@@ -70,9 +70,7 @@ def GroupQueryAttention(
             raise OnnxError("inputs cos_cache and sin_cache: expected both where do_rotary is set, found none")
         places = cast(position_ids, "int64") if position_ids is not None else places_from(before, rows)
         q, own.key = (rotated(x, places, cos_cache, sin_cache, rotary_interleaved) for x in (q, own.key))
-    keys = (
-        own.cached() if past_key is None or before is None else _joined(past_key, past_value, own, before, counted, total_sequence_length)
-    )
+    keys = own.cached() if past_key is None or before is None else _joined(past_key, past_value, own, before, total_sequence_length)
     scores = total_scores(_visible(before, counted, rows, keys.count, local_window_size, causal), attention_bias)
     sink = head_sink if head_sink is not None else filled((num_heads,), 0, q.dtype) if smooth_softmax == 1 else None
     attended, scores = (keys, scores) if sink is None else _with_sink(keys, scores, sink, q)
@@ -97,7 +95,7 @@ def _before(counted: Tensor, rows: Size, total: Tensor) -> Tensor:
     return emit("where", is_first, constant(np.int64(0)), left)
 
 
-def _joined(past_key: Tensor, past_value: Tensor | None, own: Keys, before: Tensor, counted: Tensor, total: Tensor) -> Keys:
+def _joined(past_key: Tensor, past_value: Tensor | None, own: Keys, before: Tensor, total: Tensor) -> Keys:
     """The caches with the keys and values of this call behind those that count in them, and zeros behind these."""
     assert past_value is not None
     batch, room = past_key.shape[0], past_key.shape[2]
@@ -108,8 +106,7 @@ def _joined(past_key: Tensor, past_value: Tensor | None, own: Keys, before: Tens
     source = emit("where", emit("less", places, before), places, moved)
     source = emit("minimum", source, size_tensor(room + own.count - 1))
     # In a first call those that fill a sequence up are kept too.
-    end = emit("maximum", counted, add(before, size_tensor(own.count)))
-    counts = reshape(emit("less", places, end), (batch, 1, count, 1))
+    counts = reshape(emit("less", places, add(before, size_tensor(own.count))), (batch, 1, count, 1))
     now = own.cached()
     return Keys(_taken(past_key, now.key, source, counts), _taken(past_value, now.value, source, counts), "BHSD")
 

@@ -15,6 +15,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern
+from relayc.dialects.relay.indexing import Take
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate
@@ -159,6 +160,13 @@ def elementwise_beside_epilogue(producer: Group, consumer: Group) -> bool:
     if anchor is None or any(user.operation == anchor.operation for user in users):
         return False
     return not any(user.operation.results[0] in consumer.prologue for user in users)
+
+
+@_rule("slice-beside-epilogue", "producer", [Pattern.INJECTIVE], ANCHORS)
+def slice_beside_epilogue(producer: Group, consumer: Group) -> bool:
+    """A slice at a computed position (take of one index) that an epilogue reads beside its anchor's result joins the group."""
+    slices = all(isinstance(m, Take) and TensorType.of(m.operation.operands[1]).rank == 0 for m in producer.members)
+    return slices and elementwise_beside_epilogue(producer, consumer)
 
 
 def _feeds_anchor(producer: Group, consumer: Group) -> bool:

@@ -49,3 +49,41 @@ func.func @main(%c: memref<i8>, %y: memref<4xf32>, %arena: memref<64xi8>, %param
   }
   return
 }
+
+// -----
+
+// A kernel that asks which way to go takes it as one more argument where a loop calls it: the loop carries it, and turns it. Called by its
+// own name it goes forwards.
+// CHECK: func.func private @k.turn(%arg0: memref<4xi64>, %arg1: index)
+// CHECK-NEXT: %[[WAY:.*]] = arith.index_cast %arg1
+// CHECK-NEXT: memref.store %[[WAY]]
+// CHECK: func.func private @k(%arg0: memref<4xi64>)
+// CHECK-NEXT: %[[FORWARDS:.*]] = arith.constant 0
+// CHECK-NEXT: call @k.turn(%arg0, %[[FORWARDS]])
+// CHECK-NEXT: return
+// CHECK-LABEL: func.func @main
+// CHECK: call @k(%arg1)
+// CHECK: %[[FIRST:.*]] = arith.constant 0
+// CHECK: cf.br ^[[TEST:.*]](%[[FIRST]] : index)
+// CHECK: ^[[TEST]](%[[TURN:.*]]: index):
+// CHECK: call @k.turn(%arg1, %[[TURN]])
+// CHECK: %[[NEXT:.*]] = arith.xori %[[TURN]]
+// CHECK: cf.br ^[[TEST]](%[[NEXT]] : index)
+func.func private @k(%y: memref<4xi64>) attributes {relay.bytes = 32 : i64, relay.flops = 0 : i64, relay.schedule = "tir", relay.tensors = () -> tensor<4xi64>, relay.turns} {
+  %way = arith.constant {relay.turns} 0 : index
+  %0 = arith.index_cast %way : index to i64
+  memref.store %0, %y[%way] : memref<4xi64>
+  return
+}
+func.func @main(%c: memref<i8>, %y: memref<4xi64>, %arena: memref<64xi8>, %params: memref<64xi8>) attributes {relay.tensors = (tensor<i1>) -> tensor<4xi64>} {
+  func.call @k(%y) : (memref<4xi64>) -> ()
+  scf.while : () -> () {
+    %f = memref.load %c[] : memref<i8>
+    %q = arith.trunci %f : i8 to i1
+    scf.condition(%q)
+  } do {
+    func.call @k(%y) : (memref<4xi64>) -> ()
+    scf.yield
+  }
+  return
+}

@@ -1,49 +1,12 @@
 """Operators of ONNX Runtime (domain com.microsoft) against ONNX Runtime, each on random inputs, with known and with symbolic sizes."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from contrib_models import Arrays, cosines, floats, grouped, model, numbers, packed, rng, scaled
 
 import relayc
 from relayc.frontend.onnx import OnnxError
-
-Arrays = Mapping[str, np.ndarray | None]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def floats(*shape, seed=0, scale=1.0, dtype=np.float32):
-    return (rng(seed + sum(shape)).standard_normal(shape) * scale).astype(dtype)
-
-
-def numbers(*shape, dtype=np.uint8, low=None, high=None, seed=0):
-    info = np.iinfo(dtype)
-    return rng(seed + len(shape)).integers(info.min if low is None else low, (info.max if high is None else high) + 1, shape).astype(dtype)
-
-
-def model(op, inputs: Arrays, outputs=1, constants: Sequence[str] = (), symbols=None, onnx_opset=17, domain="com.microsoft", **attributes):
-    """A model of one node; inputs of None are not given, those named in `constants` are known, outputs are numbers of those in use;
-    `symbols` are names of sizes that are not known."""
-    wanted = [f"y{i}" if i in ([*range(outputs)] if isinstance(outputs, int) else outputs) else "" for i in range(8)]
-    while not wanted[-1]:
-        wanted.pop()
-    given = {name: array for name, array in inputs.items() if array is not None}
-    node = helper.make_node(op, [name if name in given else "" for name in inputs], wanted, domain=domain, **attributes)
-    values = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), [(symbols or {}).get(d, d) for d in a.shape])
-        for name, a in given.items()
-        if name not in constants
-    ]
-    known = [onnx.numpy_helper.from_array(given[name], name) for name in constants if name in given]
-    graph = helper.make_graph([node], op, values, [onnx.ValueInfoProto(name=n) for n in wanted if n], known)
-    opsets = [helper.make_opsetid("", onnx_opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
 def oracle(proto, feeds):
@@ -151,13 +114,6 @@ def test_convolutions_with_an_activation(activation, parameters, added):
     check("FusedConv", inputs, constants=("w", "b"), activation=activation, **({"activation_params": parameters} if parameters else {}))
 
 
-def packed(weights, bits):
-    """Numbers in bytes, the first in the lowest bits."""
-    per = 8 // bits
-    padded = np.pad(weights, [*[(0, 0)] * (weights.ndim - 1), (0, -weights.shape[-1] % per)]).reshape(*weights.shape[:-1], -1, per)
-    return (padded.astype(np.uint32) << (np.arange(per) * bits)).sum(-1).astype(np.uint8)
-
-
 @pytest.mark.parametrize(("bits", "block"), [(4, 16), (4, 32), (8, 32), (2, 32)])
 @pytest.mark.parametrize("zeros", [None, "packed", "floats"])
 def test_products_with_weights_of_a_few_bits(bits, block, zeros):
@@ -259,11 +215,6 @@ def test_attention_of_heads_with_a_cache(mask):
     check("MultiHeadAttention", inputs, outputs=3, num_heads=2, atol=1e-5, unidirectional=int(mask is None), symbols={3: "s"})
 
 
-def cosines(rows, half):
-    angles = np.outer(np.arange(rows), 1 / 10 ** np.arange(half)).astype(np.float32)
-    return np.cos(angles), np.sin(angles)
-
-
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize(
     ("shape", "extra"), [((2, 3, 16), {}), ((2, 2, 3, 8), {}), ((2, 3, 16), {"num_heads": 2, "rotary_embedding_dim": 4})]
@@ -273,24 +224,6 @@ def test_rotary_embeddings(interleaved, shape, extra, places):
     cosine, sine = cosines(10, extra.get("rotary_embedding_dim", 8) // 2)
     inputs = {"x": floats(*shape), "places": places, "cos": cosine, "sin": sine}
     check("RotaryEmbedding", inputs, constants=("cos", "sin"), interleaved=interleaved, **extra)
-
-
-def grouped(batch, rows, past, lengths, heads=4, groups=2, depth=16, is_packed=False, total=None, rotary=True, **extra):
-    """Inputs of GroupQueryAttention; `lengths` are the numbers of keys of the entries of the batch."""
-    cosine, sine = cosines(64, depth // 2)
-    q, k, v = floats(batch, rows, heads * depth), floats(batch, rows, groups * depth, seed=1), floats(batch, rows, groups * depth, seed=2)
-    return {
-        "q": np.concatenate([q, k, v], -1) if is_packed else q,
-        "k": None if is_packed else k,
-        "v": None if is_packed else v,
-        "past_k": floats(batch, groups, past, depth, seed=3),
-        "past_v": floats(batch, groups, past, depth, seed=4),
-        "seqlens": np.array(lengths, np.int32) - 1,
-        "total": np.array(max(lengths) if total is None else total, np.int32),
-        "cos": cosine if rotary else None,
-        "sin": sine if rotary else None,
-        **extra,
-    }
 
 
 GROUPED = {
@@ -335,10 +268,6 @@ def test_options_of_grouped_attention(attributes):
 
 
 # ---- quantised numbers ----------------------------------------------------------------------------------------------------------------
-
-
-def scaled(name, array, scale, zero):
-    return {name: array, f"{name}_scale": np.array(scale, np.float32), f"{name}_zero": np.array(zero, array.dtype)}
 
 
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])

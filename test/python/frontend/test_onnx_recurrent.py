@@ -1,14 +1,11 @@
 """ONNX RNN, GRU and LSTM, against ONNX Runtime."""
 
-from itertools import product
-
 import numpy as np
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
 import relayc
-from relayc import OnnxError
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 FUNCTIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}

@@ -30,15 +30,17 @@ from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, 
 from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.pipelines.program.turns import way
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
+from relayc.pipelines.schedule.turns import way
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
 from relayc.symbolic import Size, ceil_div, maximum, minimum
 
 STREAM_BYTES = 4096
 """How far ahead a tile asks for what it reads once: what arrives while the memory answers, and a page, where the core's own guesses end."""
+NEAR_STREAM_BYTES = 2048
+"""The same of what comes from the second-level cache for the most part: to the first one, where it is not to lie for long."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class _Task:
 class BlockedNest(ContractionNest):
     """Tasks are blocks of rows times blocks of panels.
 
-    `way` says in which order the panels of a task are visited, where they turn (see program.turns).
+    `way` says in which order the panels of a task are visited, where they turn (see schedule.turns).
 
     Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, where the kernel packs B; `sums` those of a task, where the
     reduction has several chunks.
@@ -311,12 +313,14 @@ class BlockedNest(ContractionNest):
         """
         if self.packed is None or not self.plan.prefetches:
             return None
-        if self.blocks.tiles == 1 or TILE not in at:
+        if self.blocks.tiles == 1 or TILE not in at or self.plan.turns:
             return self._stream(self.packed, self._panel_start(panel, point))
         return self._share(self.packed, self._panel_start(panel + 1, point), self._tile_number(task, at), Index(), self.c.depth)
 
     def _stream(self, packed: ir.Value, start: Index) -> Ahead:
         """What a tile that goes through a panel from element `start` on reads a little later, and the next panel after that."""
+        if self.plan.turns:
+            return Ahead(packed, start + NEAR_STREAM_BYTES // LINE * self.line, self.tile.width, 3)
         return Ahead(packed, start + STREAM_BYTES // LINE * self.line, self.tile.width, 2)
 
     def _ahead_of_chunk(self, task: _Task, panel: Index, following: Index | None, low: Index, steps: Size, at: Point) -> Ahead | None:

@@ -42,7 +42,7 @@ class ContractionNest(ABC):
         packings = self.packings()
         with kernel_body(self.plan.kernel, packings, self.workspace_bytes) as body:
             self.emit_in(body)
-        return Scheduled(body.function, packings, self.workspace_bytes)
+        return Scheduled(body.function, packings, self.workspace_bytes, turns=self.plan.turns)
 
     def emit_in(self, body: Body) -> None:
         """The code in a function with the arguments and the memory that it asks for."""

@@ -27,9 +27,9 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
 from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
-from relayc.pipelines.program.turns import REPEATED
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.turns import REPEATED
 from relayc.pipelines.target import Target
 from relayc.symbolic import Size, ceil_div, guess
 
@@ -73,14 +73,22 @@ def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> Contract
     if b is Source.MEMORY:
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     a = source_of_a(kernel, contraction, tile)
-    turns = b is Source.PARAMETER and _turns(kernel, guess(packed_bytes(contraction, tile)), target)
-    plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches and not turns, turns)
+    whole = blocks.chunk == contraction.reduction[0].extent or not isinstance(extent, int)
+    turns = whole and b is Source.PARAMETER and _turns(kernel, guess(packed_bytes(contraction, tile)), target)
+    if turns:
+        prefetches = isinstance(extent, int) and tile.rows >= BUSY_ROWS
+    plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns)
     return BlockedNest(plan, blocks)
+
+
+BUSY_ROWS = 4
+"""Rows of a tile from which it has more to compute than to read, where what it reads is in the second-level cache or close: asking for it
+ahead then takes nothing from reading."""
 
 
 def _turns(kernel: Kernel, packed: int, target: Target) -> bool:
     """Whether a kernel goes to and fro over so many bytes of panels: a loop calls it, and of a thread's share a good part, but not all, is
-    in the second-level cache from one call to the next. As this part is not worth asking for, no panel is asked for ahead of its use."""
+    in the second-level cache from one call to the next."""
     share = packed // target.num_threads
     return REPEATED in kernel.function.attributes and target.l2_bytes // 2 < share <= 4 * target.l2_bytes
 

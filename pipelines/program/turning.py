@@ -1,0 +1,76 @@
+"""Which way kernels go that loops call (see schedule.turns): what marks them, and the argument that tells them."""
+
+from collections.abc import Iterable, Mapping
+
+from relayc.dialects.functions import Names, extend_signature, symbol_name
+from relayc.dialects.mlir import func, ir
+from relayc.pipelines.schedule.turns import REPEATED, TURNS
+from relayc.pipelines.tir import emit
+
+
+def mark_repeated(programs: Iterable[ir.OpView], kernels: Mapping[str, ir.OpView]) -> None:
+    """Marks the kernels that loops of programs call."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "scf.while":
+            for name in calls_in(op.regions[1].blocks[0]):
+                if name in kernels:
+                    kernels[name].attributes[REPEATED] = ir.UnitAttr.get()
+        return ir.WalkResult.ADVANCE
+
+    for program in programs:
+        program.operation.walk(visit)
+
+
+def calls_in(block: ir.Block) -> set[str]:
+    """Names of the functions that a block calls, also in branches and loops."""
+    found: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "func.call":
+            found.add(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+        return ir.WalkResult.ADVANCE
+
+    for op in block.operations:
+        op.operation.walk(visit)
+    return found
+
+
+def split_turning(functions: Iterable[ir.OpView], names: Names) -> dict[str, str]:
+    """Moves the bodies of kernels that ask which way to go into functions that take it behind their other arguments; gives the names of
+    these by those of the kernels, which call them with 0."""
+    found = {}
+    for kernel in functions:
+        if TURNS not in kernel.attributes:
+            continue
+        name = symbol_name(kernel)
+        found[name] = names.free(f"{name}.turn")
+        with ir.InsertionPoint(kernel), kernel.operation.location:
+            turning = kernel.operation.clone().opview
+            turning.attributes["sym_name"] = ir.StringAttr.get(found[name])
+            for key in [key for key in turning.attributes if key.startswith("relay.")]:
+                del turning.attributes[key]
+            (argument,) = extend_signature(turning, [ir.IndexType.get()])
+            for op in _ways(turning):
+                op.results[0].replace_all_uses_with(argument)
+                op.erase()
+        block = kernel.regions[0].blocks[0]
+        for op in reversed(list(block.operations)):
+            op.operation.erase()
+        with ir.InsertionPoint(block), kernel.operation.location:
+            func.CallOp([], ir.FlatSymbolRefAttr.get(found[name]), [*block.arguments, emit.index_constant(0)])
+            func.ReturnOp([])
+    return found
+
+
+def _ways(kernel: ir.OpView) -> list[ir.Operation]:
+    """The constants that say which way a kernel goes."""
+    found = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "arith.constant" and TURNS in op.attributes:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    kernel.operation.walk(visit)
+    return found

@@ -6,6 +6,7 @@ the gates. The directions of a bidirectional network are two loops, one after th
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.errors import ModelError
@@ -46,15 +47,11 @@ _ACTIVATIONS: Mapping[str, tuple[Callable[..., Tensor], Mapping[str, float | Non
 """The functions, and the default of each number that they take."""
 
 
-def _activations(
-    names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None, clip: float | None
-) -> Iterator[Activation]:
+def _activations(names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None) -> Iterator[Activation]:
     """The functions in order. Those that take an alpha take the next one of the list, its default where there is none left; betas alike.
 
     Raises OnnxError for a name that is none of them, and where a number without a default is not given.
     """
-    if clip is not None and not clip > 0:
-        raise OnnxError(f"attribute clip: expected a number above 0, found {clip}")
     by_name = {name.lower(): (name, *found) for name, found in _ACTIVATIONS.items()}
     left = {"alpha": iter(alphas or ()), "beta": iter(betas or ())}
     for name in names:
@@ -65,11 +62,12 @@ def _activations(
         missing = [f"activation_{number}" for number, value in given.items() if value is None]
         if missing:
             raise OnnxError(f"attribute {missing[0]}: expected a number for {known_as}, found none")
-        yield _clipped(function, given, clip)
+        yield partial(function, **given)
 
 
-def _clipped(function: Callable[..., Tensor], given: Mapping[str, float | None], clip: float | None) -> Activation:
-    return lambda x: function(x if clip is None else emit("clip", x, a_min=-clip, a_max=clip), **given)
+def _clipped(function: Activation, clip: float) -> Activation:
+    """The function of what is bounded by -clip and clip."""
+    return lambda x: function(emit("clip", x, a_min=-clip, a_max=clip))
 
 
 # ---- what the three have in common ----------------------------------------------------------------------------------------------------
@@ -171,7 +169,12 @@ class _Network:
         each = len(self.defaults)
         if len(names) != each * count:
             raise OnnxError(f"attribute activations: expected {each * count} names, found {len(names)}")
-        functions = list(_activations(names, self.activation_alpha, self.activation_beta, self.clip))
+        functions = list(_activations(names, self.activation_alpha, self.activation_beta))
+        if self.clip is not None:
+            if not self.clip > 0:
+                raise OnnxError(f"attribute clip: expected a number above 0, found {self.clip}")
+            # Sums of products are clipped. The third function of a cell sees its state, which engines leave as it is.
+            functions = [_clipped(f, self.clip) if i % each < 2 else f for i, f in enumerate(functions)]
         return [functions[i * each : (i + 1) * each] for i in range(count)]
 
     def _projected(self, X: Tensor, W: Tensor, B: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.onnx.activation import LeakyRelu, Relu
@@ -130,32 +132,37 @@ class _Network:
         count = len(directions)
         functions = self._functions(count)
         for tensor, name in ((X, "X"), (W, "W"), (R, "R")):
-            if tensor.rank != 3:
-                raise OnnxError(f"input {name}: expected 3 dimensions, found {list(tensor.shape)}")
+            if tensor.rank != 3 or not tensor.is_float:
+                raise OnnxError(f"input {name}: expected floats of 3 dimensions, found {tensor.type}")
         hidden = R.shape[2] if self.hidden_size is None else self.hidden_size
         dtype, wide = X.dtype, "float32" if X.dtype in ("float16", "bfloat16") else X.dtype
 
-        def given(tensor: Tensor | None, name: str, *shape: Size) -> Tensor | None:
-            return None if tensor is None else cast(_shaped(tensor, name, shape), wide)
+        def given(tensor: Tensor, name: str, *shape: Size) -> Tensor:
+            return cast(_shaped(tensor, name, shape), wide)
 
         X = cast(transpose(X, (1, 0, 2)) if self.layout else X, wide)
         _, batch, width = X.shape
         rows = self.gates * hidden
         W, R = given(W, "W", count, rows, width), given(R, "R", count, rows, hidden)
-        B, P = given(B, "B", count, 2 * rows), given(P, "P", count, 3 * hidden)
+        B = None if B is None else given(B, "B", count, 2 * rows)
+        P = None if P is None else given(P, "P", count, 3 * hidden)
         lengths = None
         if sequence_lens is not None:
             lengths = reshape(cast(_shaped(sequence_lens, "sequence_lens", (batch,)), "int64"), (batch, 1))
         states = []
-        for name, tensor in initial:
-            shape = (batch, count, hidden) if self.layout else (count, batch, hidden)
-            state = filled((count, batch, hidden), 0, wide) if tensor is None else given(tensor, name, *shape)
-            states.append(transpose(state, (1, 0, 2)) if self.layout and tensor is not None else state)
+        for name, state in initial:
+            if state is None:
+                states.append(filled((count, batch, hidden), 0, wide))
+            elif self.layout:
+                states.append(transpose(given(state, name, batch, count, hidden), (1, 0, 2)))
+            else:
+                states.append(given(state, name, count, batch, hidden))
 
         found = []
         for i, back in enumerate(directions):
-            projected, own = self._projected(X, _of(W, i), None if B is None else _of(B, i))
-            weights = _Weights(_of(R, i), own, None if P is None else _of(P, i), functions[i])
+            of_bias, peepholes = (None if t is None else _of(t, i) for t in (B, P))
+            projected, own = self._projected(X, _of(W, i), of_bias)
+            weights = _Weights(_of(R, i), own, peepholes, functions[i])
             found.append(_over_steps(self.cell(weights), projected, lengths, [_of(s, i) for s in states], back))
         Y = [_joined(list(rows), 1) for rows in zip(*(rows for _, rows in found), strict=True)]
         finals = [_joined(list(parts), 0) for parts in zip(*(final for final, _ in found), strict=True)]
@@ -245,8 +252,14 @@ def _over_steps(
             after = [emit("where", inside, new, old) for new, old in zip(after, before, strict=True)]
         return after, [output] if current().wants(0) else []
 
-    names = [f"state_{i}" for i in range(len(states))]
-    final, rows = counted(steps, states, names, iteration, [back] if current().wants(0) else [])
+    final: Sequence[Tensor]
+    rows: Sequence[Tensor]
+    if steps == 1:
+        final, rows = iteration(constant(np.int64(0)), states)
+        rows = [reshape(row, (1, *row.shape)) for row in rows]
+    else:
+        names = [f"state_{i}" for i in range(len(states))]
+        final, rows = counted(steps, states, names, iteration, [back] if current().wants(0) else [])
     if lengths is not None:
         # An entry without steps has no last output: ONNX Runtime gives zeros, whatever its states are at first.
         some = emit("greater", lengths, constant(0, "int64"))

@@ -170,6 +170,15 @@ def test_outputs_and_inputs_that_are_left_out(operator, wanted):
     agree(network(operator, given, wanted=wanted), given)
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_one_step_is_no_loop(direction):
+    given = arrays("LSTM", steps=1)
+    given["sequence_lens"] = np.array([1, 0, 1], np.int32)
+    proto = network("LSTM", given, direction=direction)
+    agree(proto, given)
+    assert "relay.while" not in str(relayc.compile(proto, stop_after="relay"))
+
+
 def test_weights_that_the_caller_gives():
     given = arrays("GRU")
     agree(network("GRU", given, constants=(), opset=7), given, arrays("GRU", seed=1))
@@ -211,7 +220,7 @@ def test_weights_larger_than_the_cache_are_read_to_and_fro():
         ({"B": (1, 4 * HIDDEN)}, {}, "input B: expected a tensor of shape"),
         ({"P": (1, 4 * HIDDEN)}, {}, "input P: expected a tensor of shape"),
         ({"initial_c": (1, BATCH + 1, HIDDEN)}, {}, "input initial_c: expected a tensor of shape"),
-        ({"X": (STEPS, WIDTH)}, {}, "input X: expected 3 dimensions"),
+        ({"X": (STEPS, WIDTH)}, {}, "input X: expected floats of 3 dimensions"),
         ({}, {"direction": "sideways"}, "attribute direction: expected forward, reverse or bidirectional, found 'sideways'"),
         ({}, {"activations": ["Tanh"]}, "attribute activations: expected 3 names, found 1"),
         ({}, {"activations": ["Tanh", "Tanh", "Cosine"]}, "attribute activations: expected names out of .*, found 'Cosine'"),

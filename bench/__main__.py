@@ -4,6 +4,7 @@
     dynamic    models compiled once, at many sizes, against the same compiled for each size
     ops        matrix products, convolutions and recurrent networks, against the peak of the machine
     loops      what a round of a loop costs, beside kernels that do next to nothing
+    trees      tree ensembles on many rows, engine against engine
     compile    seconds and memory of a first compilation
     passes     milliseconds of each pass on the graph, and fusion groups
     revisions  latency and compilation of this relayc, against that of another environment
@@ -45,6 +46,8 @@ from relayc.bench.random_sizes import measure_random, random_table
 from relayc.bench.report import write_json
 from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
 from relayc.bench.sizes import choose_grids, open_model, parse_grid
+from relayc.bench.trees import DEFAULT as ENSEMBLES
+from relayc.bench.trees import Ensemble, find_ensembles, measure_ensembles, trees_table
 from relayc.runtime import Peak
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console
@@ -167,6 +170,16 @@ def loops(arguments: argparse.Namespace, console: Console) -> int:
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
 
 
+def trees(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench trees`."""
+    with status() as progress:
+        _warn_if_busy()
+        points = measure_ensembles(arguments.ensembles, _settings(arguments), arguments.seed, progress)
+    console.print(trees_table(points, arguments.threads))
+    _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
+    return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
+
+
 def compilation(arguments: argparse.Namespace, console: Console) -> int:
     """`bench compile`."""
     sources = find_models(arguments.models)
@@ -242,6 +255,13 @@ def _loops(text: str) -> tuple[str, ...]:
     return names
 
 
+def _ensembles(text: str) -> tuple[Ensemble, ...]:
+    try:
+        return find_ensembles(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
     listed = f"of {', '.join(known)}, separated by commas (default: those of {engines} that are installed)"
     parser.add_argument("--engines", type=_engines(known), metavar="LIST", help=listed)
@@ -310,6 +330,12 @@ def make_parser() -> argparse.ArgumentParser:
     _add_common(command, "relayc,ort")
     _add_rounds(command)
     command.set_defaults(action=loops)
+    command = commands.add_parser("trees", help="tree ensembles on many rows, engine against engine")
+    listed = f"TREESxDEPTH-TARGETS@ROWS, separated by commas (default {','.join(ensemble.name for ensemble in ENSEMBLES)})"
+    command.add_argument("--ensembles", type=_ensembles, default=ENSEMBLES, metavar="LIST", help=listed)
+    _add_common(command, "relayc,ort")
+    _add_rounds(command)
+    command.set_defaults(action=trees)
     command = commands.add_parser("compile", help="seconds and memory of a first compilation")
     _add_models(command)
     _add_common(command, "relayc")

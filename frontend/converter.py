@@ -186,6 +186,11 @@ def packed(name: str, inputs: Sequence[Tensor], *types: TensorType) -> tuple[Ten
     return tuple(Tensor(TensorType.of(v), value=v) for v in (found if isinstance(found, tuple) else (found,)))
 
 
+def kept(number: Tensor, type_: TensorType) -> Tensor:
+    """The result of a packed function whose sizes are known once it is computed: kept by the runtime until there is memory for it."""
+    return packed("relayc.host.kept", [number], type_)[0]
+
+
 # ---- what a model takes for granted of shapes ----------------------------------------------------------------------------------------
 
 

@@ -38,7 +38,7 @@ _NO_STRINGS = ProgramStrings()
 
 
 class _Numbers(dict[Any, int]):
-    """The numbers of the strings of a call; what asks for that of a string gives it one. Those of the program's own enter when asked for."""
+    """The numbers of the strings of a call: a string has one from when it is asked for. The program's own enter then."""
 
     def __init__(self, program: ProgramStrings) -> None:
         self.program = program

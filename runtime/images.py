@@ -1,8 +1,4 @@
-"""Decoding of image files, by Pillow: the packed functions that programs call for it (`relayc.host.image.NAME`).
-
-The size of an image is known once it is decoded. So the first function decodes, and keeps the image among the objects of the call, and the
-second hands it over.
-"""
+"""Decoding of image files, by Pillow: the packed function that ImageDecoder calls."""
 
 import io
 import struct
@@ -12,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relayc.runtime.host import HOST_PREFIX, current
+from relayc.runtime.kept import keep
 from relayc.runtime.registry import register_func
 
 FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
@@ -58,13 +55,7 @@ def _decoded(encoded: np.ndarray, pixel_format: str) -> np.ndarray:
 
 @register_func(f"{HOST_PREFIX}image.decode")
 def decode(encoded: np.ndarray, pixel_format: np.ndarray, size: np.ndarray, image: np.ndarray) -> None:
-    """Decodes a file; gives height and width, int64[2], and the number of the image among the objects of the call."""
+    """Decodes a file; gives height and width, int64[2], and the number of the pixels, uint8[height, width, channels], which are kept."""
     found = _decoded(encoded, current().text(int(pixel_format)))
     size[...] = found.shape[:2]
-    image[...] = current().add(found)
-
-
-@register_func(f"{HOST_PREFIX}image.pixels")
-def pixels(image: np.ndarray, out: np.ndarray) -> None:
-    """The pixels of a decoded image: uint8[height, width, channels]."""
-    out[...] = current().objects[int(image)]
+    image[...] = keep(found)

@@ -1,8 +1,7 @@
 """What is computed on strings: the packed functions that programs call for it (`relayc.host.string.NAME`).
 
 Tensors of strings come as the numbers of their strings, int64 (see `host`), and so do options that are texts, as scalars. The last
-arguments are the results, which the functions write. Functions whose results have sizes of their own come in pairs: the first finds out
-the size.
+arguments are the results, which the functions write; those of sizes of their own are kept (see `kept`).
 """
 
 import math
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from relayc.runtime.host import HOST_PREFIX, current
+from relayc.runtime.kept import keep
 from relayc.runtime.registry import register_func
 
 _Function = Callable[..., None]
@@ -53,28 +53,22 @@ def ranks(x: np.ndarray, out: np.ndarray) -> None:
     out[...] = places[np.searchsorted(numbers, x)]
 
 
-# ---- splitting ------------------------------------------------------------------------------------------------------------------------
+@_registered
+def split(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray, counts: np.ndarray, columns: np.ndarray, kept: np.ndarray) -> None:
+    """The parts of each string: between delimiters, of which the first `most` count (-1: all), or where that is empty between white space,
+    which is not at the end of a part either.
 
-
-def _parts(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray) -> list[list[str]]:
-    """The parts of each string: between delimiters, of which the first `most` count (-1: all), or where that is empty between white
-    space, which is not at the end of a part either."""
+    Gives int64: how many parts each string has, the largest such number, and the number of the parts, which are kept: along a last axis,
+    with empty strings behind them.
+    """
     sep, limit = _text(delimiter) or None, int(most)
-    return [(text if sep else text.rstrip()).split(sep, limit) for text in _texts(x)]
-
-
-@_registered
-def split_counts(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray, counts: np.ndarray, columns: np.ndarray) -> None:
-    """int64: how many parts each string has, and the largest such number."""
-    counts.reshape(-1)[...] = [len(parts) for parts in _parts(x, delimiter, most)]
-    columns[...] = counts.max(initial=0)
-
-
-@_registered
-def split(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray, out: np.ndarray) -> None:
-    """The parts of each string along the last axis, empty strings behind them."""
-    columns = out.shape[-1]
-    _write(out, [text for parts in _parts(x, delimiter, most) for text in (*parts, *[""] * (columns - len(parts)))])
+    parts = [(text if sep else text.rstrip()).split(sep, limit) for text in _texts(x)]
+    counts.reshape(-1)[...] = list(map(len, parts))
+    columns[...] = width = counts.max(initial=0)
+    found = np.zeros((len(parts), width), np.int64)
+    for row, texts in zip(found, parts, strict=True):
+        _write(row[: len(texts)], texts)
+    kept[...] = keep(found.reshape((*x.shape, width)))
 
 
 # ---- normalizing ----------------------------------------------------------------------------------------------------------------------
@@ -103,29 +97,23 @@ def _as_it_is(text: str, language: str) -> str:
 _ACTIONS: dict[str, Callable[[str, str], str]] = {"NONE": _as_it_is, "LOWER": _lower, "UPPER": _upper}
 
 
-def _normalized(x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray) -> list[str]:
+@_registered
+def normalize(
+    x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray, count: np.ndarray, kept: np.ndarray
+) -> None:
+    """The strings that are no stop words, in another case as `action` says (NONE, LOWER, UPPER); the empty string where none is left.
+
+    Case counts in a comparison with stop words where `exactly` is set. Gives int64: how many there are, and the number of what is kept.
+    """
     language = _text(locale).replace("-", "_").split("_")[0].lower()
     compared = _as_it_is if bool(exactly) else _lower
     change = _ACTIONS[_text(action)]
     stops = {compared(word, language) for word in _texts(stopwords)}
-    return [change(text, language) for text in _texts(x) if not stops or compared(text, language) not in stops] or [""]
-
-
-@_registered
-def normalized_count(
-    x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray, count: np.ndarray
-) -> None:
-    """int64: how many strings `normalize` gives."""
-    count[...] = len(_normalized(x, stopwords, action, locale, exactly))
-
-
-@_registered
-def normalize(x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray, out: np.ndarray) -> None:
-    """The strings that are no stop words, in another case as `action` says (NONE, LOWER, UPPER); the empty string where none is left.
-
-    Case counts in a comparison with stop words where `exactly` is set.
-    """
-    _write(out, _normalized(x, stopwords, action, locale, exactly))
+    texts = [change(text, language) for text in _texts(x) if not stops or compared(text, language) not in stops] or [""]
+    count[...] = len(texts)
+    found = np.empty(len(texts), np.int64)
+    _write(found, texts)
+    kept[...] = keep(found)
 
 
 # ---- regular expressions --------------------------------------------------------------------------------------------------------------

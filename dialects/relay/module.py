@@ -18,6 +18,8 @@ INLINE_BYTES = 1024
 
 _SYMBOLS = "relay.symbols"
 _STRINGS = "relay.strings"
+_QUOTED = r'"(?:[^"\\\n]|\\.)*"'
+"""A text in MLIR, as a regular expression."""
 
 
 def read_ranges(attribute: ir.Attribute) -> Ranges:
@@ -44,8 +46,10 @@ def _read_strings(attribute: ir.Attribute) -> tuple[str, ...]:
 
 def _ranges_in(text: str) -> Ranges:
     """What the attribute `relay.symbols` of a module says that is text yet. Raises RelayError for another form."""
-    found = re.search(rf"\b{re.escape(_SYMBOLS)} = (\{{[^}}]*\}})", text)
-    return read_ranges(ir.Attribute.parse(found[1])) if found else Ranges()
+    for found in re.finditer(rf"{_QUOTED}|\b{re.escape(_SYMBOLS)} = (\{{[^}}]*\}})", text):
+        if found[1] is not None:
+            return read_ranges(ir.Attribute.parse(found[1]))
+    return Ranges()
 
 
 class IRModule:

@@ -1,6 +1,9 @@
 """Convolutions and transposed convolutions over one to three spatial axes."""
 
 from collections.abc import Sequence
+from typing import TypedDict
+
+from typing_extensions import Unpack
 
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.converters import converter
@@ -34,11 +37,25 @@ def with_bias(x: Tensor, bias: Tensor | None) -> Tensor:
     return x if bias is None else emit("nn.bias_add", x, bias, axis=1)
 
 
+class ConvAttributes(TypedDict, total=False):
+    """The attributes of Conv, and of every other operator that is a convolution."""
+
+    auto_pad: str
+    dilations: Sequence[int]
+    group: int
+    kernel_shape: Sequence[int]
+    pads: Sequence[int]
+    strides: Sequence[int]
+
+
 @converter()
-def Conv(
+def Conv(x: Tensor, w: Tensor, b: Tensor | None = None, **window: Unpack[ConvAttributes]) -> Tensor:
+    return with_bias(convolution(x, w, **window), b)
+
+
+def convolution(
     x: Tensor,
     w: Tensor,
-    b: Tensor | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
@@ -46,19 +63,6 @@ def Conv(
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
-) -> Tensor:
-    return with_bias(convolution(x, w, auto_pad, dilations, group, kernel_shape, pads, strides), b)
-
-
-def convolution(
-    x: Tensor,
-    w: Tensor,
-    auto_pad: str,
-    dilations: Sequence[int] | None,
-    group: int,
-    kernel_shape: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
 ) -> Tensor:
     """The convolution of x and w, by the attributes of Conv."""
     n = spatial_rank(x)

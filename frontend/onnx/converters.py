@@ -7,6 +7,8 @@ default of None marks an optional one) and its keyword-only parameters are the a
     def LeakyRelu(x, *, alpha=0.01):
         return emit("nn.leaky_relu", x, alpha=alpha)
 
+Attributes that many operators share are a TypedDict: `**window: Unpack[ConvAttributes]`.
+
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
 gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body
 of its schema, and raises OnnxError where the node cannot be imported.
@@ -16,7 +18,7 @@ import contextvars
 import inspect
 import types as pytypes
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +38,7 @@ class Node:
       opset: version of the operator's domain.
       outputs: names of the outputs, empty for one that is not wanted.
       what: the node in words, for errors of the program.
+      recomputed: gives a value of the graph around the node, by its name, as it is where others have the values given.
       inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
     """
 
@@ -43,6 +46,7 @@ class Node:
     outputs: Sequence[str]
     what: str
     inline: Callable[..., list[Any]]
+    recomputed: Callable[[Mapping[str, Value], str], Value]
 
     def wants(self, output: int) -> bool:
         """Whether anything may use output number `output`."""
@@ -97,7 +101,7 @@ class Converter:
 
     @staticmethod
     def of(function: Callable[..., Any], since: int, foldable: bool = True, objects: bool = False) -> "Converter":
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(_unpacked(inspect.signature(function).parameters.values()))
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
         return Converter(
@@ -140,6 +144,17 @@ class Converter:
         if found is NotImplemented:
             return None
         return found if isinstance(found, tuple) else (found,)
+
+
+def _unpacked(parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    """Parameters of a function, where `**window: Unpack[Window]` stands for what the TypedDict Window has, none of it required."""
+    for parameter in parameters:
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            yield parameter
+            continue
+        (group,) = typing.get_args(parameter.annotation)
+        for name, annotation in typing.get_type_hints(group).items():
+            yield inspect.Parameter(name, parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _checked(name: str, value: Any, allowed: tuple[type, ...]) -> Any:

@@ -1,7 +1,7 @@
 """ImageDecoder: files of images, which the runtime decodes."""
 
 from relayc.dialects.relay.types import TensorType
-from relayc.frontend.converter import Tensor, constant, packed
+from relayc.frontend.converter import Tensor, constant, kept, packed
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import sizes
@@ -18,5 +18,4 @@ def ImageDecoder(encoded_stream: Tensor, *, pixel_format: str = "RGB") -> Tensor
     given = [encoded_stream, constant(pixel_format, "string")]
     shape, image = packed("relayc.host.image.decode", given, TensorType((2,), "int64"), TensorType((), "int64"))
     height, width = sizes(shape, "image")
-    (found,) = packed("relayc.host.image.pixels", [image], TensorType((height, width, _CHANNELS[pixel_format]), "uint8"))
-    return found
+    return kept(image, TensorType((height, width, _CHANNELS[pixel_format]), "uint8"))

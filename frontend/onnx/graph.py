@@ -33,6 +33,7 @@ class Scope:
       values: by name; a subgraph sees those of `outer` too.
       attributes: the attributes of the node whose function body this is, by name; None outside of function bodies.
       path: what stands before the names of nodes in locations and errors.
+      nodes: those that are converted, in order, with their labels.
     """
 
     opsets: Mapping[str, int]
@@ -40,6 +41,7 @@ class Scope:
     outer: "Scope | None" = None
     attributes: Mapping[str, AttributeProto] | None = None
     path: str = ""
+    nodes: list[tuple[NodeProto, str]] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> Value:
         scope: Scope | None = self
@@ -123,7 +125,9 @@ class Importer:
         for index, node in enumerate(nodes):
             if progress is not None:
                 progress(index, len(nodes))
-            self._convert(node, f"{scope.path}{node.name or f'{node.op_type}#{index}'}", scope)
+            label = f"{scope.path}{node.name or f'{node.op_type}#{index}'}"
+            self._convert(node, label, scope)
+            scope.nodes.append((node, label))
         if progress is not None:
             progress(len(nodes), len(nodes))
 
@@ -165,7 +169,13 @@ class Importer:
         function = self.functions.get((domain, node.op_type, node.overload))
         if convert is not None and function is None:
             what = f"node {label!r} ({node.op_type})"
-            here = Node(opset, node.output, what, lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs))
+            here = Node(
+                opset,
+                node.output,
+                what,
+                lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs),
+                lambda given, name: self._recomputed(given, name, label, scope),
+            )
             with converting(here):
                 found = convert(inputs, {a.name: _attribute(a, self.model) for a in node.attribute})
             if found is not None:
@@ -193,6 +203,30 @@ class Importer:
         self._convert_nodes([_without_inputs(n, absent) for n in function.node], body)
         return [body[name] if wanted else _NOTHING for name, wanted in zip(function.output, node.output, strict=False)]
 
+    def _recomputed(self, given: Mapping[str, Value], name: str, label: str, scope: Scope) -> Value:
+        """A value of a scope or those around it, where some have the values given. Raises OnnxError."""
+        scopes: list[Scope] = []
+        around: Scope | None = scope
+        while around is not None:
+            scopes.insert(0, around)
+            around = around.outer
+        nodes, changed = [], set(given)
+        for node, where in (entry for each in scopes for entry in each.nodes):
+            if not changed.isdisjoint(reads(node)) and not changed.issuperset(node.output):
+                nodes.append((node, where))
+                changed.update(node.output)
+        needed, wanted = [], {name}
+        for node, where in reversed(nodes):
+            if not wanted.isdisjoint(set(node.output) - given.keys()):
+                needed.append((node, where))
+                wanted.update(reads(node))
+        body = Scope(scope.opsets, dict(given), scope, scope.attributes, f"{label}/")
+        for node, where in reversed(needed):
+            self._convert(node, f"{label}/{where}", body)
+            body.values.update(given)
+            body.nodes.append((node, where))
+        return body[name]
+
     def _constants_of(self, graph: GraphProto) -> dict[str, Tensor]:
         """The initializers of a subgraph: the same tensors each time that it is converted."""
         kept = self.constants.get(id(graph))
@@ -212,6 +246,16 @@ class Importer:
         body.values.update(self._constants_of(graph))
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
+
+
+def reads(node: NodeProto) -> set[str]:
+    """The names of the values that a node uses, in its subgraphs too; what a Gradient differentiates is one."""
+    found = {name for name in node.input if name}
+    for attribute in node.attribute:
+        found.update(name for graph in (attribute.g, *attribute.graphs) for inner in graph.node for name in reads(inner))
+        if node.op_type == "Gradient" and attribute.name == "y":
+            found.add(attribute.s.decode("utf-8", "replace"))
+    return found
 
 
 _NOTHING = Tensor(TensorType((), "float32"))

@@ -64,6 +64,8 @@ def _input_type(value: ValueInfoProto, shape: Sequence[Size], dtypes: Mapping[st
     dtype = dtypes.get(value.name, declared.dtype)
     if dtype not in DTYPES:
         raise OnnxError(f"dtypes: input {value.name}: expected one of {', '.join(DTYPES)}, found {dtype!r}")
+    if dtype != declared.dtype and "string" in (dtype, declared.dtype):
+        raise OnnxError(f"dtypes: input {value.name}: expected strings where the model has them, found {dtype} for {declared.dtype}")
     return InputType(_checked(declared, value.name), _checked(declared.with_dtype(dtype), value.name))
 
 

@@ -1,13 +1,12 @@
 """Quantised arithmetic, in integers and floats of the relay dialect: exact where ONNX is."""
 
-from collections.abc import Sequence
-
 from ml_dtypes import iinfo
+from typing_extensions import Unpack
 
 from relayc.dialects.relay.narrow import widened
 from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.converter import Tensor, axis_of, emit
-from relayc.frontend.onnx.conv import convolution
+from relayc.frontend.onnx.conv import ConvAttributes, convolution
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
@@ -143,17 +142,11 @@ def ConvInteger(
     w: Tensor,
     x_zero_point: Tensor | None = None,
     w_zero_point: Tensor | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **window: Unpack[ConvAttributes],
 ) -> Tensor:
     # The padding is that of the centred data, so that it stands for the real value 0.
     data, weight = centred(x, x_zero_point, 1), centred(w, w_zero_point, 0)
-    return convolution(data, weight, auto_pad, dilations, group, kernel_shape, pads, strides)
+    return convolution(data, weight, **window)
 
 
 @converter(since=10)
@@ -167,16 +160,10 @@ def QLinearConv(
     y_scale: Tensor,
     y_zero: Tensor,
     b: Tensor | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **window: Unpack[ConvAttributes],
 ) -> Tensor:
     data, weight = centred(x, x_zero, 1), centred(w, w_zero, 0)
-    product = convolution(data, weight, auto_pad, dilations, group, kernel_shape, pads, strides)
+    product = convolution(data, weight, **window)
     if b is not None:
         product = emit("nn.bias_add", product, b, axis=1)
     wide = cast(product, "float32")

@@ -6,11 +6,11 @@ import numpy as np
 
 from relayc.dialects.relay.narrow import wide_dtype
 from relayc.dialects.relay.types import TensorType, is_narrow
-from relayc.frontend.converter import Tensor, assume, constant, packed
+from relayc.frontend.converter import Tensor, assume, constant, kept, packed
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import size
-from relayc.frontend.steps import broadcast_shape, cast
+from relayc.frontend.steps import broadcast_shape, cast, reshape
 from relayc.symbolic import maximum
 
 STRING = "relayc.host.string."
@@ -40,9 +40,9 @@ def StringConcat(x: Tensor, y: Tensor) -> Tensor:
 def StringSplit(x: Tensor, *, delimiter: str = "", maxsplit: int = -1) -> tuple[Tensor, ...]:
     check_strings("X", x)
     given = [x, text(delimiter), constant(maxsplit if maxsplit >= 0 else -1, "int64")]
-    counts, columns = packed(f"{STRING}split_counts", given, x.type.with_dtype("int64"), TensorType((), "int64"))
-    (parts,) = packed(f"{STRING}split", given, x.type.with_shape((*x.shape, size(columns, "parts"))))
-    return parts, counts
+    scalar = TensorType((), "int64")
+    counts, columns, parts = packed(f"{STRING}split", given, x.type.with_dtype("int64"), scalar, scalar)
+    return kept(parts, x.type.with_shape((*x.shape, size(columns, "parts")))), counts
 
 
 @converter(since=10)
@@ -62,13 +62,10 @@ def StringNormalizer(
     if x.rank == 2:
         x = assume(x, (1, x.shape[1]))
     given = [x, constant(np.array(stopwords, object)), text(case_change_action), text(locale), constant(is_case_sensitive)]
-    if stopwords:
-        (number,) = packed(f"{STRING}normalized_count", given, TensorType((), "int64"))
-        count = size(number, "words")
-    else:
-        count = maximum(x.shape[-1], 1)
-    (found,) = packed(f"{STRING}normalize", given, x.type.with_shape((*x.shape[:-1], count)))
-    return found
+    count, words = packed(f"{STRING}normalize", given, *[TensorType((), "int64")] * 2)
+    # Nothing is left out where there are no stop words.
+    found = kept(words, TensorType((size(count, "words") if stopwords else maximum(x.shape[-1], 1),), "string"))
+    return reshape(found, (*x.shape[:-1], *found.shape))
 
 
 @converter(since=20)

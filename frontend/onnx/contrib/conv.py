@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from typing_extensions import Unpack
+
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx import pool
 from relayc.frontend.onnx.contrib.activation import activated
 from relayc.frontend.onnx.contrib.domain import microsoft
-from relayc.frontend.onnx.conv import convolution, with_bias
+from relayc.frontend.onnx.conv import ConvAttributes, convolution, with_bias
 from relayc.frontend.steps import add, transpose
 
 
@@ -29,15 +31,10 @@ def FusedConv(
     *,
     activation: str = "",
     activation_params: Sequence[float] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **window: Unpack[ConvAttributes],
 ) -> Tensor:
     """Conv, then + z, then the activation."""
-    found = with_bias(convolution(x, w, auto_pad, dilations, group, kernel_shape, pads, strides), b)
+    found = with_bias(convolution(x, w, **window), b)
     return activated(found if z is None else add(found, z), activation, activation_params)
 
 
@@ -46,16 +43,10 @@ def NhwcConv(
     x: Tensor,
     w: Tensor,
     b: Tensor | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **window: Unpack[ConvAttributes],
 ) -> Tensor:
     """Conv of x [N, ..., C]; the weights are [O, ..., I] then."""
-    found = convolution(channels_second(x), channels_second(w), auto_pad, dilations, group, kernel_shape, pads, strides)
+    found = convolution(channels_second(x), channels_second(w), **window)
     return channels_last(with_bias(found, b))
 
 
@@ -68,15 +59,10 @@ def NhwcFusedConv(
     *,
     activation: str = "",
     activation_params: Sequence[float] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **window: Unpack[ConvAttributes],
 ) -> Tensor:
     """FusedConv of x [N, ..., C]; the weights are [O, I, ...]."""
-    found = channels_last(with_bias(convolution(channels_second(x), w, auto_pad, dilations, group, kernel_shape, pads, strides), b))
+    found = channels_last(with_bias(convolution(channels_second(x), w, **window), b))
     return activated(found if z is None else add(found, z), activation, activation_params)
 
 

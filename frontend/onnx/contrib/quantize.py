@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from typing_extensions import Unpack
 
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.onnx import activation, pool, quantize
 from relayc.frontend.onnx.contrib.conv import channels_last, channels_second
 from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.conv import ConvAttributes
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import add, cast, multiply, reshape, transpose
@@ -225,23 +227,10 @@ def QLinearConv(
     y_zero: Tensor,
     b: Tensor | None = None,
     *,
-    auto_pad: str = "NOTSET",
     channels_last: bool = False,
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **window: Unpack[ConvAttributes],
 ) -> Tensor:
     def compute(y: Tensor) -> Tensor:
-        window = {
-            "auto_pad": auto_pad,
-            "dilations": dilations,
-            "group": group,
-            "kernel_shape": kernel_shape,
-            "pads": pads,
-            "strides": strides,
-        }
         found: Tensor = quantize.QLinearConv(y, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b, **window)
         return found
 

@@ -17,11 +17,10 @@ from relayc.frontend.onnx.ml.scores import (
     as_rows,
     check_transform,
     column,
-    complements,
     finished,
     in_float32,
-    opposites,
     transformed,
+    two_scores,
 )
 from relayc.frontend.onnx.ml.tables import Tables, make_tables
 from relayc.frontend.steps import add, binary, cast, divide, like
@@ -286,10 +285,7 @@ class _Decision:
         label = self.labels.of_sides(binary("greater", second if has_second else first, threshold))
         if has_second or len(self.base) == 2:
             return label, transformed(in_float32(emit("concatenate", first, second, axis=1)), self.transform)
-        first = in_float32(first)
-        if self.transform == "LOGISTIC" or not (self.is_single and self.is_positive):
-            return label, opposites(first, self.transform)
-        return label, complements(first, self.transform)
+        return label, two_scores(in_float32(first), self.is_single and self.is_positive, self.transform)
 
 
 def _where(flags: Tensor | bool, x: Tensor) -> Tensor:

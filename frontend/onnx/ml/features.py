@@ -10,7 +10,7 @@ from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.scores import DOMAIN, as_rows, in_float32
-from relayc.frontend.steps import binary, cast, like, reshape, strided_slice
+from relayc.frontend.steps import binary, cast, filled, like, reshape, strided_slice
 from relayc.symbolic import minimum
 
 
@@ -52,7 +52,7 @@ def _as_matrix(x: Tensor) -> Tensor:
 def _of_size(x: Tensor, size: int) -> Tensor:
     kept = minimum(x.shape[1], size)
     x = strided_slice(x, [0], [kept], [1], [1])
-    return x if kept == size else emit("nn.pad", x, pad_width=((0, 0), (0, size - kept)), pad_value=0.0)
+    return x if kept == size else emit("nn.pad", x, filled((), 0, x.dtype), pad_width=(0, 0, 0, size - kept))
 
 
 @converter(domain=DOMAIN)

@@ -7,7 +7,7 @@ import numpy as np
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, complements, finished, in_float32, transformed
+from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, in_float32, transformed, two_scores
 from relayc.frontend.steps import binary
 
 
@@ -47,7 +47,7 @@ def LinearClassifier(
     if count > 1:
         return labels.of_largest(scores), transformed(scores, post_transform)
     label = labels.of_sides(binary("greater", scores, 0.0))
-    return label, complements(scores, post_transform) if len(labels) == 2 else finished(scores, post_transform)
+    return label, two_scores(scores, True, post_transform) if len(labels) == 2 else finished(scores, post_transform)
 
 
 def linear_scores(x: Tensor, coefficients: Sequence, count: int) -> Tensor:

@@ -53,7 +53,7 @@ def _softmax_zero(scores: Tensor) -> Tensor:
 def _probit(scores: Tensor) -> Tensor:
     """The inverse of the normal distribution function, in an approximation of the inverse error function."""
     x = subtract(multiply(scores, 2.0), 1.0)
-    log = emit("log", emit("multiply", subtract(multiply(x, -1.0), -1.0), add(x, 1.0)))
+    log = emit("log", emit("multiply", emit("subtract", like(1.0, x), x), add(x, 1.0)))
     half = add(multiply(log, 0.5), 2.0 / (_PROBIT_PI * _PROBIT_A))
     square = emit("subtract", emit("multiply", half, half), multiply(log, 1.0 / _PROBIT_A))
     root = emit("sqrt", emit("subtract", emit("sqrt", square), half))
@@ -67,15 +67,13 @@ def finished(scores: Tensor, transform: str) -> Tensor:
     return transformed(scores, transform if scores.shape[1] != 1 or transform == "PROBIT" else "NONE")
 
 
-def complements(score: Tensor, transform: str = "NONE") -> Tensor:
-    """[1 - score, score] of scores [rows, 1], the probability of the second of two classes; the only transform of them is PROBIT."""
-    both = emit("concatenate", subtract(multiply(score, -1.0), -1.0), score, axis=1)
-    return _probit(both) if transform == "PROBIT" else both
+def two_scores(score: Tensor, is_probability: bool, transform: str) -> Tensor:
+    """The scores of two classes by that of the second one, [rows, 1], after a transform, which is LOGISTIC or PROBIT, or none.
 
-
-def opposites(score: Tensor, transform: str) -> Tensor:
-    """[-score, score] of scores [rows, 1], of two classes; the only transforms of them are LOGISTIC and PROBIT."""
-    both = emit("concatenate", emit("negative", score), score, axis=1)
+    That of the first class is the opposite, or what is missing to 1 where the score is a probability, and is no exponent of one.
+    """
+    first = emit("subtract", like(1.0, score), score) if is_probability and transform != "LOGISTIC" else emit("negative", score)
+    both = emit("concatenate", first, score, axis=1)
     return transformed(both, transform) if transform in ("LOGISTIC", "PROBIT") else both
 
 

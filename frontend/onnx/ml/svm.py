@@ -10,18 +10,8 @@ from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.linear import linear_scores
-from relayc.frontend.onnx.ml.scores import (
-    DOMAIN,
-    Labels,
-    as_rows,
-    check_transform,
-    complements,
-    finished,
-    in_float32,
-    opposites,
-    transformed,
-)
-from relayc.frontend.steps import add, binary, like, multiply, reshape, subtract, transpose
+from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows, check_transform, finished, in_float32, transformed, two_scores
+from relayc.frontend.steps import add, binary, like, multiply, reshape, transpose
 
 _LEAST_PROBABILITY = 1e-7
 """Of one of two classes, and its distance from 1 at least."""
@@ -139,7 +129,7 @@ def SVMClassifier(
         return label, transformed(machines.probabilities(scores, prob_a, prob_b or ()), post_transform)
     if len(labels) > 2:
         return label, transformed(scores, post_transform)
-    return label, opposites(scores, "NONE") if post_transform == "NONE" else complements(scores, post_transform)
+    return label, two_scores(scores, post_transform != "NONE", post_transform)
 
 
 def _linear(x: Tensor, coefficients: Sequence, rho: Sequence, labels: Labels, transform: str) -> tuple[Tensor, Tensor]:
@@ -208,7 +198,7 @@ class _Machines:
         slope, start = (constant(v[: len(self.pairs)], "float32") for v in (a, b))
         first = emit("sigmoid", emit("negative", emit("add", emit("multiply", scores, slope), start)))
         first = emit("clip", first, a_min=_LEAST_PROBABILITY, a_max=1 - _LEAST_PROBABILITY)
-        second = subtract(multiply(first, -1.0), -1.0)
+        second = emit("subtract", like(1.0, first), first)
         # As a matrix: of classes i and j the probability of i. The diagonal says nothing.
         n, count = self.classes, len(self.pairs)
         places = np.zeros((n, n), np.int64)

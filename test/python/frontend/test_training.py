@@ -1,0 +1,145 @@
+"""Derivatives of parts of a graph against central differences, and steps of optimisers against the onnx package's reference."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import relayc
+from relayc import OnnxError
+
+DOMAIN = "ai.onnx.preview.training"
+
+# Functions of x [3, 4] and w [4, 3] or b [4], all elements in (0.1, 0.9).
+FUNCTIONS = {
+    "arithmetic": "p = Mul (x, b)  q = Div (b, x)  r = Sub (p, q)  s = Add (r, b)  y = Div (s, q)",
+    "powers": "p = Pow (x, b)  two = Constant <value = double {2.5}> ()  q = Pow (b, two)  y = Mul (p, q)",
+    "exponentials": "p = Exp (x)  q = Log (p)  r = Sqrt (q)  s = Neg (r)  y = Exp (s)",
+    "activations": "p = Tanh (x)  q = Sigmoid (p)  h = Sub (q, b)  r = Relu (h)  s = LeakyRelu <alpha = 0.3> (h)  y = Add (r, s)",
+    "trigonometry": "p = Sin (x)  q = Cos (p)  r = Tan (q)  s = Atan (r)  t = Asin (b)  u = Sinh (t)  y = Mul (s, u)",
+    "products": "p = MatMul (x, w)  q = Gemm <transA = 1, transB = 1> (x, p)  y = Transpose (q)",
+    "a dense layer": "v = Transpose (w)  p = Gemm <transB = 1> (x, v, c)  y = Softmax <axis = -1> (p)",
+    "batches": """t = Constant <value_ints = [0]> ()  p = Unsqueeze (x, t)  q = Concat <axis = 0> (p, p)  r = Unsqueeze (w, t)
+        s = MatMul (q, r)  y = LogSoftmax <axis = 1> (s)""",
+    "sums and means": """a = Constant <value_ints = [0]> ()  p = ReduceSum <keepdims = 0> (x, a)  q = ReduceMean <keepdims = 1> (w, a)
+        r = ReduceMean (x)  s = Mul (p, r)  k = Squeeze (q, a)  t = ReduceMax (k)  y = Mul (s, t)""",
+    "moves": """f = Constant <value_ints = [2, 6]> ()  p = Reshape (x, f)  q = Transpose (p)  i = Constant <value_ints = [4, 0, 4]> ()
+        r = Gather <axis = 0> (q, i)  k = Concat <axis = 1> (r, r)  b0 = Constant <value_ints = [1]> ()
+        e0 = Constant <value_ints = [3]> ()  y0 = Slice (k, b0, e0, b0)  y = Mul (y0, y0)""",
+    "choices": """p = Max (x, b)  q = Min (p, x)  c0 = Less (x, b)  r = Where (c0, x, b)  h = Constant <value = double {0.5}> ()
+        n = Constant <value = double {0.2}> ()  s = Clip (r, n, h)  t = Add (q, s)  y = Abs (t)""",
+    "a shape": "d = Shape (x)  p = Expand (b, d)  q = Mul (p, p)  f = Cast <to = 1> (q)  y = Cast <to = 11> (f)",
+}
+
+
+def proto(text, opset=18):
+    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}, "{DOMAIN}" : 1]>\n{text}')
+
+
+def values():
+    rng = np.random.default_rng(0)
+    return {name: rng.uniform(0.1, 0.9, shape) for name, shape in (("x", (3, 4)), ("w", (4, 3)), ("b", (4,)), ("c", (3,)))}
+
+
+def differences(function, feed, name, step):
+    """The derivatives of a number with respect to each element of an input."""
+    found = np.empty(feed[name].shape)
+    for i in np.ndindex(*found.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = feed[name].copy()
+            moved[i] += sign * step
+            ends.append(function({**feed, name: moved}))
+        found[i] = (ends[0] - ends[1]) / (2 * step)
+    return found
+
+
+@pytest.mark.parametrize("body", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_derivatives_are_those_of_the_function(body):
+    rows = "3" if "Reshape" in body or "transA" in body else "n"
+    gradient = f'dx, dw, db, dc = {DOMAIN}.Gradient <xs = ["x", "w", "b", "c"], y = "y"> (x, w, b, c)'
+    arguments = f"double[{rows}, 4] x, double[4, 3] w, double[4] b, double[3] c"
+    text = f"g ({arguments}) => (double[k] y, double[k] dx, double[k] dw, double[k] db, double[k] dc) {{ {body}  {gradient} }}"
+    model = proto(text)
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    module = relayc.compile(model, cache=False)
+    feed = values()
+    found = module.run(feed)
+    # Where a result is rounded to float32, a wider step: the rounding is 1e-7, the error of the difference step**2.
+    step, tolerance = (1e-2, 2e-4) if "Cast" in body else (1e-5, 1e-7)
+    for name in feed:
+        wanted = differences(lambda at: module.run(at)["y"].sum(), feed, name, step)
+        np.testing.assert_allclose(found[f"d{name}"], wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_the_values_are_those_that_the_node_is_given():
+    text = f"""g (float[3] a, float[3] other) => (float[3] y, float[3] at_a, float[3] at_other, float[3] of_middle) {{
+        middle = Mul (a, a)
+        y = Mul (middle, a)
+        at_a = {DOMAIN}.Gradient <xs = ["a"], y = "y"> (a)
+        at_other = {DOMAIN}.Gradient <xs = ["a"], y = "y"> (other)
+        of_middle = {DOMAIN}.Gradient <xs = ["middle"], zs = ["a"], y = "y"> (middle, other)
+    }}"""
+    a, other = np.array([1, 2, 3], np.float32), np.array([5, 0, -1], np.float32)
+    y, at_a, at_other, of_middle = relayc.compile(proto(text), cache=False)["main"](a, other)
+    for found, wanted in ((y, a**3), (at_a, 3 * a**2), (at_other, 3 * other**2), (of_middle, other)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_derivatives_of_derivatives_with_respect_to_weights():
+    text = f"""g (float[4] x) => (float[4] first, float[4] second) <float[4] w = {{1, 2, 3, 4}}> {{
+        p = Mul (x, w)
+        s = Mul (p, p)
+        y = Mul (s, w)
+        first = {DOMAIN}.Gradient <xs = ["w"], y = "y"> (w)
+        second = {DOMAIN}.Gradient <xs = ["w"], y = "first"> (w)
+    }}"""
+    x, w = np.array([1, 0.5, -1, 2], np.float32), np.array([1, 2, 3, 4], np.float32)
+    first, second = relayc.compile(proto(text), cache=False)["main"](x)
+    np.testing.assert_allclose(first, 3 * x**2 * w**2, rtol=1e-6)
+    np.testing.assert_allclose(second, 6 * x**2 * w, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        ("y = CumSum (x, zero)", "operators that have a derivative, found cumsum of node"),
+        ("y = If (c) <then_branch = a () => (float r) { r = Exp (x) }, else_branch = b () => (float r) { r = Neg (x) }>", "found if"),
+        ("y = Cast <to = 7> (x)", "attribute y: expected a tensor of floats, found 'y'"),
+    ],
+)
+def test_what_has_no_derivative(body, message):
+    text = f"""g (float[4] x, bool c) => (float[4] d) {{
+        zero = Constant <value_int = 0> ()  {body}  d = {DOMAIN}.Gradient <xs = ["x"], y = "y"> (x)
+    }}"""
+    with pytest.raises(OnnxError, match=message):
+        relayc.compile(proto(text), cache=False)
+
+
+OPTIMISERS = {
+    "Adam": (4, "norm_coefficient = 0.1, norm_coefficient_post = 0.2, alpha = 0.8, beta = 0.95, epsilon = 0.01"),
+    "Adagrad": (3, "norm_coefficient = 0.1, decay_factor = 0.2, epsilon = 0.01"),
+    "Momentum": (3, 'norm_coefficient = 0.1, alpha = 0.8, beta = 0.7, mode = "nesterov"'),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_steps_of_optimisers_at_symbolic_sizes(name):
+    kinds, attributes = OPTIMISERS[name]
+    inputs = [f"{'xgvh'[k]}{i}" for k in range(kinds) for i in range(2)]
+    outputs = [f"{'abc'[k]}{i}" for k in range(kinds - 1) for i in range(2)]
+    types = ", ".join(f"float[{'n' if v[1] == '0' else '2, m'}] {v}" for v in inputs)
+    results = ", ".join(f"float[{'n' if v[1] == '0' else '2, m'}] {v}" for v in outputs)
+    node = f"{', '.join(outputs)} = {DOMAIN}.{name} <{attributes}> (R, T, {', '.join(inputs)})"
+    text = f"g (float R, int64 T, {types}) => ({results}) {{ {node} }}"
+    model = proto(text)
+    module, reference = relayc.compile(model, cache=False), ReferenceEvaluator(model)
+    rng = np.random.default_rng(0)
+    for t in (0, 3):
+        feed = {v: rng.uniform(0.1, 1, (5,) if v[1] == "0" else (2, 3)).astype(np.float32) for v in inputs}
+        feed |= {"R": np.array(0.1, np.float32), "T": np.array(t)}
+        with np.errstate(all="ignore"):
+            wanted = reference.run(None, feed)
+        for found, expected in zip(module.run(feed).values(), wanted, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -25,7 +25,7 @@ from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.pipelines.tir.vectors import pairwise
-from relayc.symbolic import Size, bounds, ceil_div, proves
+from relayc.symbolic import Dim, Size, bounds, ceil_div, proves
 
 PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which the kernel stays on one thread."""
@@ -199,7 +199,7 @@ class _Emission:
                 found.append(_Tiles(first + at, rows, 0, count))
                 at += rows * count
             return found
-        value = size if isinstance(size, Value) else emit.index_constant(size)
+        value = emit.index_constant(size) if isinstance(size, Dim) else size
         if most == 1:
             return [_Tiles(first, 1, 0, value)]
         whole = emit.arith("divui", value, emit.index_constant(most))

@@ -2,7 +2,6 @@
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
 from relayc.dialects.relay.conditions import require_equal
-from relayc.symbolic import Size
 
 STRIP = 16
 """Columns whose weights stand side by side."""
@@ -44,14 +43,15 @@ class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
         check(data.rank >= 1 and data.dtype == "float32", "data", "rank 1 or more and element type float32", data)
         check(weight.rank == 3 and weight.dtype == "uint32", "weight", "rank 3 and element type uint32", weight)
         check(scales.rank == 2 and scales.dtype == "float32", "scales", "rank 2 and element type float32", scales)
-        strips, words, lanes = weight.sizes
-        check(all(isinstance(n, int) for n in (*weight.sizes, *scales.sizes)), "weight and scales", "known shapes", f"{weight}, {scales}")
+        for name, operand in (("weight", weight), ("scales", scales), ("zeros", zeros)):
+            check(all(isinstance(n, int) for n in operand.shape), name, "a shape of numbers", operand)
+        strips, words, lanes = weight.static_shape
         check(lanes == STRIP and op.units > 0 and -(-op.units // STRIP) == strips, "weight", f"strips of {op.units} columns", weight)
-        blocks = scales.sizes[0]
+        blocks, columns = scales.static_shape
         check(words * WORD_BITS == blocks * op.block_size * op.bits, "weight", f"words of {blocks} blocks", weight)
-        check(scales.sizes[1] == strips * STRIP, "scales", f"{strips * STRIP} columns", scales)
+        check(columns == strips * STRIP, "scales", f"{strips * STRIP} columns", scales)
         check(zeros.dtype in ("float32", "uint8"), "zeros", "element type float32 or uint8", zeros)
         check(zeros.shape in (scales.shape, (1, 1)), "zeros", f"the shape of scales {scales}, or [1, 1]", zeros)
-        depth: Size = blocks * op.block_size
+        depth = blocks * op.block_size
         require_equal(data.shape[-1], depth, f"depth of data {data}", f"{depth} (of {blocks} blocks)", data.shape[-1])
         return TensorType((*data.shape[:-1], op.units), data.dtype)

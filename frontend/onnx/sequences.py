@@ -35,6 +35,9 @@ from relayc.frontend.sizes import elements_of, shape_tensor, sizes
 from relayc.frontend.steps import binary, cast, reshape, strided_slice
 from relayc.symbolic import Dim, Size, bounds, proves
 
+_KNOWN = 4096
+"""Parts that a tensor is split into, each of which is known by itself, at most."""
+
 _UNROLLED = 64
 """Elements of a sequence that SequenceMap computes one by one in the program's text, at most."""
 
@@ -288,6 +291,8 @@ def ConcatFromSequence(sequence: Value, *, axis: int, new_axis: bool = False) ->
             raise OnnxError("input input_sequence: expected elements, found none")
         rank = given.items[0].rank
         along = axis_of(axis, rank + new_axis)
+        if isinstance(given.items, _Slices) and (given.items.axis, given.items.parts is None) == (along, new_axis):
+            return given.items.data
         return Concat(*([_unsqueezed(t, along) for t in given.items] if new_axis else given.items), axis=along)
     shape = list(given.type.element.sizes)
     along = axis_of(axis, len(shape) + new_axis)

@@ -139,6 +139,22 @@ def test_the_row_of_an_iteration_is_taken_from_the_tensor(keepdims):
     assert not on_host(module)
 
 
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_what_is_split_and_joined_again_is_the_tensor(keepdims):
+    module = compiled(f"""g (float[900, 2] x) => (float[900, 2] y) {{
+        s = SplitToSequence <keepdims = {keepdims}> (x)
+        y = ConcatFromSequence <axis = 0, new_axis = {1 - keepdims}> (s)
+    }}""")
+    assert [site.kernel.name for site in module.call_sites()] == ["fused_copy"]
+
+
+def test_a_long_axis_is_split_when_the_program_runs():
+    module = compiled("g (float[5000, 2] x, int64 i) => (float[1, 2] y) { s = SplitToSequence (x)  y = SequenceAt (s, i) }")
+    x = np.arange(10000, dtype=np.float32).reshape(5000, 2)
+    check_equal(module["main"](x, np.array(-2)), x[4998:4999])
+    assert on_host(module) == ["sequence.split", "sequence.at"]
+
+
 def test_branches_that_give_alike_sequences_give_tensors():
     module = agree(
         """g (bool c, float[n] x, float[m] y) => (float[p] z) {

@@ -433,6 +433,26 @@ def test_sequences_of_strings():
         compiled(text)["main"](LIST, ["x"], np.array(0))
 
 
+def test_the_rank_is_that_of_the_tensor_that_comes_out():
+    text = """g (seq(float) s, optional(float) o, int64 at) => (float[n] e, float[m] joined, float[k, l] content, seq(float[n]) mapped) {
+        e = SequenceAt (s, at)
+        joined = ConcatFromSequence <axis = -1> (s)
+        content = OptionalGetElement (o)
+        mapped = SequenceMap <body = b (float[n] f) => (float[n] r) { r = Neg (f) }> (s)
+    }"""
+    proto = parsed(text)
+    proto.graph.input[0].type.sequence_type.elem_type.tensor_type.ClearField("shape")
+    proto.graph.input[1].type.optional_type.elem_type.tensor_type.ClearField("shape")
+    module = relayc.compile(proto, cache=False)
+    e, joined, content, mapped = module["main"](LIST, X, np.array(2))
+    check_equal(e, LIST[2])
+    check_equal(joined, np.concatenate(LIST))
+    check_equal(content, X)
+    check_equal(mapped, [-item for item in LIST])
+    with pytest.raises(ValueError, match=r"\(SequenceAt\): element: expected a tensor of rank 1, found one of shape \[4, 3\]"):
+        module["main"]([LIST[0], X], X, np.array(1))
+
+
 # ---- optional values ------------------------------------------------------------------------------------------------------------------
 
 OR_ELSE = """g (optional(float[n]) o, float[m] x) => (float[p] y, bool has) {
@@ -551,7 +571,7 @@ def test_what_a_call_refuses(text, arguments, message):
 
 IMPORTS = [
     ("(float[n] x) => (float[n] y) { s = SequenceConstruct (x)  i = Constant <value_int = 1> ()  y = SequenceAt (s, i) }", r"\[-1, 0\]"),
-    ("(seq(float) s) => (float y) { i = Constant <value_int = 1> ()  y = SequenceAt (s, i) }", r"tensors of one rank"),
+    ("(seq(float) s) => (float z) { i = Constant <value_int = 1> ()  y = SequenceAt (s, i)  z = Neg (y) }", r"tensors of one rank"),
     ("(seq(float[n]) s) => (float[n] y) { y = Neg (s) }", r"expected inputs that are tensors, found seq\(float32\)"),
     ("(float[n] x, int64[n] z) => (seq(float) s) { s = SequenceConstruct (x, z) }", r"one element type, found float32 and int64"),
     ("(float[n] x) => (float[n] y) { e = SequenceEmpty ()  y = ConcatFromSequence <axis = 0> (e) }", r"expected elements, found none"),

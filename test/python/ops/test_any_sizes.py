@@ -20,6 +20,16 @@ BINARY = (
 )
 INTEGER_BINARY = "bitwise_and bitwise_or bitwise_xor left_shift right_shift floor_divide floor_mod power add"
 
+STUMPS = (
+    np.array([0, 3], np.int32),
+    np.array([1, 0, 1, 4, 3, 4], np.int32),
+    np.array([0, 0, 0, 1, 0, 0], np.int32),
+    np.array([0.5, np.nan, np.nan, -0.5, np.nan, np.nan], np.float32),
+    np.array([-np.inf], np.float32),
+    np.array([False]),
+)
+"""Tables of two trees of one comparison each."""
+
 CASES: dict[str, list[Case]] = {
     FLOAT_UNARY: [Case(f32("n, 3, m"))],
     ANY_UNARY: [Case(f32("n, 3, m")), Case(["float16[n]"])],
@@ -207,6 +217,11 @@ CASES: dict[str, list[Case]] = {
         Case(f32("n, c, w", "n, c, (w + 1)//2"), {"pool_size": (3,), "strides": (2,), "padding": (1, 1), "layout": "NCW"}, {"w": 1}),
     ],
     "det": [Case(f32("n, m, 2, 2")), Case(f32("n, m, m"))],
+    # trees
+    "ml.tree_leaves": [Case([*f32("n, m"), *map(Const, STUMPS)], {"depth": 1, "num_features": 2}, {"m": 2})],
+    "ml.leaf_weights": [Case([Const(np.array([[1, 2], [2, 0]], np.int32)), *f32("n + 3, m")])],
+    "ml.coupled_probabilities": [Case(f32("n, 3, 3"), positive=(0,))],
+    "searchsorted": [Case(f32("m", "n, 2"), {"dtype": "int64"}), Case(f32("m", "n"), {"right": True})],
     # random numbers
     "random.threefry_generate": [Case(["uint32[2]"], {"out_shape": ("n", "3*m")}, free="n m")],
     # regions

@@ -19,7 +19,7 @@ _Function = Callable[..., None]
 
 
 def _registered(function: _Function) -> _Function:
-    return register_func(f"{HOST_PREFIX}string.{function.__name__.lstrip('_')}", function)
+    return register_func(f"{HOST_PREFIX}string.{function.__name__}", function)
 
 
 def _texts(numbers: np.ndarray) -> list[str]:

@@ -1,7 +1,7 @@
 """Counting n-grams of integers, or of strings by their numbers: the packed function that TfIdfVectorizer calls.
 
-The n-grams that count are a trie. An edge is a key, parent * number of tokens + token, where tokens are known by their places; the tables
-are sorted, so that all places of a batch are looked up at once.
+The n-grams that count are a trie, whose root is node 0. An edge is a key, parent * number of tokens + token, where tokens are known by
+their places; the tables are sorted, so that all places of a batch are looked up at once.
 """
 
 import numpy as np
@@ -22,6 +22,7 @@ def _places(table: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def tfidf(
     x: np.ndarray,
     tokens: np.ndarray,
+    roots: np.ndarray,
     edges: np.ndarray,
     children: np.ndarray,
     grams: np.ndarray,
@@ -35,7 +36,8 @@ def tfidf(
     Args:
       x: int64[rows, steps], or one row.
       tokens: int64, sorted: those that n-grams have.
-      edges, children: int64, by key: the edges of the trie, and the node that each leads to. The root is node 0.
+      roots: int64, by token: the node that the token leads to from the root, 0 for none.
+      edges, children: int64: the keys of the other edges, sorted, and the nodes that they lead to.
       grams: int64 by node: the number of the n-gram that ends there, -1 for none.
       columns, weights: int64 and float32, by n-gram: where in a row of the result it counts, and how much.
       limits: int64[4]: the least and the largest n, how many elements at most are skipped between two of an n-gram, and whether an n-gram
@@ -44,26 +46,25 @@ def tfidf(
     """
     least, largest, most_skipped, once = limits.tolist()
     x, out = np.atleast_2d(x), np.atleast_2d(out)
-    at, is_token = _places(tokens, x)
-    rows = np.arange(len(x))[:, None]
+    tokens_at, is_token = _places(tokens, x)
+    starts = np.where(is_token, roots[tokens_at], 0) if len(tokens) else np.zeros(x.shape, np.int64)
     found = []
     for step in range(1, most_skipped + 2):
-        nodes, alive = np.zeros(x.shape, np.int64), np.ones(x.shape, bool)
+        rows, at = np.nonzero(starts)
+        nodes = starts[rows, at]
         for n in range(1, largest + 1):
-            first = (n - 1) * step
-            width = x.shape[1] - first
-            if width <= 0:
-                break
-            edge, is_there = _places(edges, nodes[:, :width] * len(tokens) + at[:, first:])
-            alive = alive[:, :width] & is_token[:, first:] & is_there
-            if not alive.any():
-                break
-            nodes = np.where(alive, children[edge], 0)
+            if n > 1:
+                at = at + step
+                on = np.flatnonzero(at < x.shape[1])
+                rows, at, nodes = rows[on], at[on], nodes[on]
+                edge, is_there = _places(edges, nodes * len(tokens) + tokens_at[rows, at])
+                on = np.flatnonzero(is_there & is_token[rows, at])
+                rows, at, nodes = rows[on], at[on], children[edge[on]]
             # A single element is the same n-gram however many are skipped.
             if n >= least and (n > 1 or step == 1):
-                ends = np.where(alive, grams[nodes], -1)
+                ends = grams[nodes]
                 found.append((rows * len(columns) + ends)[ends >= 0])
-    which, counts = np.unique(np.concatenate(found) if found else np.zeros(0, np.int64), return_counts=True)
-    row, gram = np.divmod(which, max(len(columns), 1))
+    which, counts = np.unique(np.concatenate(found), return_counts=True)
+    row, gram = np.divmod(which, len(columns))
     out[...] = 0
     np.add.at(out, (row, columns[gram]), weights[gram] * (np.float32(1) if once else counts.astype(np.float32)))

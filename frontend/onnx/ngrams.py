@@ -28,12 +28,13 @@ class Trie:
         self.grams[node] = number
 
     def tables(self) -> tuple[Tensor, ...]:
-        """Tokens, edges, the nodes that they lead to, and n-grams by node, as the runtime's packed function takes them."""
+        """Tokens, the nodes that they lead to from the root, the other edges, the nodes that those lead to, and n-grams by node."""
         tokens = sorted({token for _, token in self.children})
         places = {token: i for i, token in enumerate(tokens)}
-        edges = sorted((parent * len(tokens) + places[token], node) for (parent, token), node in self.children.items())
+        roots = [self.children.get((0, token), 0) for token in tokens]
+        edges = sorted((parent * len(tokens) + places[token], node) for (parent, token), node in self.children.items() if parent)
         keys, nodes = ([edge[i] for edge in edges] for i in (0, 1))
-        return tuple(constant(table, "int64") for table in (tokens, keys, nodes, self.grams))
+        return tuple(constant(table, "int64") for table in (tokens, roots, keys, nodes, self.grams))
 
 
 def _trie(pool: Sequence[int], counts: Sequence[int], least: int, largest: int) -> tuple[Trie, int]:

@@ -6,6 +6,9 @@ the gates. The directions of a bidirectional network are two loops, one after th
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
 
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.errors import ModelError
@@ -19,7 +22,7 @@ from relayc.frontend.steps import add, binary, cast, filled, like, multiply, res
 from relayc.symbolic import Size
 
 Activation = Callable[[Tensor], Tensor]
-Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
+Step = Callable[[list[Tensor], list[Tensor]], list[Tensor]]
 """Of the products with a step's input [batch, gates * hidden] and the states [batch, hidden], the states after; the first is the output."""
 
 
@@ -46,15 +49,11 @@ _ACTIVATIONS: Mapping[str, tuple[Callable[..., Tensor], Mapping[str, float | Non
 """The functions, and the default of each number that they take."""
 
 
-def _activations(
-    names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None, clip: float | None
-) -> Iterator[Activation]:
+def _activations(names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None) -> Iterator[Activation]:
     """The functions in order. Those that take an alpha take the next one of the list, its default where there is none left; betas alike.
 
     Raises OnnxError for a name that is none of them, and where a number without a default is not given.
     """
-    if clip is not None and not clip > 0:
-        raise OnnxError(f"attribute clip: expected a number above 0, found {clip}")
     by_name = {name.lower(): (name, *found) for name, found in _ACTIVATIONS.items()}
     left = {"alpha": iter(alphas or ()), "beta": iter(betas or ())}
     for name in names:
@@ -65,11 +64,12 @@ def _activations(
         missing = [f"activation_{number}" for number, value in given.items() if value is None]
         if missing:
             raise OnnxError(f"attribute {missing[0]}: expected a number for {known_as}, found none")
-        yield _clipped(function, given, clip)
+        yield partial(function, **given)
 
 
-def _clipped(function: Callable[..., Tensor], given: Mapping[str, float | None], clip: float | None) -> Activation:
-    return lambda x: function(x if clip is None else emit("clip", x, a_min=-clip, a_max=clip), **given)
+def _clipped(function: Activation, clip: float) -> Activation:
+    """The function of what is bounded by -clip and clip."""
+    return lambda x: function(emit("clip", x, a_min=-clip, a_max=clip))
 
 
 # ---- what the three have in common ----------------------------------------------------------------------------------------------------
@@ -97,13 +97,13 @@ class _Network:
     """The attributes that the three have in common, as ONNX has them.
 
     Attributes:
-      gates: how many products there are.
-      apart: how many of these, the last ones, have a bias of the product with the hidden state that is not added to that of the input.
+      products: how many gates each product with the input is for: those of a product with the state, which adds it to its own.
+      apart: how many of the gates, the last ones, have a bias of the product with the hidden state that is not added to that of the input.
       defaults: names of the activations of a direction.
       cell: computes a step, given the weights of a direction.
     """
 
-    gates: int
+    products: Sequence[int]
     defaults: Sequence[str]
     cell: Callable[[_Weights], Step]
     hidden_size: int | None
@@ -132,32 +132,37 @@ class _Network:
         count = len(directions)
         functions = self._functions(count)
         for tensor, name in ((X, "X"), (W, "W"), (R, "R")):
-            if tensor.rank != 3:
-                raise OnnxError(f"input {name}: expected 3 dimensions, found {list(tensor.shape)}")
+            if tensor.rank != 3 or not tensor.is_float:
+                raise OnnxError(f"input {name}: expected floats of 3 dimensions, found {tensor.type}")
         hidden = R.shape[2] if self.hidden_size is None else self.hidden_size
         dtype, wide = X.dtype, "float32" if X.dtype in ("float16", "bfloat16") else X.dtype
 
-        def given(tensor: Tensor | None, name: str, *shape: Size) -> Tensor | None:
-            return None if tensor is None else cast(_shaped(tensor, name, shape), wide)
+        def given(tensor: Tensor, name: str, *shape: Size) -> Tensor:
+            return cast(_shaped(tensor, name, shape), wide)
 
         X = cast(transpose(X, (1, 0, 2)) if self.layout else X, wide)
         _, batch, width = X.shape
-        rows = self.gates * hidden
+        rows = sum(self.products) * hidden
         W, R = given(W, "W", count, rows, width), given(R, "R", count, rows, hidden)
-        B, P = given(B, "B", count, 2 * rows), given(P, "P", count, 3 * hidden)
+        B = None if B is None else given(B, "B", count, 2 * rows)
+        P = None if P is None else given(P, "P", count, 3 * hidden)
         lengths = None
         if sequence_lens is not None:
             lengths = reshape(cast(_shaped(sequence_lens, "sequence_lens", (batch,)), "int64"), (batch, 1))
         states = []
-        for name, tensor in initial:
-            shape = (batch, count, hidden) if self.layout else (count, batch, hidden)
-            state = filled((count, batch, hidden), 0, wide) if tensor is None else given(tensor, name, *shape)
-            states.append(transpose(state, (1, 0, 2)) if self.layout and tensor is not None else state)
+        for name, state in initial:
+            if state is None:
+                states.append(filled((count, batch, hidden), 0, wide))
+            elif self.layout:
+                states.append(transpose(given(state, name, batch, count, hidden), (1, 0, 2)))
+            else:
+                states.append(given(state, name, count, batch, hidden))
 
         found = []
         for i, back in enumerate(directions):
-            projected, own = self._projected(X, _of(W, i), None if B is None else _of(B, i))
-            weights = _Weights(_of(R, i), own, None if P is None else _of(P, i), functions[i])
+            of_bias, peepholes = (None if t is None else _of(t, i) for t in (B, P))
+            projected, own = self._projected(X, _of(W, i), of_bias)
+            weights = _Weights(_of(R, i), own, peepholes, functions[i])
             found.append(_over_steps(self.cell(weights), projected, lengths, [_of(s, i) for s in states], back))
         Y = [_joined(list(rows), 1) for rows in zip(*(rows for _, rows in found), strict=True)]
         finals = [_joined(list(parts), 0) for parts in zip(*(final for final, _ in found), strict=True)]
@@ -171,24 +176,35 @@ class _Network:
         each = len(self.defaults)
         if len(names) != each * count:
             raise OnnxError(f"attribute activations: expected {each * count} names, found {len(names)}")
-        functions = list(_activations(names, self.activation_alpha, self.activation_beta, self.clip))
+        functions = list(_activations(names, self.activation_alpha, self.activation_beta))
+        if self.clip is not None:
+            if not self.clip > 0:
+                raise OnnxError(f"attribute clip: expected a number above 0, found {self.clip}")
+            # Sums of products are clipped. The third function of a cell sees its state, which engines leave as it is.
+            functions = [_clipped(f, self.clip) if i % each < 2 else f for i, f in enumerate(functions)]
         return [functions[i * each : (i + 1) * each] for i in range(count)]
 
-    def _projected(self, X: Tensor, W: Tensor, B: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The products with the inputs of all steps [steps, batch, gates * hidden] with their biases, and the bias that stays apart."""
+    def _projected(self, X: Tensor, W: Tensor, B: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """The products with the inputs of all steps with their biases, [steps, batch, gates * hidden] each, and the bias that stays apart."""
         steps, batch, width = X.shape
-        rows = W.shape[0]
-        found = emit("nn.dense", reshape(X, (steps * batch, width)), W, units=rows)
-        own = None
+        gates, rows = sum(self.products), W.shape[0]
+        bias = own = None
         if B is not None:
             of_input, of_hidden = _split(B, 2)
-            together = rows // self.gates * (self.gates - self.apart)
+            together = rows // gates * (gates - self.apart)
             bias = add(_part(of_input, 0, together), _part(of_hidden, 0, together))
             if self.apart:
                 bias = emit("concatenate", bias, _part(of_input, together, rows), axis=0)
                 own = _part(of_hidden, together, rows)
-            found = emit("nn.bias_add", found, bias, axis=1)
-        return reshape(found, (steps, batch, rows)), own
+        found, begin = [], 0
+        for count in self.products:
+            end = begin + rows // gates * count
+            product = _dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))
+            if bias is not None:
+                product = emit("nn.bias_add", product, _part(bias, begin, end), axis=1)
+            found.append(reshape(product, (steps, batch, end - begin)))
+            begin = end
+        return found, own
 
 
 def _shaped(tensor: Tensor, name: str, shape: Sequence[Size]) -> Tensor:
@@ -197,6 +213,10 @@ def _shaped(tensor: Tensor, name: str, shape: Sequence[Size]) -> Tensor:
         return assume(tensor, shape)
     except ModelError as error:
         raise OnnxError(f"input {name}: {error}") from None
+
+
+def _dense(x: Tensor, weight: Tensor) -> Tensor:
+    return emit("nn.dense", x, weight, units=weight.shape[0])
 
 
 def _part(x: Tensor, begin: Size, end: Size) -> Tensor:
@@ -221,7 +241,7 @@ def _joined(parts: Sequence[Tensor], axis: int) -> Tensor:
 
 
 def _over_steps(
-    step: Step, projected: Tensor, lengths: Tensor | None, states: list[Tensor], back: bool
+    step: Step, projected: list[Tensor], lengths: Tensor | None, states: list[Tensor], back: bool
 ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
     """The states after all steps, and, where Y is wanted, the output of each step [steps, batch, hidden].
 
@@ -229,11 +249,11 @@ def _over_steps(
       lengths: [batch, 1], how many steps the entries of the batch have; None where they have all.
       back: whether the last step is the first.
     """
-    steps = projected.shape[0]
+    steps = projected[0].shape[0]
 
     def iteration(number: Tensor, before: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         at = subtract(size_tensor(steps - 1), number) if back else number
-        after = step(emit("take", projected, at, axis=0, mode="clip"), before)
+        after = step([emit("take", rows, at, axis=0, mode="clip") for rows in projected], before)
         output = after[0]
         if lengths is not None:
             # Steps behind the end of an entry leave its states as they are. Backwards these are the first ones.
@@ -242,8 +262,14 @@ def _over_steps(
             after = [emit("where", inside, new, old) for new, old in zip(after, before, strict=True)]
         return after, [output] if current().wants(0) else []
 
-    names = [f"state_{i}" for i in range(len(states))]
-    final, rows = counted(steps, states, names, iteration, [back] if current().wants(0) else [])
+    final: Sequence[Tensor]
+    rows: Sequence[Tensor]
+    if steps == 1:
+        final, rows = iteration(constant(np.int64(0)), states)
+        rows = [reshape(row, (1, *row.shape)) for row in rows]
+    else:
+        names = [f"state_{i}" for i in range(len(states))]
+        final, rows = counted(steps, states, names, iteration, [back] if current().wants(0) else [])
     if lengths is not None:
         # An entry without steps has no last output: ONNX Runtime gives zeros, whatever its states are at first.
         some = emit("greater", lengths, constant(0, "int64"))
@@ -252,10 +278,6 @@ def _over_steps(
 
 
 # ---- the three ------------------------------------------------------------------------------------------------------------------------
-
-
-def _dense(x: Tensor, weight: Tensor) -> Tensor:
-    return emit("nn.dense", x, weight, units=weight.shape[0])
 
 
 @converter(foldable=False)
@@ -278,9 +300,9 @@ def RNN(
 ) -> tuple[Tensor, ...]:
     def cell(weights: _Weights) -> Step:
         (f,) = weights.activations
-        return lambda row, states: [f(add(_dense(states[0], weights.recurrent), row))]
+        return lambda rows, states: [f(add(_dense(states[0], weights.recurrent), rows[0]))]
 
-    network = _Network(1, ["Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip)
+    network = _Network([1], ["Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip)
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h)])
 
 
@@ -311,15 +333,15 @@ def GRU(
         gates = strided_slice(weights.recurrent, (0,), (2 * hidden,), (1,), (0,))
         candidate = strided_slice(weights.recurrent, (2 * hidden,), (3 * hidden,), (1,), (0,))
 
-        def reset_before(row: Tensor, states: list[Tensor]) -> list[Tensor]:
+        def reset_before(rows: list[Tensor], states: list[Tensor]) -> list[Tensor]:
             (h,) = states
-            z, r = map(f, _split(add(_dense(h, gates), _part(row, 0, 2 * hidden)), 2))
-            new = g(add(_dense(multiply(r, h), candidate), _part(row, 2 * hidden, 3 * hidden)))
+            z, r = map(f, _split(add(_dense(h, gates), rows[0]), 2))
+            new = g(add(_dense(multiply(r, h), candidate), rows[1]))
             return [_mixed(z, new, h)]
 
-        def reset_behind(row: Tensor, states: list[Tensor]) -> list[Tensor]:
+        def reset_behind(rows: list[Tensor], states: list[Tensor]) -> list[Tensor]:
             (h,) = states
-            of_state, of_input = _split(_dense(h, weights.recurrent), 3), _split(row, 3)
+            of_state, of_input = _split(_dense(h, weights.recurrent), 3), _split(rows[0], 3)
             z, r = (f(add(a, b)) for a, b in zip(of_state[:2], of_input[:2], strict=True))
             product = of_state[2] if weights.bias is None else add(of_state[2], weights.bias)
             return [_mixed(z, g(add(multiply(r, product), of_input[2])), h)]
@@ -327,7 +349,7 @@ def GRU(
         return reset_behind if linear_before_reset else reset_before
 
     network = _Network(
-        3,
+        [3] if linear_before_reset else [2, 1],
         ["Sigmoid", "Tanh"],
         cell,
         hidden_size,
@@ -377,9 +399,9 @@ def LSTM(
         def seeing(gate: Tensor, state: Tensor, peephole: Tensor | None) -> Tensor:
             return gate if peephole is None else add(gate, multiply(state, peephole))
 
-        def step(row: Tensor, states: list[Tensor]) -> list[Tensor]:
+        def step(rows: list[Tensor], states: list[Tensor]) -> list[Tensor]:
             hidden, old = states
-            i, o, forget, c = _split(add(_dense(hidden, weights.recurrent), row), 4)
+            i, o, forget, c = _split(add(_dense(hidden, weights.recurrent), rows[0]), 4)
             i = f(seeing(i, old, peepholes[0]))
             kept = subtract(like(1, i), i) if input_forget else f(seeing(forget, old, peepholes[2]))
             new = add(multiply(kept, old), multiply(i, g(c)))
@@ -388,6 +410,6 @@ def LSTM(
         return step
 
     network = _Network(
-        4, ["Sigmoid", "Tanh", "Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip
+        [4], ["Sigmoid", "Tanh", "Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip
     )
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h), ("initial_c", initial_c)], P)

@@ -24,6 +24,7 @@ from relayc.frontend.onnx.objects import (
     SequenceType,
     SequenceValue,
     Value,
+    as_tensor,
     content_type,
     fetched,
     text,
@@ -44,12 +45,6 @@ def _sequence(value: Value, what: str) -> SequenceValue:
     return value
 
 
-def _tensor(value: Value, what: str) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise OnnxError(f"input {what}: expected a tensor, found {type_of(value)}")
-    return value
-
-
 def _where() -> Tensor:
     return text(current().what)
 
@@ -64,7 +59,7 @@ def _made(function: str, element: ElementType, *args: Tensor) -> SequenceValue:
 
 def _position(value: Value, what: str = "position") -> int | Tensor:
     """A position as a number where it is known, else as int64[]."""
-    at = scalar_of(_tensor(value, what), what)
+    at = scalar_of(as_tensor(value, f"input {what}"), what)
     return int(at.array) if at.is_known else cast(at, "int64")
 
 
@@ -76,7 +71,7 @@ def _counted(position: int, length: int, last: int) -> int:
     return position + length if position < 0 else position
 
 
-def _as_tensor(position: int | Tensor) -> Tensor:
+def _number(position: int | Tensor) -> Tensor:
     return constant(np.int64(position)) if isinstance(position, int) else position
 
 
@@ -97,7 +92,7 @@ def _is_within(position: Tensor, length: int) -> bool:
 
 @converter(since=11, foldable=False, objects=True)
 def SequenceConstruct(*tensors: Value) -> SequenceValue:
-    return SequenceValue.of([_tensor(t, "inputs") for t in tensors])
+    return SequenceValue.of([as_tensor(t, "inputs") for t in tensors])
 
 
 @converter(since=11, foldable=False)
@@ -107,13 +102,13 @@ def SequenceEmpty(*, dtype: int = TensorProto.FLOAT) -> SequenceValue:
 
 @converter(since=11, foldable=False, objects=True)
 def SequenceInsert(sequence: Value, tensor: Value, position: Value | None = None) -> SequenceValue:
-    given, item = _sequence(sequence, "input_sequence"), _tensor(tensor, "tensor")
+    given, item = _sequence(sequence, "input_sequence"), as_tensor(tensor, "input tensor")
     at = None if position is None else _position(position)
     if given.items is not None and not isinstance(at, Tensor):
         items = list(given.items)
         items.insert(len(items) if at is None else _counted(at, len(items), len(items)), item)
         return SequenceValue.of(items, given.type.element)
-    return _appended(given, item) if at is None else _inserted(given, item, _as_tensor(at))
+    return _appended(given, item) if at is None else _inserted(given, item, _number(at))
 
 
 def _appended(sequence: SequenceValue, item: Tensor) -> SequenceValue:
@@ -132,7 +127,7 @@ def SequenceErase(sequence: Value, position: Value | None = None) -> SequenceVal
         items = list(given.items)
         del items[_counted(at, len(items), len(items) - 1)]
         return SequenceValue.of(items, given.type.element)
-    return _made("erase", given.type.element, given.number, _as_tensor(at), _where())
+    return _made("erase", given.type.element, given.number, _number(at), _where())
 
 
 # ---- parts of a tensor ----------------------------------------------------------------------------------------------------------------
@@ -273,7 +268,7 @@ def _at(sequence: SequenceValue, at: int | Tensor) -> Tensor:
         if found is not None:
             return found
     functions = (f"{SEQUENCE}shape", f"{SEQUENCE}at")
-    return fetched(sequence.type.element, functions, [sequence.number, _as_tensor(at), _where()], sequence.name or "element")
+    return fetched(sequence.type.element, functions, [sequence.number, _number(at), _where()], sequence.name or "element")
 
 
 def _taken(items: Sequence[Tensor], at: Tensor) -> Tensor | None:
@@ -322,7 +317,7 @@ def SequenceMap(sequence: Value, *others: Value, body: GraphProto) -> tuple[Sequ
 
     def results(at: int | Tensor) -> list[Tensor]:
         given = [_at(v, at) if isinstance(v, SequenceValue) else v for v in inputs]
-        return [_tensor(v, "of the body") for v in node.inline(body, *given)]
+        return [as_tensor(v, "output of the body") for v in node.inline(body, *given)]
 
     if count is not None and count <= _UNROLLED:
         rows = [results(i) for i in range(count)]

@@ -13,8 +13,8 @@ from relayc.pipelines.tir import emit
 REPEATED = "relay.repeated"
 """Unit attribute of a kernel of the te stage that a loop of a program calls."""
 TURNS = "relay.turns"
-"""Unit attribute of a kernel of the tir stage that asks which way to go, and of the constant in it, of type index, that says it: 0, which is
-forwards, as where no loop calls it."""
+"""Unit attribute of a kernel of the tir stage that asks which way to go, and of the constant in it, of type index, that says it: 0, which
+is forwards, as where no loop calls it."""
 
 
 def way() -> ir.Value:

@@ -147,8 +147,8 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
 
 
 def tensors_of(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The arrays in outputs by name: those in a sequence "NAME.0", "NAME.1", ...; of an optional value that is not there none; of a sequence
-    of maps "NAME.KEY", what all of them have for a key, float32[maps]."""
+    """The arrays in outputs by name: those in a sequence "NAME.0", "NAME.1", ...; of an optional value that is not there none; of a
+    sequence of maps "NAME.KEY", what all of them have for a key, float32[maps]."""
     found: dict[str, np.ndarray] = {}
     for name, value in outputs.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):

@@ -199,7 +199,7 @@ class _Emission:
                 found.append(_Tiles(first + at, rows, 0, count))
                 at += rows * count
             return found
-        value = size if isinstance(size, Value) else emit.index_constant(size)
+        value = size if isinstance(size, ir.Value) else emit.index_constant(size)
         if most == 1:
             return [_Tiles(first, 1, 0, value)]
         whole = emit.arith("divui", value, emit.index_constant(most))

@@ -156,7 +156,8 @@ def constant(array: Any, dtype: str | None = None) -> Tensor:
                 array = ModelBuilder.current().module.numbers_of(array)
         elif dtype is not None and is_narrow(dtype):
             array = converted(np.asarray(array), dtype)
-        array = np.asarray(array, DTYPES[dtype] if dtype else None)
+        with np.errstate(over="ignore"):
+            array = np.asarray(array, DTYPES[dtype] if dtype else None)
     except (OverflowError, ValueError, TypeError):
         raise ModelError(f"expected a number of type {dtype}, found {array}") from None
     return Tensor(TensorType.of_array(array), read=lambda: array)

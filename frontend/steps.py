@@ -22,7 +22,8 @@ _FOLDED_BYTES = 1 << 16
 def _fold(x: Tensor, compute: Callable[[np.ndarray], np.ndarray]) -> Tensor | None:
     """A known, small tensor computed from another; None where it is left to the program."""
     if x.is_known and x.foldable and x.type.num_bytes <= _FOLDED_BYTES:
-        return constant(compute(x.array))
+        with np.errstate(over="ignore"):  # beyond the range of a narrower float is infinity
+            return constant(compute(x.array))
     return None
 
 

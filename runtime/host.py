@@ -37,27 +37,6 @@ class ProgramStrings:
 _NO_STRINGS = ProgramStrings()
 
 
-class _Numbers(dict[Any, int]):
-    """The numbers of the strings of a call: a string has one from when it is asked for. The program's own enter then."""
-
-    def __init__(self, program: ProgramStrings) -> None:
-        self.program = program
-        self.texts: list[str] = []
-
-    def __missing__(self, text: Any) -> int:
-        if isinstance(text, bytes):
-            return self[_decoded(text)]
-        if not isinstance(text, str):
-            raise TypeError(f"expected strings, found {text!r} of type {type(text).__name__}")
-        text = str(text)  # of a class of its own, such as numpy's
-        found = self.program.numbers.get(text)
-        if found is None:
-            found = len(self.program.texts) + len(self.texts)
-            self.texts.append(text)
-        self[text] = found
-        return found
-
-
 class HostValues:
     """The strings and objects of a call; in `with`, those of the thread.
 
@@ -72,7 +51,9 @@ class HostValues:
         self.objects: list[Object] = []
         # Ids of arrays that somebody outside has: another one that is given a tensor of them gets a copy.
         self._outside: set[int] = set()
-        self._numbers = _Numbers(program)
+        self._program = program
+        self._texts: list[str] = []
+        self._numbers: dict[Any, int] = {}
         self._outer: HostValues | None = None
 
     def __enter__(self) -> "HostValues":
@@ -84,28 +65,44 @@ class HostValues:
 
     def number(self, text: str) -> int:
         """The number of a string, which it has from now on."""
-        return self._numbers[text]
+        return self.numbers_of([text])[0]
 
-    def text(self, number: int) -> str:
-        """The string of a number."""
-        return self._texts([number])[0]
-
-    def _texts(self, numbers: Sequence[int]) -> list[str]:
-        first, own = self._numbers.program.texts, self._numbers.texts
-        count = len(first)
-        return [first[number] if number < count else own[number - count] for number in numbers]
-
-    def numbers(self, texts: np.ndarray) -> np.ndarray:
-        """The numbers of strings, int64 of the same shape.
+    def numbers_of(self, texts: Sequence[Any]) -> list[int]:
+        """The numbers of strings, which they have from now on.
 
         Raises TypeError for an element that is no string, ValueError for bytes that are not UTF-8.
         """
-        return np.array(list(map(self._numbers.__getitem__, texts.reshape(-1).tolist())), np.int64).reshape(texts.shape)
+        known = self._numbers
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new and set(map(type, new)) != {str}:
+            return self.numbers_of([_text_of(text) for text in texts])
+        # The program's own enter when they are asked for.
+        its = self._program.numbers
+        known.update((text, its[text]) for text in new if text in its)
+        own = [text for text in new if text not in its]
+        first = len(its) + len(self._texts)
+        self._texts += own
+        known.update(zip(own, range(first, first + len(own)), strict=True))
+        return list(map(known.__getitem__, texts))
+
+    def text(self, number: int) -> str:
+        """The string of a number."""
+        return self.texts_of([number])[0]
+
+    def texts_of(self, numbers: Sequence[int]) -> list[str]:
+        """The strings of numbers."""
+        its, own = self._program.texts, self._texts
+        count = len(its)
+        return [its[number] if number < count else own[number - count] for number in numbers]
+
+    def numbers(self, texts: np.ndarray) -> np.ndarray:
+        """As `numbers_of`, of an array: int64 of the same shape."""
+        return np.array(self.numbers_of(texts.reshape(-1).tolist()), np.int64).reshape(texts.shape)
 
     def texts(self, numbers: np.ndarray) -> np.ndarray:
         """The strings of numbers, an array of objects of the same shape."""
         found = np.empty(numbers.size, object)
-        found[:] = self._texts(numbers.reshape(-1).tolist())
+        found[:] = self.texts_of(numbers.reshape(-1).tolist())
         return found.reshape(numbers.shape)
 
     def add(self, value: Object) -> int:
@@ -155,11 +152,16 @@ class HostValues:
         return array.view(numpy_dtype(dtype))
 
 
-def _decoded(text: bytes) -> str:
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        raise ValueError(f"expected text in UTF-8, found {text!r}") from None
+def _text_of(value: Any) -> str:
+    """What is a string, or bytes of one, as a string of Python's own class."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"expected text in UTF-8, found {value!r}") from None
+    if not isinstance(value, str):
+        raise TypeError(f"expected strings, found {value!r} of type {type(value).__name__}")
+    return str(value)
 
 
 _thread = threading.local()

@@ -19,12 +19,12 @@ _Function = Callable[..., None]
 
 
 def _registered(function: _Function) -> _Function:
-    return register_func(f"{HOST_PREFIX}string.{function.__name__.lstrip('_')}", function)
+    return register_func(f"{HOST_PREFIX}string.{function.__name__}", function)
 
 
 def _texts(numbers: np.ndarray) -> list[str]:
     """The strings of a tensor, in row-major order."""
-    return current().texts(numbers).reshape(-1).tolist()
+    return current().texts_of(numbers.reshape(-1).tolist())
 
 
 def _text(number: np.ndarray) -> str:
@@ -33,7 +33,7 @@ def _text(number: np.ndarray) -> str:
 
 
 def _write(out: np.ndarray, texts: list[str]) -> None:
-    out.reshape(-1)[...] = list(map(current().number, texts))
+    out.reshape(-1)[...] = current().numbers_of(texts)
 
 
 @_registered
@@ -53,6 +53,16 @@ def ranks(x: np.ndarray, out: np.ndarray) -> None:
     out[...] = places[np.searchsorted(numbers, x)]
 
 
+def _of_each(x: np.ndarray, compute: Callable[[str], Any], out: np.ndarray) -> None:
+    """Writes what `compute` gives for each string, which it is asked for once."""
+    numbers, places = np.unique(x, return_inverse=True)
+    found = np.array(list(map(compute, _texts(numbers))), out.dtype)
+    out[...] = found[places].reshape(out.shape)
+
+
+# ---- splitting ------------------------------------------------------------------------------------------------------------------------
+
+
 @_registered
 def split(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray, counts: np.ndarray, columns: np.ndarray, kept: np.ndarray) -> None:
     """The parts of each string: between delimiters, of which the first `most` count (-1: all), or where that is empty between white space,
@@ -65,10 +75,9 @@ def split(x: np.ndarray, delimiter: np.ndarray, most: np.ndarray, counts: np.nda
     parts = [(text if sep else text.rstrip()).split(sep, limit) for text in _texts(x)]
     counts.reshape(-1)[...] = list(map(len, parts))
     columns[...] = width = counts.max(initial=0)
-    found = np.zeros((len(parts), width), np.int64)
-    for row, texts in zip(found, parts, strict=True):
-        _write(row[: len(texts)], texts)
-    kept[...] = keep(found.reshape((*x.shape, width)))
+    found = np.empty((*x.shape, width), np.int64)
+    _write(found, [text for texts in parts for text in (*texts, *[""] * (width - len(texts)))])
+    kept[...] = keep(found)
 
 
 # ---- normalizing ----------------------------------------------------------------------------------------------------------------------
@@ -138,18 +147,22 @@ def _compiled(pattern: str) -> Any:
 def full_match(x: np.ndarray, pattern: np.ndarray, out: np.ndarray) -> None:
     """bool: whether a regular expression in the syntax of RE2 matches the whole of each string."""
     compiled = _compiled(_text(pattern))
-    out.reshape(-1)[...] = [compiled.fullmatch(text) is not None for text in _texts(x)]
+    # Of bytes there are no positions to be counted in characters.
+    _of_each(x, lambda text: compiled.fullmatch(text.encode()) is not None, out)
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------------------------
 
 
-def _printed(value: float, dtype: np.dtype) -> str:
+def _printed(value: float, read: Callable[[Any], Any]) -> str:
     """A float as C's %g prints it, with as many digits as it takes to read the same number: 8 at least."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
-    texts = (f"{value:.{digits}g}" for digits in (8, 9, 15, 16, 17))
-    return next(text for text in texts if dtype.type(float(text)) == value)
+    for digits in (8, 9, 15, 16, 17):
+        text = f"{value:.{digits}g}"
+        if read(text) == value:
+            break
+    return text
 
 
 @_registered
@@ -158,7 +171,9 @@ def from_numbers(x: np.ndarray, out: np.ndarray) -> None:
     if x.dtype.kind in "iub":
         _write(out, list(map(str, x.astype(np.int8 if x.dtype == bool else x.dtype).reshape(-1).tolist())))
     else:
-        _write(out, [_printed(float(value), x.dtype) for value in x.reshape(-1)])
+        dtype = x.dtype.type
+        read = float if x.dtype == np.float64 else lambda text: dtype(float(text))
+        _write(out, [_printed(value, read) for value in x.astype(np.float64).reshape(-1).tolist()])
 
 
 def _whole(text: str) -> int:
@@ -173,27 +188,29 @@ def _flag(text: str) -> bool:
     return word == "true" if word in ("true", "false") else float(text) != 0
 
 
-_READERS: dict[str, Callable[[str], Any]] = {"i": _whole, "u": _whole, "b": _flag}
+def _reader(dtype: np.dtype) -> Callable[[str], Any]:
+    """What reads a number of a dtype. What it gives raises ValueError for a text that says none."""
+    read: Callable[[str], Any] = {"i": _whole, "u": _whole, "b": _flag}.get(dtype.kind, float)
+    bits = 8 * dtype.itemsize
+
+    def checked(text: str) -> Any:
+        try:
+            if "_" in text:  # which Python has in numbers
+                raise ValueError
+            value = read(text)
+        except (ValueError, OverflowError):
+            raise ValueError(f"Cast: expected a number that {dtype.name} has, found {text!r}") from None
+        if dtype.kind in "iu":
+            value &= (1 << bits) - 1
+            value -= (value >> (bits - 1) << bits) if dtype.kind == "i" else 0
+        return value
+
+    return checked
 
 
 @_registered
 def to_numbers(x: np.ndarray, out: np.ndarray) -> None:
     """The numbers that strings say, in decimal or scientific notation; INF and NaN in any case. Integers lose what is behind the point, and
     the bits that their type has not."""
-    read = _READERS.get(out.dtype.kind, float)
-    texts = _texts(x)
-    values = []
-    for text in texts:
-        try:
-            if "_" in text:
-                raise ValueError
-            values.append(read(text))
-        except (ValueError, OverflowError):
-            raise ValueError(f"Cast: expected a number that {out.dtype.name} has, found {text!r}") from None
-    if out.dtype.kind in "iu":
-        mask = (1 << 64) - 1
-        wide = np.array([value & mask for value in values], np.uint64)
-        out[...] = wide.astype(out.dtype).reshape(out.shape)
-    else:
-        with np.errstate(over="ignore"):
-            out[...] = np.array(values, np.float64 if out.dtype.kind != "b" else bool).astype(out.dtype).reshape(out.shape)
+    with np.errstate(over="ignore"):
+        _of_each(x, _reader(out.dtype), out)

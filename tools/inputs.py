@@ -147,10 +147,13 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
 
 
 def tensors_of(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The arrays in outputs by name: those in a sequence "NAME.0", "NAME.1", ...; of an optional value that is not there none."""
+    """The arrays in outputs by name: those in a sequence "NAME.0", "NAME.1", ...; of an optional value that is not there none; of a
+    sequence of maps "NAME.KEY", what all of them have for a key, float32[maps]."""
     found: dict[str, np.ndarray] = {}
     for name, value in outputs.items():
-        if isinstance(value, list):
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            found.update((f"{name}.{key}", np.array([one[key] for one in value], np.float32)) for key in value[0])
+        elif isinstance(value, list):
             found.update((f"{name}.{i}", item) for i, item in enumerate(value))
         elif value is not None:
             found[name] = value

@@ -1,4 +1,4 @@
-"""Ensembles of decision trees: ml.tree_leaves, ml.leaf_weights. Relay has no operators for these; ONNX's tree ensembles are made of them."""
+"""Ensembles of decision trees: ml.tree_leaves, ml.leaf_weights. Relay has no operators for them; those of ONNX are made of these."""
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_equal
@@ -59,7 +59,8 @@ class TreeLeaves(Op, name="ml_tree_leaves", relay_name="ml.tree_leaves"):
 class LeafWeights(Op, name="ml_leaf_weights", relay_name="ml.leaf_weights"):
     """Of each row the sum, the least or the largest of the weights of the leaves that it reaches, for each target.
 
-    Operands: leaves int32 [trees, rows], and weights [nodes, targets] of floats, of whose rows the leaves are numbers; nothing checks that.
+    Operands: leaves int32 [trees, rows], and weights [nodes, targets] of floats, of whose rows the leaves are the numbers; nothing checks
+    that.
 
     Attributes:
       aggregate: "sum", "min" or "max"; without a tree 0, infinity or its negative.

@@ -23,7 +23,18 @@ from relayc.dialects.relay.types import TupleType
 from relayc.frontend.converter import ModelBuilder, Tensor, assume, axis_of, constant, emit, simpler
 from relayc.frontend.onnx.converters import Node, converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.objects import ObjectType, Source, Value, by_number, declared_type, element_of, joined, number_of, type_of
+from relayc.frontend.onnx.objects import (
+    ObjectType,
+    Source,
+    Value,
+    as_tensor,
+    by_number,
+    declared_type,
+    element_of,
+    joined,
+    number_of,
+    type_of,
+)
 from relayc.frontend.sizes import as_pending, known_elements, size, size_tensor, sizes
 from relayc.frontend.steps import binary, cast, filled, reshape, subtract, transpose
 from relayc.symbolic import Dim, Size, symbol, symbols_of
@@ -324,7 +335,7 @@ def _decides(body: GraphProto) -> bool:
     """Whether the body of a Loop gives a condition that may be false: one that is not its own input, or true."""
     made = {name: node for node in body.node for name in node.output}
     name = body.output[0].name
-    while name in made and made[name].op_type == "Identity":
+    while name in made and made[name].op_type == "Identity" and made[name].input:
         name = made.pop(name).input[0]  # each once: a node may name itself
     if name == body.input[1].name:
         return False
@@ -358,7 +369,8 @@ def Loop(M: Tensor | None = None, cond: Tensor | None = None, *carried: Value, b
     def step(number: Tensor, condition: Tensor | None, values: list[Value]) -> tuple[Tensor | None, list[Value], list[Tensor]]:
         given = condition if condition is not None else constant(np.bool_(True))
         following, *found = node.inline(body, number, given, *values)
-        return (following if decides else None), found[: len(carried)], found[len(carried) :]
+        rows = [as_tensor(v, "scan output") for v in found[len(carried) :]]
+        return (as_tensor(following, "cond of the body") if decides else None), found[: len(carried)], rows
 
     names = [value.name for value in body.input[2:]]
     declared = [declared_type(value.type, f"input {value.name} of the body") for value in body.input[2:]]
@@ -423,7 +435,7 @@ def _scanned(
     def step(at: Tensor, values: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         back = subtract(size_tensor(trips - 1), at) if any(d for *_, d in scanned) else at
         slices = [emit("take", t, back if backwards else at, axis=axis, mode="clip") for t, axis, backwards in scanned]
-        found = node.inline(body, *values, *slices)
+        found = [as_tensor(v, "output of the body") for v in node.inline(body, *values, *slices)]
         return found[: len(states)], found[len(states) :]
 
     names = [value.name for value in body.input[: len(states)]]

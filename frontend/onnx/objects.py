@@ -258,6 +258,13 @@ def type_of(value: Value) -> ElementType | ObjectType:
     return ElementType.of(value) if isinstance(value, Tensor) else value.type
 
 
+def as_tensor(value: Value, what: str) -> Tensor:
+    """A value that has to be a tensor. Raises OnnxError, naming `what`, for another."""
+    if not isinstance(value, Tensor):
+        raise OnnxError(f"{what}: expected a tensor, found {type_of(value)}")
+    return value
+
+
 def by_number(number: Tensor, type_: ObjectType) -> ObjectValue:
     """The object of a type that the program knows by a number."""
     return SequenceValue(type_, number=number) if isinstance(type_, SequenceType) else OptionalValue(type_, number=number)

@@ -196,7 +196,8 @@ class _Network:
             if self.apart:
                 bias = emit("concatenate", bias, _part(of_input, together, rows), axis=0)
                 own = _part(of_hidden, together, rows)
-        found, begin = [], 0
+        found: list[Tensor] = []
+        begin: Size = 0
         for count in self.products:
             end = begin + rows // gates * count
             product = _dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))

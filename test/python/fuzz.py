@@ -120,7 +120,7 @@ def compile_and_run(data: bytes, number: int) -> tuple[str, str]:
             feeds = made_up(module.inputs, number)
         try:
             results = module.run(feeds)
-        except ValueError as error:  # sizes that the data says do not fit
+        except (ValueError, IndexError) as error:  # sizes and positions that the data says do not fit
             return "refused", str(error)
         found.append(results)
     if found[0] is None or found[1] is None:

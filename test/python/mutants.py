@@ -448,7 +448,9 @@ def change_branches(rng: np.random.Generator, model: ModelProto) -> str:
     attribute = _pick(rng, (a for a in node.attribute if a.type == AttributeProto.GRAPH))
     way = int(rng.integers(5))
     if way == 0:
-        attribute.g.CopyFrom(_pick(rng, graphs(model.graph)))
+        other = GraphProto()  # a graph around this one would be copied into itself
+        other.CopyFrom(_pick(rng, graphs(model.graph)))
+        attribute.g.CopyFrom(other)
     elif way == 1:
         attribute.g.ClearField("node")
     elif way == 2 and attribute.g.output:

@@ -7,9 +7,9 @@ Modules: `scores` has what classifiers and regressors do with their scores, `nod
 tables of the program of them; the others hold the converters of a family each.
 """
 
-from relayc.frontend.onnx.ml import encoders, ensembles, features, linear, maps, svm
+from relayc.frontend.onnx.ml import encoders, features, linear, maps, svm, trees
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (encoders, ensembles, features, linear, maps, svm)
+FAMILIES = (encoders, features, linear, maps, svm, trees)
 """The modules that register converters."""

@@ -53,9 +53,8 @@ def LabelEncoder_2(
 ) -> Tensor:
     keys = _array("keys", keys_floats, keys_int64s, keys_strings)
     values = _array("values", values_floats, values_int64s, values_strings)
-    defaults = {"f": default_float, "i": default_int64, "O": default_string}
     # A NaN is no key: it equals none.
-    return looked_up(x, keys, values, defaults[values.dtype.kind], finds_nan=False)
+    return looked_up(x, keys, values, _default(values, default_float, default_int64, default_string), finds_nan=False)
 
 
 @converter(since=4, domain=DOMAIN)
@@ -77,12 +76,17 @@ def LabelEncoder(
 ) -> Tensor:
     keys = _array("keys", keys_floats, keys_int64s, keys_strings, keys_tensor)
     values = _array("values", values_floats, values_int64s, values_strings, values_tensor)
-    default = {"f": default_float, "i": default_int64, "O": default_string}[values.dtype.kind]
+    default = _default(values, default_float, default_int64, default_string)
     if default_tensor is not None:
         if default_tensor.size != 1:
             raise OnnxError(f"attribute default_tensor: expected one element, found {list(default_tensor.shape)}")
         default = default_tensor.reshape(()).item()
     return looked_up(x, keys.reshape(-1), values.reshape(-1), default)
+
+
+def _default(values: np.ndarray, number: float, integer: int, text: str) -> float | str:
+    """What stands for a key that is not known, by the kind of the values."""
+    return text if values.dtype == object else number if values.dtype.kind == "f" else integer
 
 
 def _array(

@@ -1,4 +1,4 @@
-"""Operators on maps: ZipMap gives a sequence of them; as inputs, in CastMap and DictVectorizer, relayc does not have them."""
+"""Maps: ZipMap gives a sequence of them. As inputs, of CastMap and DictVectorizer, relayc does not have them."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,6 @@ from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.ml.scores import DOMAIN, Labels, as_rows
 from relayc.frontend.onnx.objects import NUMBER, SEQUENCE, ElementType, SequenceType, SequenceValue, Source
-
-
-@converter(domain=DOMAIN)
-def CastMap(x: Tensor, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
-    raise OnnxError("input X: expected a tensor, found a map from integers, which relayc does not have")
-
-
-@converter(domain=DOMAIN)
-def DictVectorizer(x: Tensor, *, int64_vocabulary: Sequence | None = None, string_vocabulary: Sequence | None = None) -> Tensor:
-    raise OnnxError("input X: expected a tensor, found a map, which relayc does not have")
 
 
 @converter(domain=DOMAIN)

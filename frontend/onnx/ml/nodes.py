@@ -60,7 +60,7 @@ class Nodes:
         lacking = np.zeros((len(self.roots), self.targets), bool)
         np.logical_or.at(lacking, trees[leaf], ~self.present[leaf])
         some = self.present[leaf].any(axis=0)
-        return [None if s and bad else bool(s) for s, bad in zip(some, lacking.all(axis=0), strict=True)]
+        return [None if s and bad else bool(s) for s, bad in zip(some, np.logical_and.reduce(lacking), strict=True)]
 
     def checked(self) -> "Nodes":
         """Itself. Raises OnnxError where a number names what is not there."""

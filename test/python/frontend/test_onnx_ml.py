@@ -151,8 +151,8 @@ def test_one_score_for_two_classes(ids, shift, labels):
     feeds = {"x": data(seed=4)}
     nodes = []
     key = "classlabels_strings" if labels == ["no", "yes"] else "classlabels_int64s"
-    for transform, base in (("NONE", []), ("LOGISTIC", []), ("LOGISTIC", [0.25, -0.5]), ("SOFTMAX", [0.125])):
-        attributes = forest(seed=4, modes=["BRANCH_LEQ"], prefix="class", ids=ids, shift=shift, missing=0) | {key: labels}
+    for transform, base in (("NONE", []), ("LOGISTIC", [0.25, -0.5]), ("SOFTMAX", [0.125])):
+        attributes = forest(seed=4, trees=2, depth=2, modes=["BRANCH_LEQ"], prefix="class", ids=ids, shift=shift, missing=0) | {key: labels}
         outputs = [f"{name}{transform}{len(base)}" for name in ("label", "scores")]
         nodes.append(node("TreeEnsembleClassifier", ["x"], outputs, **attributes, post_transform=transform, base_values=base))
     agree(model_of(nodes, feeds), feeds)
@@ -163,7 +163,7 @@ def test_two_scores_for_two_classes():
     feeds = {"x": data(seed=5)}
     nodes = []
     for present in (1.0, 0.4):
-        attributes = forest(seed=5, modes=["BRANCH_LEQ"], targets=2, prefix="class", present=present, missing=0)
+        attributes = forest(seed=5, trees=2, depth=2, modes=["BRANCH_LEQ"], targets=2, prefix="class", present=present, missing=0)
         outputs = [f"label{present}", f"scores{present}"]
         nodes.append(node("TreeEnsembleClassifier", ["x"], outputs, classlabels_int64s=[0, 1], **attributes, post_transform="LOGISTIC"))
     agree(model_of(nodes, feeds), feeds)

@@ -20,6 +20,22 @@ BINARY = (
 )
 INTEGER_BINARY = "bitwise_and bitwise_or bitwise_xor left_shift right_shift floor_divide floor_mod power add"
 
+FEW_BITS = [
+    np.random.default_rng(0).integers(0, 1 << 32, (2, 8, 16), np.uint32),
+    np.full((2, 32), 0.1, np.float32),
+    np.full((1, 1), 8, np.uint8),
+]
+"""Weights of nn.dense_blocks: 32 columns of two blocks of 32 numbers of 4 bits."""
+STUMPS = (
+    np.array([0, 3], np.int32),
+    np.array([1, 0, 1, 4, 3, 4], np.int32),
+    np.array([0, 0, 0, 1, 0, 0], np.int32),
+    np.array([0.5, np.nan, np.nan, -0.5, np.nan, np.nan], np.float32),
+    np.array([-np.inf], np.float32),
+    np.array([False]),
+)
+"""Tables of two trees of one comparison each."""
+
 CASES: dict[str, list[Case]] = {
     FLOAT_UNARY: [Case(f32("n, 3, m"))],
     ANY_UNARY: [Case(f32("n, 3, m")), Case(["float16[n]"])],
@@ -197,6 +213,7 @@ CASES: dict[str, list[Case]] = {
     "nn.winograd_output_transform": [
         Case(f32("n, 72, (h + 3)//4, (w + 3)//4, 8"), {"height": "h", "width": "w"}, {"h": 1, "w": 1}, free="h w")
     ],
+    "nn.dense_blocks": [Case([*f32("n, m, 64"), *map(Const, FEW_BITS)], {"units": 20, "bits": 4, "block_size": 32})],
     "nn.col2im": [
         Case(f32("n, c, 3, 2, h, w"), {"image_shape": ("h + 2", "w + 1")}, {"h": 1, "w": 1}),
         Case(f32("n, c, 3, (w + 1)//2"), {"image_shape": ("w",), "strides": (2,), "padding": (1, 1)}, {"w": 1}, free="w"),
@@ -207,6 +224,11 @@ CASES: dict[str, list[Case]] = {
         Case(f32("n, c, w", "n, c, (w + 1)//2"), {"pool_size": (3,), "strides": (2,), "padding": (1, 1), "layout": "NCW"}, {"w": 1}),
     ],
     "det": [Case(f32("n, m, 2, 2")), Case(f32("n, m, m"))],
+    # trees
+    "ml.tree_leaves": [Case([*f32("n, m"), *map(Const, STUMPS)], {"depth": 1, "num_features": 2}, {"m": 2})],
+    "ml.leaf_weights": [Case([Const(np.array([[1, 2], [2, 0]], np.int32)), *f32("n + 3, m")])],
+    "ml.coupled_probabilities": [Case(f32("n, 3, 3"), positive=(0,))],
+    "searchsorted": [Case(f32("m", "n, 2"), {"dtype": "int64"}), Case(f32("m", "n"), {"right": True})],
     # random numbers
     "random.threefry_generate": [Case(["uint32[2]"], {"out_shape": ("n", "3*m")}, free="n m")],
     # regions

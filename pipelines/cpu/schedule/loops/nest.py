@@ -254,7 +254,7 @@ class Nest:
         return self._lanes() if store == 1 else Lanes(self.plan.width, self.unroll)
 
     def _lanes(self) -> Lanes:
-        masks = self.parameters.mask_bits if self.plan.maskable else 0
+        masks = self.parameters.mask_bits if self.plan.maskable and not self.plan.gathers_across else 0
         return Lanes(self.plan.width, self.unroll, masks > 0, masks == 8, self.short_rows)
 
     def _unchecked_range(self, var: Var, extent: Size) -> tuple[Size, Size]:

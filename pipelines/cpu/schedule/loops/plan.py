@@ -81,6 +81,12 @@ class NestPlan:
         """Loops along which a padding is checked."""
         return {v for index, _ in self.accesses.bounds for v in index.terms}
 
+    @property
+    def gathers_across(self) -> bool:
+        """Whether reductions read at computed indices in lanes that are points of the output: each lane then costs what a point does, so
+        that a mask, which leaves lanes unused, gains nothing."""
+        return not self.lanes_along_reduction and any(r.structured.captured for r in self.reductions)
+
     def siblings(self, reduction: Node) -> list[Node]:
         """The nodes that share the operation of a reduction, itself among them."""
         return [n for n, _ in self.accesses.reductions if n.structured is reduction.structured]

@@ -1,0 +1,86 @@
+"""ml.tree_leaves, ml.leaf_weights, ml.coupled_probabilities, searchsorted: against numpy."""
+
+import numpy as np
+import pytest
+from support import Const, run
+
+INF, NAN = np.inf, np.nan
+
+
+def tables(trees, depth, features, dtype="float32", seed=0):
+    """Operands of full trees behind data: half of the comparisons have a lower bound, half send NaN inside."""
+    rng = np.random.default_rng(seed)
+    inner, nodes = (1 << depth) - 1, (2 << depth) - 1
+    own = np.tile(np.arange(nodes), trees)
+    start = np.repeat(np.arange(trees) * nodes, nodes)
+    is_leaf = own >= inner
+    highs = np.where(is_leaf, NAN, rng.normal(size=own.size)).astype(dtype)
+    lows = np.where(is_leaf | (rng.random(own.size) < 0.5), -INF, highs - 0.5).astype(dtype)
+    missing = ~is_leaf & (rng.random(own.size) < 0.5)
+    children = np.where(is_leaf, start + own - 1, start + 2 * own + 1).astype("int32")
+    chosen = np.where(is_leaf, 0, rng.integers(features, size=own.size)).astype("int32")
+    return (np.arange(trees, dtype="int32") * nodes).astype("int32"), children, chosen, highs, lows, missing
+
+
+def walk(x, roots, children, features, highs, lows, missing, depth):
+    node = np.broadcast_to(roots[:, None], (len(roots), len(x))).copy()
+    rows = np.arange(len(x))
+    for _ in range(depth):
+        value = x[rows, features[node]]
+        inside = ((lows[node] <= value) & (value <= highs[node])) | (np.isnan(value) & missing[node])
+        node = np.where(inside, children[node], children[node] + 1)
+    return node.astype("int32")
+
+
+@pytest.mark.parametrize(("rows", "depth", "dtype"), [(1, 3, "float32"), (70, 3, "float64"), (37, 60, "float32")])
+def test_walks(rows, depth, dtype):
+    """More steps than there are levels stay where they are."""
+    given = tables(5, 3, 4, dtype)
+    x = np.random.default_rng(1).normal(size=(rows, 4)).astype(dtype)
+    x[::3, 1] = NAN
+    found = run("ml.tree_leaves", x, *map(Const, given), depth=depth, num_features=4)
+    np.testing.assert_array_equal(found, walk(x, *given, depth))
+
+
+@pytest.mark.parametrize(("aggregate", "function"), [("sum", np.sum), ("min", np.min), ("max", np.max)])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_weights_of_leaves(aggregate, function, targets):
+    rng = np.random.default_rng(2)
+    leaves, weights = rng.integers(0, 50, (7, 33)).astype("int32"), rng.normal(size=(50, targets)).astype("float32")
+    found = run("ml.leaf_weights", Const(leaves), weights, aggregate=aggregate)
+    np.testing.assert_allclose(found, function(weights[leaves], axis=0), rtol=0, atol=1e-5)  # sums of 7 numbers of the order of 1
+
+
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_coupled_probabilities(classes):
+    """Of probabilities of pairs that come from those of all classes, these."""
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(classes, 5.0), 20)
+    ratios = p[:, :, None] / (p[:, :, None] + p[:, None, :])
+    other = np.where(np.eye(classes, dtype=bool), 0, ratios.transpose(0, 2, 1))
+    system = np.where(np.eye(classes, dtype=bool), np.maximum((other**2).sum(2, keepdims=True), classes == 1), -other * ratios)
+    found = run("ml.coupled_probabilities", system.astype("float32"))
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
+    # The search ends where Q p is as even as 0.005 / classes.
+    np.testing.assert_allclose(found, p, atol=0.03)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
+def test_searches(right, dtype):
+    sequence = np.sort(np.random.default_rng(4).integers(0, 20, 13)).astype(dtype)
+    values = np.arange(-1 if dtype != "uint8" else 0, 23).astype(dtype).reshape(-1, 2 if dtype != "uint8" else 1)
+    found = run("searchsorted", sequence, values, right=right, dtype="int64")
+    np.testing.assert_array_equal(found, np.searchsorted(sequence, values, "right" if right else "left"))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_nan_is_searched_as_the_last_number(right):
+    sequence = np.array([-INF, 1, 2, NAN, NAN], "float32")
+    values = np.array([NAN, -INF, INF, 2], "float32")
+    found = run("searchsorted", sequence, values, right=right)
+    np.testing.assert_array_equal(found, np.searchsorted(sequence, values, "right" if right else "left"))
+
+
+def test_nothing_to_search_in():
+    np.testing.assert_array_equal(run("searchsorted", np.zeros(0, "float32"), np.ones(3, "float32")), [0, 0, 0])

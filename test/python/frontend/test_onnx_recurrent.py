@@ -114,30 +114,28 @@ def test_steps_and_batch_of_a_call(operator):
     agree(network(operator, given[0], shapes=shapes, direction="bidirectional"), *(feed | weights for feed in given))
 
 
-@pytest.mark.parametrize("operator", ["LSTM"])
-def test_no_steps_and_an_empty_batch(operator):
-    given = arrays(operator)
-    proto = network(operator, given, shapes={"X": ["steps", "batch", WIDTH], **{name: [1, "batch", HIDDEN] for name in STATES[operator]}})
+def test_no_steps_and_an_empty_batch():
+    given = arrays("LSTM")
+    proto = network("LSTM", given, shapes={"X": ["steps", "batch", WIDTH], **{name: [1, "batch", HIDDEN] for name in STATES["LSTM"]}})
     module = relayc.compile(proto, cache=False)
-    state = {name: given[name] for name in STATES[operator]}
+    state = {name: given[name] for name in STATES["LSTM"]}
     found = list(module.run({"X": given["X"][:0], **state}).values())
     assert found[0].shape == (0, 1, BATCH, HIDDEN)
-    for name, last in zip(STATES[operator], found[1:], strict=True):
+    for name, last in zip(STATES["LSTM"], found[1:], strict=True):
         np.testing.assert_array_equal(last, given[name])
     empty = module.run({"X": given["X"][:, :0], **{name: value[:, :0] for name, value in state.items()}})
     assert [t.shape for t in empty.values()] == [(STEPS, 1, 0, HIDDEN), *[(1, 0, HIDDEN)] * len(state)]
 
 
-@pytest.mark.parametrize("operator", ["LSTM"])
-def test_the_batch_first(operator):
+def test_the_batch_first():
     """Layout 1, which ONNX Runtime has not: the same with the axes exchanged."""
-    given = arrays(operator, 2)
+    given = arrays("LSTM", 2)
     given["sequence_lens"] = np.array([2, 0, 4], np.int32)
-    exchanged = {n: a.swapaxes(0, 1).copy() if n in ("X", *STATES[operator]) else a for n, a in given.items()}
-    first = relayc.compile(network(operator, exchanged, direction="bidirectional", layout=1), cache=False)
-    second = relayc.compile(network(operator, given, direction="bidirectional"), cache=False)
-    found = first.run({n: exchanged[n] for n in ("X", "sequence_lens", *STATES[operator])})
-    expected = second.run({n: given[n] for n in ("X", "sequence_lens", *STATES[operator])})
+    exchanged = {n: a.swapaxes(0, 1).copy() if n in ("X", *STATES["LSTM"]) else a for n, a in given.items()}
+    first = relayc.compile(network("LSTM", exchanged, direction="bidirectional", layout=1), cache=False)
+    second = relayc.compile(network("LSTM", given, direction="bidirectional"), cache=False)
+    found = first.run({n: exchanged[n] for n in ("X", "sequence_lens", *STATES["LSTM"])})
+    expected = second.run({n: given[n] for n in ("X", "sequence_lens", *STATES["LSTM"])})
     for name, array in found.items():
         wanted = expected[name].transpose(2, 0, 1, 3) if name == "Y" else expected[name].swapaxes(0, 1)
         np.testing.assert_array_equal(array, wanted)
@@ -177,13 +175,12 @@ def test_weights_that_the_caller_gives():
     agree(network("GRU", given, constants=(), opset=7), given, arrays("GRU", seed=1))
 
 
-@pytest.mark.parametrize("operator", ["RNN"])
-def test_the_first_operator_set(operator):
+def test_the_first_operator_set():
     """It says whether the outputs of all steps are wanted; the lengths do not depend on it."""
-    given = arrays(operator)
-    feed = {n: given[n] for n in ("X", *STATES[operator])}
-    found = relayc.compile(network(operator, given, opset=1, output_sequence=1), cache=False).run(feed)
-    expected = relayc.compile(network(operator, given), cache=False).run(feed)
+    given = arrays("RNN")
+    feed = {n: given[n] for n in ("X", *STATES["RNN"])}
+    found = relayc.compile(network("RNN", given, opset=1, output_sequence=1), cache=False).run(feed)
+    expected = relayc.compile(network("RNN", given), cache=False).run(feed)
     for name, array in found.items():
         np.testing.assert_array_equal(array, expected[name])
 

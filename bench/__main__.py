@@ -319,7 +319,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_plot(command, "draw the ratios over the sizes")
     command.set_defaults(action=dynamic)
     command = commands.add_parser("ops", help="matrix products, convolutions and recurrent networks, against the peak of the machine")
-    sizes = "sets of shapes, or shapes as MxNxK, CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS], CELLSTEPSxBATCHxINPUTS-HIDDEN (default all)"
+    shapes = "MxNxK, MxNxKqBITSbBLOCK[aLEVEL], CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS], CELLSTEPSxBATCHxINPUTS-HIDDEN"
+    sizes = f"sets of shapes, or shapes as {shapes} (default all)"
     command.add_argument("--sizes", default="all", metavar="LIST", help=sizes)
     _add_common(command, "relayc,ort")
     _add_rounds(command)

@@ -1,4 +1,5 @@
-"""`bench ops`: matrix products, convolutions and recurrent networks one by one, against what the machine can do.
+"""`bench ops`: matrix products, also with weights of a few bits, convolutions and recurrent networks one by one, against what the machine
+can do.
 
 Each is an ONNX model of one operator whose weights are constants, so that engines may pack them.
 """
@@ -115,7 +116,41 @@ class Recurrent:
         return helper.make_node(self.cell.upper(), ["x", "w", "r"], ["y"], hidden_size=self.hidden)
 
 
-Operation = Gemm | Conv | Recurrent
+@dataclass(frozen=True)
+class Blocks:
+    """f32 [m, k] times constant weights [n, k]^T of a few bits, in blocks of depth that share a scale: MatMulNBits of com.microsoft.
+
+    `level` is how exact the product has to be: 0 as products of f32, 4 with data that is rounded to 8 bits.
+    """
+
+    m: int
+    n: int
+    k: int
+    bits: int
+    block: int
+    level: int = 0
+
+    @property
+    def name(self) -> str:
+        level = f"a{self.level}" if self.level else ""
+        return f"{self.m}x{self.n}x{self.k}q{self.bits}b{self.block}{level}"
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of data, weights (in bytes), scales and result."""
+        blocks = self.k // self.block
+        return (self.m, self.k), (self.n, blocks, self.block * self.bits // 8), (self.n * blocks,), (self.m, self.n)
+
+    def node(self) -> onnx.NodeProto:
+        attributes: dict[str, Any] = {"K": self.k, "N": self.n, "bits": self.bits, "block_size": self.block, "accuracy_level": self.level}
+        return helper.make_node("MatMulNBits", ["x", "w", "scales"], ["y"], domain="com.microsoft", **attributes)
+
+
+Operation = Gemm | Conv | Recurrent | Blocks
 
 SETS: dict[str, tuple[Operation, ...]] = {
     "square": tuple(Gemm(n, n, n) for n in (32, 64, 128, 256, 512, 1024, 2048)),
@@ -146,17 +181,26 @@ SETS: dict[str, tuple[Operation, ...]] = {
     ),
     # Alone, and in a batch.
     "recurrent": tuple(Recurrent(cell, 128, batch, 512, 512) for cell in ("lstm", "gru", "rnn") for batch in (1, 8)),
+    # Layers of a decoder, for a token, a few and a prompt; each beside the same product of floats.
+    "blocks": tuple(
+        operation
+        for n, block in ((4096, 32), (11008, 128))
+        for m in (1, 8, 128)
+        for operation in (Blocks(m, n, 4096, 4, block), Blocks(m, n, 4096, 4, block, 4), Gemm(m, n, 4096))
+    ),
 }
 """The shapes that are measured, by the name of their set."""
 
 _GEMM = re.compile(r"(\d+)x(\d+)x(\d+)")
 _CONV = re.compile(r"(\d+)x(\d+)-(\d+)k(\d+)s(\d+)(?:g(\d+))?")
+_BLOCKS = re.compile(r"(\d+)x(\d+)x(\d+)q([248])b(\d+)(?:a(\d))?")
 _RECURRENT = re.compile(r"(lstm|gru|rnn)(\d+)x(\d+)x(\d+)-(\d+)")
 
 
 def find_operations(text: str) -> list[tuple[str, Operation]]:
     """Operations with the set each is of, from a list separated by commas: `all`, names of SETS, products as MxNxK, convolutions as
-    CHANNELSxSIZE-FILTERSkKERNELsSTRIDE, with gGROUPS where there are groups, and recurrent networks as CELLSTEPSxBATCHxINPUTS-HIDDEN.
+    CHANNELSxSIZE-FILTERSkKERNELsSTRIDE, with gGROUPS where there are groups, recurrent networks as CELLSTEPSxBATCHxINPUTS-HIDDEN, and
+    products with weights of a few bits as MxNxKqBITSbBLOCK, with aLEVEL where they may be less exact.
 
     Raises:
       ValueError: an entry is none of these, or not possible.
@@ -183,8 +227,12 @@ def _parse(entry: str) -> Operation:
             raise ValueError(f"--sizes: expected a stride of 1 or more and groups that divide channels and filters, found {entry!r}")
     elif match := _RECURRENT.fullmatch(entry):
         operation = Recurrent(match[1], *map(int, match.groups()[1:]))
+    elif match := _BLOCKS.fullmatch(entry):
+        operation = Blocks(*(int(number or 0) for number in match.groups()))
+        if operation.block < 16 or operation.k % operation.block:
+            raise ValueError(f"--sizes: expected blocks of 16 or more that divide the depth, found {entry!r}")
     else:
-        forms = "MxNxK such as 128x768x768, 64x56-128k3s1, or lstm128x1x512-512"
+        forms = "MxNxK such as 128x768x768, 64x56-128k3s1, lstm128x1x512-512, or 1x4096x4096q4b32"
         raise ValueError(f"--sizes: expected all, {', '.join(SETS)}, {forms}, found {entry!r}")
     if min(prod(shape) for shape in operation.shapes) < 1:
         raise ValueError(f"--sizes: expected dimensions of 1 or more, found {entry!r}")
@@ -193,20 +241,22 @@ def _parse(entry: str) -> Operation:
 
 def moved(operation: Operation) -> int:
     """Bytes of data, weights and result."""
-    return 4 * sum(prod(shape) for shape in operation.shapes)
+    sizes = [1 if isinstance(operation, Blocks) and i == 1 else 4 for i in range(len(operation.shapes))]
+    return sum(size * prod(shape) for size, shape in zip(sizes, operation.shapes, strict=True))
 
 
 def model_of(operation: Operation, seed: int) -> onnx.ModelProto:
     """A model of the operation alone; its weights are normal, scaled so that results are of the order of 1."""
     x, *shapes, y = operation.shapes
     scale, rng, node = np.sqrt(prod(y) / operation.flops * 2), np.random.default_rng(seed), operation.node()
-    weights = [
-        numpy_helper.from_array((rng.standard_normal(shape) * scale).astype(np.float32), name)
-        for name, shape in zip(node.input[1:], shapes, strict=True)
-    ]
+    arrays = [(rng.standard_normal(shape) * scale).astype(np.float32) for shape in shapes]
+    if isinstance(operation, Blocks):
+        arrays = [rng.integers(0, 256, shapes[0], np.uint8), np.full(shapes[1], scale * 2 / (1 << (operation.bits - 1)), np.float32)]
+    weights = [numpy_helper.from_array(array, name) for name, array in zip(node.input[1:], arrays, strict=True)]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", x), ("y", y))]
     graph = helper.make_graph([node], operation.name, ends[:1], ends[1:], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    opsets = [helper.make_opsetid("", 18), *([helper.make_opsetid(node.domain, 1)] if node.domain else [])]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import TensorType
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.conv import ConvGeometry
+from relayc.dialects.relay.pool import PoolGeometry
 from relayc.dialects.relay.reduce import reduced_axes, reduced_shape
 from relayc.dialects.relay.slices import slice_bounds, slices
 from relayc.frontend.converter import Tensor, assume, emit
@@ -361,6 +363,25 @@ def _take(call: Call, g: Tensor) -> list[Part]:
     return [gathered, None]
 
 
+@_rule("gather")
+def _gather(call: Call, g: Tensor) -> list[Part]:
+    x, at = call.inputs
+    return [lambda: emit("scatter_elements", _none(x), at, g, axis=call.op.axis, reduction="add"), None]
+
+
+@_rule("nn.pad")
+def _pad(call: Call, g: Tensor) -> list[Part]:
+    x, width = call.inputs[0], call.op.pad_width
+
+    def cropped() -> Tensor:
+        if call.op.pad_mode != "constant":
+            raise ModelError(f"expected padding by a constant, found mode {call.op.pad_mode}")
+        begin = list(width[::2])
+        return strided_slice(g, begin, [b + d for b, d in zip(begin, x.shape, strict=True)], [1] * x.rank, range(x.rank))
+
+    return [cropped, None]
+
+
 # ---- reductions -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -455,3 +476,81 @@ def _dense(call: Call, g: Tensor) -> list[Part]:
 @_rule("nn.batch_matmul")
 def _batch_matmul(call: Call, g: Tensor) -> list[Part]:
     return _product("nn.batch_matmul", call, g, (call.op.transpose_a, call.op.transpose_b))
+
+
+# ---- images ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _both_ends(pads: Sequence[tuple[int, int]]) -> list[int]:
+    return [before for before, _ in pads] + [after for _, after in pads]
+
+
+def _spread_windows(x: Tensor, g: Tensor, weight: Tensor, window: ConvGeometry | PoolGeometry, groups: int) -> Tensor:
+    """Each element of g, times a weight [..., size of each axis of the window], added to where its window is in x."""
+    kernel, n = weight.shape[2:], x.rank - 2
+    extra: list[int] = []
+    for i, (size, count) in enumerate(zip(x.shape[2:], g.shape[2:], strict=True)):
+        left = size + sum(window.pads[i]) - ((count - 1) * window.strides[i] + window.dilation[i] * (kernel[i] - 1) + 1)
+        if not isinstance(left, int):
+            raise ModelError(f"expected windows of step 1 along an axis whose size is not known, found step {window.strides[i]}")
+        extra.append(left)
+    geometry = {"strides": window.strides, "dilation": window.dilation, "padding": _both_ends(window.pads)}
+    return emit(f"nn.conv{n}d_transpose", g, weight, **geometry, output_padding=extra, groups=groups)
+
+
+@_rule("nn.conv1d", "nn.conv2d", "nn.conv3d")
+def _convolution(call: Call, g: Tensor) -> list[Part]:
+    x, weight = call.inputs
+    n = x.rank - 2
+    window = ConvGeometry.of(call.op, n)
+    swapped = [1, 0, *range(2, n + 2)]
+
+    def of_weight() -> Tensor:
+        """A convolution of the batch with the derivative in the place of the weight; the steps of one are the dilation of the other."""
+        if window.groups != 1:
+            raise ModelError(f"expected a weight that is used by one group, found {window.groups} groups")
+        geometry = {"strides": window.dilation, "dilation": window.strides, "padding": _both_ends(window.pads)}
+        found = emit(f"nn.conv{n}d", transpose(x, swapped), transpose(g, swapped), **geometry)
+        axes = range(2, n + 2)
+        return transpose(strided_slice(found, [0] * n, [weight.shape[a] for a in axes], [1] * n, axes), swapped)
+
+    return [lambda: _spread_windows(x, g, weight, window, window.groups), of_weight]
+
+
+@_rule("nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d")
+def _average(call: Call, g: Tensor) -> list[Part]:
+    x = call.inputs[0]
+    window = PoolGeometry.of(call.op, x.rank - 2)
+
+    def spread() -> Tensor:
+        if call.op.ceil_mode or (any(map(any, window.pads)) and not call.op.count_include_pad):
+            raise ModelError("expected averages of as many elements each, found windows that reach over the edge")
+        channels = x.shape[1]
+        if not isinstance(channels, int):
+            raise ModelError(f"expected a number of channels that is known, found {channels}")
+        part = filled((channels, 1, *window.pool_size), 1 / prod(window.pool_size), x.dtype)
+        return _spread_windows(x, g, part, window, channels)
+
+    return [spread]
+
+
+@_rule("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d")
+def _largest_of_window(call: Call, g: Tensor) -> list[Part]:
+    """Of several in a window that are equal the first one counts."""
+    x, op = call.inputs[0], call.op
+
+    def scattered() -> Tensor:
+        window = {"pool_size": op.pool_size, "strides": op.strides, "dilation": op.dilation, "padding": op.padding}
+        at = emit("nn.max_pool_indices", x, call.result, **window, ceil_mode=op.ceil_mode, layout=op.layout)
+        count = prod(g.shape)
+        flat = filled((prod(x.shape),), 0, g.dtype)
+        return reshape(emit("scatter_nd", flat, reshape(at, (1, count)), reshape(g, (count,)), mode="add"), x.shape)
+
+    return [scattered]
+
+
+@_rule("nn.global_avg_pool2d")
+def _global_average(call: Call, g: Tensor) -> list[Part]:
+    x = call.inputs[0]
+    pixels = cast(reshape(shape_tensor([x.shape[2] * x.shape[3]]), ()), g.dtype)
+    return [lambda: broadcast_to(divide(g, pixels), x.shape)]

@@ -28,6 +28,10 @@ LONGEST = 64
 """Elements of a tensor of sizes, at most: shapes are short."""
 
 
+_MOST = 4096
+"""Sizes in a tensor that only the program knows, at most: each gets a name."""
+
+
 class Inexact(Exception):
     """Arithmetic on sizes that gives no expression."""
 
@@ -251,6 +255,8 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
         return tuple(int(v) for v in tensor.array.reshape(-1))
     found = tensor.elements
     if found is None:
+        if tensor.type.is_static and prod(tensor.type.static_shape) > _MOST:
+            raise ModelError(f"input {what}: expected at most {_MOST} elements, found {tensor.type}")
         if not tensor.type.is_static:
             raise ModelError(f"input {what}: expected as many elements as is known at import, found {tensor.type}")
         name = tensor.name or what

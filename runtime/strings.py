@@ -19,7 +19,7 @@ _Function = Callable[..., None]
 
 
 def _registered(function: _Function) -> _Function:
-    return register_func(f"{HOST_PREFIX}string.{function.__name__.lstrip('_')}", function)
+    return register_func(f"{HOST_PREFIX}string.{function.__name__}", function)
 
 
 def _texts(numbers: np.ndarray) -> list[str]:
@@ -190,7 +190,7 @@ def _flag(text: str) -> bool:
 
 def _reader(dtype: np.dtype) -> Callable[[str], Any]:
     """What reads a number of a dtype. What it gives raises ValueError for a text that says none."""
-    read = {"i": _whole, "u": _whole, "b": _flag}.get(dtype.kind, float)
+    read: Callable[[str], Any] = {"i": _whole, "u": _whole, "b": _flag}.get(dtype.kind, float)
     bits = 8 * dtype.itemsize
 
     def checked(text: str) -> Any:

@@ -3,6 +3,7 @@
 from relayc.dialects.relay import activation as activation
 from relayc.dialects.relay import attention as attention
 from relayc.dialects.relay import binary as binary
+from relayc.dialects.relay import blocks as blocks
 from relayc.dialects.relay import columns as columns
 from relayc.dialects.relay import conv as conv
 from relayc.dialects.relay import coupling as coupling

@@ -23,6 +23,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from onnx import TypeProto
+
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.objects import Value, type_of
@@ -38,6 +40,7 @@ class Node:
       opset: version of the operator's domain.
       outputs: names of the outputs, empty for one that is not wanted.
       what: the node in words, for errors of the program.
+      declared: the types that the model declares of the outputs, None where it says nothing.
       recomputed: gives a value of the graph around the node, by its name, as it is where others have the values given.
       inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
     """
@@ -45,6 +48,7 @@ class Node:
     opset: int
     outputs: Sequence[str]
     what: str
+    declared: Sequence[TypeProto | None]
     inline: Callable[..., list[Any]]
     recomputed: Callable[[Mapping[str, Value], str], Value]
 

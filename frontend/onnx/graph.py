@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 from relayc.dialects.relay import IRModule, TensorType
 from relayc.frontend.converter import ModelBuilder, Tensor, at_node
@@ -34,6 +34,7 @@ class Scope:
       attributes: the attributes of the node whose function body this is, by name; None outside of function bodies.
       path: what stands before the names of nodes in locations and errors.
       nodes: those that are converted, in order, with their labels.
+      declared: the types that the model declares of values, by name.
     """
 
     opsets: Mapping[str, int]
@@ -42,6 +43,7 @@ class Scope:
     attributes: Mapping[str, AttributeProto] | None = None
     path: str = ""
     nodes: list[tuple[NodeProto, str]] = field(default_factory=list)
+    declared: Mapping[str, TypeProto] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Value:
         scope: Scope | None = self
@@ -74,7 +76,7 @@ class Importer:
         self.types, self.ranges = input_types(
             self.graph, {} if shapes is None else shapes, {} if dtypes is None else dtypes, {} if dims is None else dims
         )
-        self.scope = Scope(opsets)
+        self.scope = Scope(opsets, declared=_declared(self.graph))
         self.constants: dict[int, tuple[GraphProto, dict[str, Tensor]]] = {}
 
     def run(self) -> IRModule:
@@ -173,6 +175,7 @@ class Importer:
                 opset,
                 node.output,
                 what,
+                [scope.declared.get(name) for name in node.output],
                 lambda graph, *inputs: self._inline_graph(graph, label, scope, inputs),
                 lambda given, name: self._recomputed(given, name, label, scope),
             )
@@ -195,7 +198,7 @@ class Importer:
         opsets: Mapping[str, int],
     ) -> list[Value]:
         given = defaults | {a.name: a for a in (*function.attribute_proto, *node.attribute)}
-        body = Scope(functions.body_opsets(function, opsets), attributes=given, path=f"{label}/")
+        body = Scope(functions.body_opsets(function, opsets), attributes=given, path=f"{label}/", declared=_declared(function))
         functions.check_supported(self.model.source, function, body.opsets, self.functions)
         body.values.update({name: t for name, t in zip(function.input, inputs, strict=False) if t is not None})
         # An optional input that is not given: nodes of the body that name it do not get it either.
@@ -220,7 +223,7 @@ class Importer:
             if not wanted.isdisjoint(set(node.output) - given.keys()):
                 needed.append((node, where))
                 wanted.update(reads(node))
-        body = Scope(scope.opsets, dict(given), scope, scope.attributes, f"{label}/")
+        body = Scope(scope.opsets, dict(given), scope, scope.attributes, f"{label}/", declared=scope.declared)
         for node, where in reversed(needed):
             self._convert(node, f"{label}/{where}", body)
             body.values.update(given)
@@ -239,13 +242,19 @@ class Importer:
         return kept[1]
 
     def _inline_graph(self, graph: GraphProto, label: str, scope: Scope, inputs: Sequence[Value]) -> list[Value]:
-        body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/")
+        body = Scope(scope.opsets, outer=scope, attributes=scope.attributes, path=f"{label}/", declared=_declared(graph))
         if len(inputs) != len(graph.input):
             raise OnnxError(f"subgraph {graph.name!r}: expected {len(inputs)} inputs, found {len(graph.input)}")
         body.values.update({i.name: tensor for i, tensor in zip(graph.input, inputs, strict=True)})
         body.values.update(self._constants_of(graph))
         self._convert_nodes(graph.node, body)
         return [body[o.name] for o in graph.output]
+
+
+def _declared(graph: GraphProto | FunctionProto) -> dict[str, TypeProto]:
+    """The types that a graph declares of what its nodes make."""
+    outputs = graph.output if isinstance(graph, GraphProto) else ()
+    return {value.name: value.type for value in (*graph.value_info, *outputs)}
 
 
 def reads(node: NodeProto) -> set[str]:

@@ -196,7 +196,10 @@ class _Loop:
         return row.with_shape((self.grown, *row.shape))
 
     def _no_rows(self, row: TensorType) -> Tensor:
-        return filled((0 if self.trips is None else self.trips, *row.sizes), 0, row.dtype)
+        if self.trips is None:
+            return filled((0, *row.sizes), 0, row.dtype)
+        # Not a constant: the program would come with as many zeros.
+        return emit("full", constant(0, row.dtype), shape=(self.trips, *row.sizes))
 
     def _written(self, rows: Tensor, row: Tensor, number: Tensor, backwards: bool) -> Tensor:
         new = reshape(row, (1, *row.shape))

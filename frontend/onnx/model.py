@@ -278,7 +278,7 @@ def _check_order(proto: onnx.ModelProto, expect: Callable[[bool, str, object], N
         expect(not missing, f"inputs of node {label} ({node.op_type}) that an earlier node makes", ", ".join(missing))
         again = [name for name in node.output if name and name in known]
         expect(not again, f"outputs of node {label} ({node.op_type}) that no other node makes", ", ".join(again))
-        known.update(node.output)
+        known.update(name for name in node.output if name)
     missing = [o.name for o in proto.graph.output if o.name not in known]
     expect(not missing, "graph outputs that a node makes", ", ".join(missing))
 

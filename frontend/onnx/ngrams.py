@@ -1,23 +1,32 @@
-"""TfIdfVectorizer: n-grams that are counted, as the tables of a trie."""
+"""TfIdfVectorizer: n-grams that are counted, by walks through a trie from all places at once. Strings are told apart by their numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
-from relayc.dialects.relay.types import TensorType
-from relayc.frontend.converter import Tensor, constant, packed
+from relayc.dialects.relay.types import STRING
+from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import cast
+from relayc.frontend.sizes import positions
+from relayc.frontend.steps import add, cast, filled, multiply, reshape, strided_slice
 
 
 @dataclass
 class Trie:
-    """N-grams as paths: `children` by parent and token, and by node the number of the n-gram that ends there, -1 for none."""
+    """N-grams as paths from node 0.
+
+    Attributes:
+      children: the node behind a parent and a token.
+      grams: by node, the number of the n-gram that ends there, -1 for none.
+      depth: elements of the longest n-gram.
+    """
 
     children: dict[tuple[int, int], int] = field(default_factory=dict)
     grams: list[int] = field(default_factory=lambda: [-1])
+    depth: int = 0
 
     def add(self, gram: Sequence[int], number: int) -> None:
         node = 0
@@ -26,15 +35,19 @@ class Trie:
             if node == len(self.grams):
                 self.grams.append(-1)
         self.grams[node] = number
+        self.depth = max(self.depth, len(gram))
 
-    def tables(self) -> tuple[Tensor, ...]:
-        """Tokens, the nodes that they lead to from the root, the other edges, the nodes that those lead to, and n-grams by node."""
-        tokens = sorted({token for _, token in self.children})
-        places = {token: i for i, token in enumerate(tokens)}
-        roots = [self.children.get((0, token), 0) for token in tokens]
-        edges = sorted((parent * len(tokens) + places[token], node) for (parent, token), node in self.children.items() if parent)
-        keys, nodes = ([edge[i] for edge in edges] for i in (0, 1))
-        return tuple(constant(table, "int64") for table in (tokens, roots, keys, nodes, self.grams))
+    def tokens(self) -> np.ndarray:
+        """int64, sorted: the elements that n-grams have."""
+        return np.unique(np.array([token for _, token in self.children], np.int64))
+
+    def edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """int64: parent * (number of tokens + 1) + place of the token, sorted, and the nodes that these edges lead to."""
+        tokens = self.tokens()
+        parents, found = np.array(list(self.children), np.int64).T
+        keys = parents * (len(tokens) + 1) + np.searchsorted(tokens, found)
+        order = np.argsort(keys)
+        return keys[order], np.array(list(self.children.values()))[order]
 
 
 def _trie(pool: Sequence[int], counts: Sequence[int], least: int, largest: int) -> tuple[Trie, int]:
@@ -84,7 +97,48 @@ def TfIdfVectorizer(
             raise OnnxError(f"attribute {name}: expected one for each of the {count} n-grams, found {len(values)}")
     if not count or min(ngram_indexes) < 0:
         raise OnnxError(f"attribute ngram_indexes: expected one or more of 0 or more, found {list(ngram_indexes)}")
-    used = constant(np.ones(count) if weights is None or mode == "TF" else np.array(weights), "float32")
-    limits = constant([min_gram_length, max_gram_length, max_skip_count, mode == "IDF"], "int64")
-    given = [x if pool_strings is not None else cast(x, "int64"), *trie.tables(), constant(ngram_indexes, "int64"), used, limits]
-    return packed("relayc.host.text.tfidf", given, TensorType((*x.shape[:-1], max(ngram_indexes) + 1), "float32"))[0]
+    width = max(ngram_indexes) + 1
+    if trie.depth == 0:
+        return filled((*x.shape[:-1], width), 0, "float32")
+    rows = reshape(x if pool_strings is not None else cast(x, "int64"), (prod(x.shape[:-1]), x.shape[-1]))
+    ends = _ends(trie, rows, max_skip_count)
+    grams = np.array([*trie.grams, -1])  # the last one for the node -1
+    is_end = grams >= 0
+    columns = np.where(is_end, np.array(ngram_indexes)[grams], width)
+    factors = np.where(is_end, 1.0 if weights is None or mode == "TF" else np.array(weights)[grams], 0.0)
+    where, what = (emit("take", constant(t, dtype), ends, axis=0) for t, dtype in ((columns, "int64"), (factors, "float32")))
+    # What is no n-gram goes to a column behind the others.
+    room = emit("zeros", shape=(rows.shape[0], width + 1), dtype="float32")
+    found = emit("scatter_elements", room, where, what, axis=1, reduction="update" if mode == "IDF" else "add")
+    return reshape(strided_slice(found, [0], [width], [1], [1]), (*x.shape[:-1], width))
+
+
+def _ends(trie: Trie, rows: Tensor, most_skipped: int) -> Tensor:
+    """int64[rows, paths]: the node where each path in a row ends, -1 for one that the trie does not have."""
+    tokens = trie.tokens()
+    table = constant(tokens.view(STRING) if rows.dtype == "string" else tokens)
+    keys, targets = (constant(array, "int64") for array in trie.edges())
+    # Places of tokens; behind them that of what is none, as which the end of a row goes on.
+    places = emit("searchsorted", table, rows, dtype="int64")
+    none = constant(len(tokens), "int64")
+    places = emit("where", emit("equal", emit("take", table, places, axis=0), rows), places, none)
+    longest = (trie.depth - 1) * (most_skipped + 1)
+    padded = emit("concatenate", places, filled((rows.shape[0], longest), len(tokens), "int64"), axis=1) if longest else places
+
+    def follow(wanted: Tensor) -> Tensor:
+        """The nodes behind the edges of these keys; -1, from where no edge leads on, for one that is not there."""
+        edge = emit("searchsorted", keys, wanted, dtype="int64")
+        is_there = emit("equal", emit("take", keys, edge, axis=0), wanted)
+        return emit("where", is_there, emit("take", targets, edge, axis=0), constant(-1, "int64"))
+
+    # A single element is the same n-gram however many are skipped.
+    count, length = rows.shape
+    nodes = follow(places)
+    found = [nodes]
+    nodes = reshape(nodes, (count, 1, length))
+    for n in range(1, trie.depth):
+        ahead = constant(n * np.arange(1, most_skipped + 2)[:, None])
+        at = emit("take", padded, add(ahead, reshape(positions(length), (1, length))), axis=1)
+        nodes = follow(add(multiply(nodes, len(tokens) + 1), at))
+        found.append(reshape(nodes, (count, (most_skipped + 1) * length)))
+    return emit("concatenate", *found, axis=1) if len(found) > 1 else found[0]

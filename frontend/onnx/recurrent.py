@@ -185,7 +185,7 @@ class _Network:
         return [functions[i * each : (i + 1) * each] for i in range(count)]
 
     def _projected(self, X: Tensor, W: Tensor, B: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """The products with the inputs of all steps with their biases, [steps, batch, gates * hidden] each, and the bias that stays apart."""
+        """The products with the inputs of all steps and their biases, [steps, batch, gates * hidden] each, and the bias left apart."""
         steps, batch, width = X.shape
         gates, rows = sum(self.products), W.shape[0]
         bias = own = None
@@ -196,7 +196,8 @@ class _Network:
             if self.apart:
                 bias = emit("concatenate", bias, _part(of_input, together, rows), axis=0)
                 own = _part(of_hidden, together, rows)
-        found, begin = [], 0
+        found: list[Tensor] = []
+        begin: Size = 0
         for count in self.products:
             end = begin + rows // gates * count
             product = _dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))

@@ -23,6 +23,7 @@ from relayc.frontend.onnx.objects import (
     OptionalValue,
     SequenceType,
     SequenceValue,
+    Source,
     Value,
     as_tensor,
     content_type,
@@ -35,6 +36,9 @@ from relayc.frontend.sizes import elements_of, shape_tensor, sizes
 from relayc.frontend.steps import binary, cast, reshape, strided_slice
 from relayc.symbolic import Dim, Size, bounds, proves
 
+_KNOWN = 4096
+"""Parts that a tensor is split into, each of which is known by itself, at most."""
+
 _UNROLLED = 64
 """Elements of a sequence that SequenceMap computes one by one in the program's text, at most."""
 
@@ -43,6 +47,19 @@ def _sequence(value: Value, what: str) -> SequenceValue:
     if not isinstance(value, SequenceValue):
         raise OnnxError(f"input {what}: expected a sequence, found {type_of(value)}")
     return value
+
+
+def _with_rank(element: ElementType, declared: TypeProto | None, more: int = 0) -> ElementType:
+    """The type of elements; where their rank is not known, by what a model declares of a tensor that has `more` axes more."""
+    if element.shape is not None or declared is None or not declared.tensor_type.HasField("shape"):
+        return element
+    rank = len(declared.tensor_type.shape.dim) - more
+    return ElementType(element.dtype, (None,) * max(rank, 0), Source.DECLARED)
+
+
+def _declared() -> TypeProto | None:
+    """What the model declares of the node's first output."""
+    return next(iter(current().declared), None)
 
 
 def _where() -> Tensor:
@@ -255,11 +272,11 @@ def SequenceLength(sequence: Value) -> Tensor:
 
 @converter(since=11, foldable=False, objects=True)
 def SequenceAt(sequence: Value, position: Value) -> Tensor:
-    return _at(_sequence(sequence, "input_sequence"), _position(position))
+    return _at(_sequence(sequence, "input_sequence"), _position(position), _declared())
 
 
-def _at(sequence: SequenceValue, at: int | Tensor) -> Tensor:
-    """The element at a position, int64[] where that is not known."""
+def _at(sequence: SequenceValue, at: int | Tensor, declared: TypeProto | None) -> Tensor:
+    """The element at a position, int64[] where that is not known, of the type that the model declares."""
     items = sequence.items
     if items is not None and isinstance(at, int):
         return items[_counted(at, len(items), len(items) - 1)]
@@ -268,7 +285,8 @@ def _at(sequence: SequenceValue, at: int | Tensor) -> Tensor:
         if found is not None:
             return found
     functions = (f"{SEQUENCE}shape", f"{SEQUENCE}at")
-    return fetched(sequence.type.element, functions, [sequence.number, _number(at), _where()], sequence.name or "element")
+    element = _with_rank(sequence.type.element, declared)
+    return fetched(element, functions, [sequence.number, _number(at), _where()], sequence.name or "element")
 
 
 def _taken(items: Sequence[Tensor], at: Tensor) -> Tensor | None:
@@ -288,8 +306,10 @@ def ConcatFromSequence(sequence: Value, *, axis: int, new_axis: bool = False) ->
             raise OnnxError("input input_sequence: expected elements, found none")
         rank = given.items[0].rank
         along = axis_of(axis, rank + new_axis)
+        if isinstance(given.items, _Slices) and (given.items.axis, given.items.parts is None) == (along, new_axis):
+            return given.items.data
         return Concat(*([_unsqueezed(t, along) for t in given.items] if new_axis else given.items), axis=along)
-    shape = list(given.type.element.sizes)
+    shape = list(_with_rank(given.type.element, _declared(), more=int(new_axis)).sizes)
     along = axis_of(axis, len(shape) + new_axis)
     shape[along : along + (not new_axis)] = [None]
     args = [given.number, constant(np.int64(along)), constant(np.int64(new_axis)), _where()]
@@ -312,11 +332,14 @@ def SequenceMap(sequence: Value, *others: Value, body: GraphProto) -> tuple[Sequ
     known = {len(v.items) for v in inputs if isinstance(v, SequenceValue) and v.items is not None}
     if len(known) > 1:
         raise OnnxError(f"expected sequences of one length, found {', '.join(map(str, sorted(known)))}")
+    if len(body.input) != len(inputs):
+        raise OnnxError(f"expected a body of {len(inputs)} inputs, found {len(body.input)}")
     outputs = [ElementType(dtype_name(o.type.tensor_type.elem_type, f"output {o.name} of the body")) for o in body.output]
     count = len(first.items) if first.items is not None else None
 
     def results(at: int | Tensor) -> list[Tensor]:
-        given = [_at(v, at) if isinstance(v, SequenceValue) else v for v in inputs]
+        types = [value.type for value in body.input]
+        given = [_at(v, at, t) if isinstance(v, SequenceValue) else v for v, t in zip(inputs, types, strict=True)]
         return [as_tensor(v, "output of the body") for v in node.inline(body, *given)]
 
     if count is not None and count <= _UNROLLED:
@@ -365,4 +388,5 @@ def OptionalGetElement(given: Value) -> Value:
     content = given.type.content
     if isinstance(content, SequenceType):
         return SequenceValue(content, number=packed(f"{OPTIONAL}present", [given.number, _where()], NUMBER)[0])
-    return fetched(content, (f"{OPTIONAL}shape", f"{OPTIONAL}get"), [given.number, _where()], given.name or "content")
+    element, functions = _with_rank(content, _declared()), (f"{OPTIONAL}shape", f"{OPTIONAL}get")
+    return fetched(element, functions, [given.number, _where()], given.name or "content")

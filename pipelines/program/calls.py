@@ -238,17 +238,13 @@ class _Program:
 
     def call(self, op: func.CallOp) -> None:
         """Emits a call, the last operation of the current block so far."""
+        if self.turn is not None and op.callee.value in self.calls.turning:
+            op = self.turned(op)
         name = op.callee.value
         fails, callee = self.calls.fails(name), self.calls.functions.get(name)
         depth = max_depth(callee) if callee is not None else 0
         component = self.calls.component(self.name)
         nested = component is not None and component.is_nested(name)
-        if self.turn is not None and name in self.calls.turning:
-            name = self.calls.turning[name]
-            with op.operation.location, ir.InsertionPoint(op):
-                func.CallOp([], ir.FlatSymbolRefAttr.get(name), [*op.operation.operands, self.turn])
-            op.operation.erase()
-            return
         with op.operation.location:
             made = op.operation
             if fails or depth:
@@ -266,6 +262,14 @@ class _Program:
             if fails:
                 self.check(made.results[0])
             self.own(made.results)
+
+    def turned(self, op: func.CallOp) -> func.CallOp:
+        """The call in the place of one of a kernel that asks which way to go."""
+        with op.operation.location, ir.InsertionPoint(op):
+            name = ir.FlatSymbolRefAttr.get(self.calls.turning[op.callee.value])
+            made = func.CallOp([], name, [*op.operation.operands, self.turn])
+        op.operation.erase()
+        return made
 
     def left(self, callee: str, depth: int, nested: bool, call: ir.Operation) -> list[Value]:
         """The last operand of a call of a recursive program; a nested call where none may follow is an error."""

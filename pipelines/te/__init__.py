@@ -3,6 +3,7 @@
 from relayc.pipelines.te import activation as activation
 from relayc.pipelines.te import attention as attention
 from relayc.pipelines.te import binary as binary
+from relayc.pipelines.te import blocks as blocks
 from relayc.pipelines.te import columns as columns
 from relayc.pipelines.te import conv as conv
 from relayc.pipelines.te import conv_transpose as conv_transpose

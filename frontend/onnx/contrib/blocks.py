@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from relayc.dialects.relay.blocks import STRIP
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
 
@@ -32,3 +33,18 @@ def zero_points(given: np.ndarray | None, bits: int, rows: int, count: int) -> n
     if given.dtype == np.uint8:
         return unpacked(given.reshape(rows, -1), bits, count).astype(np.float32)
     return given.reshape(rows, count).astype(np.float32)
+
+
+def in_words(packed: np.ndarray) -> np.ndarray:
+    """Weights [N, blocks, bytes of a block] as nn.dense_blocks has them: uint32 [strips, words, columns of a strip]."""
+    words = np.ascontiguousarray(packed).reshape(len(packed), -1).view("<u4")
+    return np.ascontiguousarray(_whole_strips(words).reshape(-1, STRIP, words.shape[1]).transpose(0, 2, 1))
+
+
+def in_strips(numbers: np.ndarray) -> np.ndarray:
+    """One number for each block of each row, [N, blocks], as nn.dense_blocks has them: [blocks, columns of all strips]."""
+    return np.ascontiguousarray(_whole_strips(numbers).T)
+
+
+def _whole_strips(rows: np.ndarray) -> np.ndarray:
+    return np.pad(rows, [(0, -len(rows) % STRIP), (0, 0)])

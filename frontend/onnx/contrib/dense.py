@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from relayc.dialects.relay.blocks import STRIP
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx import dense
 from relayc.frontend.onnx.contrib.activation import activated
-from relayc.frontend.onnx.contrib.blocks import known, unpacked, zero_points
+from relayc.frontend.onnx.contrib.blocks import in_strips, in_words, known, unpacked, zero_points
 from relayc.frontend.onnx.contrib.domain import microsoft
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import cast, multiply, transpose
@@ -79,19 +80,29 @@ def MatMulNBits(
 ) -> Tensor:
     """a [..., K] x weights [N, K]^T, which stand in `b` as uint8 [N, blocks, bytes of a block] of `bits` bits each.
 
-    The weights become floats when the model is imported: the product is one of floats, whatever accuracy_level allows.
+    The weights stay as they are where all blocks are whole and in order; else they become floats when the model is imported. The product is
+    one of floats, whatever accuracy_level allows.
     """
     if block_size < 1 or N < 1 or K < 1 or weight_prepacked:
         raise OnnxError(
             f"expected positive N, K and block_size, and weights in their order, found {N}, {K}, {block_size}, {weight_prepacked}"
         )
     count = -(-K // block_size)
-    numbers = unpacked(known(b, "B").reshape(N, count, -1), bits, block_size).reshape(N, count * block_size)[:, :K]
+    packed = known(b, "B").reshape(N, count, -1)
     factors = known(scales, "scales").reshape(N, count).astype(np.float32)
-    centres = zero_points(None if zeros is None else known(zeros, "zero_points"), bits, N, count)
-    block = np.arange(K) // block_size if g_idx is None else known(g_idx, "g_idx")[:K].astype(np.int64)
-    weights = (numbers.astype(np.float32) - centres[:, block]) * factors[:, block]
-    product: Tensor = emit("nn.dense", a, cast(constant(weights), a.dtype), units=N) if a.rank == 2 else _of_rows(a, weights)
+    given = None if zeros is None else known(zeros, "zero_points")
+    centres = zero_points(given, bits, N, count)
+    if g_idx is None and count * block_size == K and packed.shape[2] * 8 == block_size * bits and block_size % STRIP == 0:
+        middle = np.full((1, 1), 1 << (bits - 1), np.uint8)
+        shared = middle if given is None else in_strips(centres.astype(np.uint8) if given.dtype == np.uint8 else centres)
+        operands = constant(in_words(packed)), constant(in_strips(factors)), constant(shared)
+        attributes = {"units": N, "bits": bits, "block_size": block_size}
+        product: Tensor = cast(emit("nn.dense_blocks", cast(a, "float32"), *operands, **attributes), a.dtype)
+    else:
+        numbers = unpacked(packed, bits, block_size).reshape(N, count * block_size)[:, :K]
+        block = np.arange(K) // block_size if g_idx is None else known(g_idx, "g_idx")[:K].astype(np.int64)
+        weights = (numbers.astype(np.float32) - centres[:, block]) * factors[:, block]
+        product = emit("nn.dense", a, cast(constant(weights), a.dtype), units=N) if a.rank == 2 else _of_rows(a, weights)
     return product if bias is None else emit("nn.bias_add", product, bias, axis=product.rank - 1)
 
 

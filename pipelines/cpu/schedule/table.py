@@ -3,7 +3,7 @@
 Defaults are those of the strategies themselves, mostly of a model of the core and its caches.
 """
 
-from relayc.pipelines.cpu.schedule import tile_transform
+from relayc.pipelines.cpu.schedule import dense_blocks, tile_transform
 from relayc.pipelines.cpu.schedule.attention import columns as attention_columns
 from relayc.pipelines.cpu.schedule.attention import rows as attention_rows
 from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
@@ -56,6 +56,20 @@ TABLE = (
             Parameter("keys", f"{attention_rows.BLOCK_BYTES >> 10} KiB of scores", "keys of a block", 1 << 16),
             Parameter("sums", "half the registers", "vectors of the context that stay in registers", 64),
             _ATTENTION_GRAIN,
+        ),
+    ),
+    Entry(
+        "dense_blocks",
+        dense_blocks.schedule_dense_blocks,
+        "dense_blocks and what follows elementwise",
+        "any",
+        "weights of 2, 4 or 8 bits, summed in f32",
+        (
+            Parameter("vectors", "4", "vectors of columns of a tile", 8),
+            Parameter("rows", "the registers", "rows of a tile, where weights lie in a buffer as floats", 16),
+            Parameter("task_rows", "192", "rows for which weights become floats once", 1 << 10),
+            Parameter("depth", "two thirds of the first-level cache", "of the weights in the buffer, as whole blocks", 1 << 10),
+            Parameter("grain", dense_blocks.PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel"),
         ),
     ),
     Entry(

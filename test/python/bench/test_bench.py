@@ -13,7 +13,7 @@ from relayc.bench.latency import summarize
 from relayc.bench.machine import describe, measure_peak
 from relayc.bench.measure import Result, job_of
 from relayc.bench.models import find_models, make_case
-from relayc.bench.ops import SETS, Conv, Gemm, Recurrent, find_operations, model_of
+from relayc.bench.ops import SETS, Blocks, Conv, Gemm, Recurrent, find_operations, model_of
 from relayc.bench.worker import EngineError, EngineProcess
 from relayc.pipelines.target import Target
 from relayc.runtime import Peak
@@ -178,7 +178,9 @@ def test_every_shape_of_the_sweep_is_a_valid_model():
     onnx.checker.check_model(model_of(Recurrent("lstm", 3, 2, 4, 5), 0), full_check=True)
 
 
-@pytest.mark.parametrize("wrong", ["", "circle", "1x2", "0x1x1", "4x6-8k3s0", "4x6-8k3s1g3", "4x6-8k9", "lstm4x2x8", "gru0x2x8-4"])
+@pytest.mark.parametrize(
+    "wrong", ["", "circle", "1x2", "0x1x1", "4x6-8k3s0", "4x6-8k3s1g3", "4x6-8k9", "lstm4x2x8", "gru0x2x8-4", "1x16x40q4b32"]
+)
 def test_wrong_sizes_are_refused(wrong):
     with pytest.raises(ValueError, match="--sizes: expected"):
         find_operations(wrong)
@@ -187,6 +189,7 @@ def test_wrong_sizes_are_refused(wrong):
 def test_operations_know_their_size():
     assert (Gemm(2, 3, 4).flops, Gemm(2, 3, 4).shapes) == (48, ((2, 4), (4, 3), (2, 3)))
     assert Conv(3, 224, 64, 7, 2).shapes == ((1, 3, 224, 224), (64, 3, 7, 7), (1, 64, 112, 112))
+    assert Blocks(1, 3, 64, 4, 32).shapes == ((1, 64), (3, 2, 16), (6,), (1, 3))
     assert Recurrent("gru", 5, 2, 3, 4).shapes == ((5, 2, 3), (1, 12, 3), (1, 12, 4), (5, 1, 2, 4))
     assert Recurrent("gru", 5, 2, 3, 4).flops == 2 * 5 * 2 * 12 * (3 + 4)
 

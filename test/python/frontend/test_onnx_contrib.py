@@ -139,6 +139,31 @@ def test_products_with_weights_of_a_few_bits(bits, block, zeros):
     )
 
 
+def few_bits(n, k, block, dtype=np.float32, **more):
+    """Inputs of MatMulNBits with 4 bits, a token and a few."""
+    count = -(-k // block)
+    weights = {"b": packed(numbers(n, count, block, low=0, high=15), 4), "scales": np.abs(floats(n, count, scale=0.1, dtype=dtype))}
+    return {"a": floats(1, 5, k, dtype=dtype), **weights, "zeros": None, **more}
+
+
+def test_halves_times_weights_of_a_few_bits():
+    # Sums are of float32 here and there, and rounded once: to 2^-11.
+    attributes = {"K": 64, "N": 20, "bits": 4, "block_size": 32}
+    check(
+        "MatMulNBits", few_bits(20, 64, 32, np.float16), constants=("b", "scales"), symbols={5: "seq"}, rtol=1e-3, atol=1e-3, **attributes
+    )
+
+
+@pytest.mark.parametrize(("depth", "grouped", "kept"), [(96, False, True), (80, False, False), (96, True, False)])
+def test_weights_stay_packed_where_their_blocks_are_whole_and_in_order(depth, grouped, kept):
+    groups = np.roll(np.arange(96, dtype=np.int32) // 32, 7) if grouped else None
+    inputs = few_bits(40, depth, 32, g_idx=groups)
+    known, attributes = ("b", "scales", "g_idx"), {"K": depth, "N": 40, "bits": 4, "block_size": 32}
+    check("MatMulNBits", inputs, constants=known, rtol=1e-5, atol=1e-4, **attributes)
+    module = relayc.compile(model("MatMulNBits", inputs, constants=known, **attributes))
+    assert any("nn.dense_blocks" in kernel.ops for kernel in module.kernels) == kept
+
+
 def test_experts():
     inputs = {
         "x": floats(6, 8),

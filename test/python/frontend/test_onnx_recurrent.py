@@ -10,7 +10,6 @@ import relayc
 from relayc import OnnxError
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-FUNCTIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}
 STATES = {"RNN": ("initial_h",), "GRU": ("initial_h",), "LSTM": ("initial_h", "initial_c")}
 INPUTS = {name: ("X", "W", "R", "B", "sequence_lens", *states, *(("P",) if name == "LSTM" else ())) for name, states in STATES.items()}
 OUTPUTS = {"RNN": ("Y", "Y_h"), "GRU": ("Y", "Y_h"), "LSTM": ("Y", "Y_h", "Y_c")}
@@ -36,7 +35,7 @@ def network(operator, given, constants=("W", "R", "B", "P"), shapes=None, wanted
     """A model of one node with these inputs, some of which are constants; `shapes` are what it says of those of the others."""
     names = [name if name in given else "" for name in INPUTS[operator]]
     outputs = [name if wanted is None or name in wanted else "" for name in OUTPUTS[operator]]
-    node = helper.make_node(operator, names, outputs, hidden_size=HIDDEN, **attrs)
+    node = helper.make_node(operator, names, outputs, **{"hidden_size": HIDDEN, **attrs})
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), (shapes or {}).get(name, array.shape))
         for name, array in given.items()
@@ -63,14 +62,9 @@ def agree(proto, *feeds):
             np.testing.assert_allclose(found[name], wanted, rtol=1e-5, atol=4e-6, err_msg=name)
 
 
-def directions_of(attrs):
-    return 1 + (attrs.get("direction") == "bidirectional")
-
-
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize("operator", GATES)
+@pytest.mark.parametrize(("operator", "direction"), [(operator, "bidirectional") for operator in GATES] + [("RNN", "reverse")])
 def test_lengths_and_initial_states(operator, direction):
-    given = arrays(operator, directions_of({"direction": direction}))
+    given = arrays(operator, 1 + (direction == "bidirectional"))
     given["sequence_lens"] = np.array([2, 0, 4], np.int32)
     proto = network(operator, given, direction=direction)
     agree(proto, given, {**given, "sequence_lens": np.array([4, 1, 0], np.int32)})
@@ -120,7 +114,7 @@ def test_steps_and_batch_of_a_call(operator):
     agree(network(operator, given[0], shapes=shapes, direction="bidirectional"), *(feed | weights for feed in given))
 
 
-@pytest.mark.parametrize("operator", GATES)
+@pytest.mark.parametrize("operator", ["LSTM"])
 def test_no_steps_and_an_empty_batch(operator):
     given = arrays(operator)
     proto = network(operator, given, shapes={"X": ["steps", "batch", WIDTH], **{name: [1, "batch", HIDDEN] for name in STATES[operator]}})
@@ -134,7 +128,7 @@ def test_no_steps_and_an_empty_batch(operator):
     assert [t.shape for t in empty.values()] == [(STEPS, 1, 0, HIDDEN), *[(1, 0, HIDDEN)] * len(state)]
 
 
-@pytest.mark.parametrize("operator", GATES)
+@pytest.mark.parametrize("operator", ["LSTM"])
 def test_the_batch_first(operator):
     """Layout 1, which ONNX Runtime has not: the same with the axes exchanged."""
     given = arrays(operator, 2)
@@ -149,8 +143,7 @@ def test_the_batch_first(operator):
         np.testing.assert_array_equal(array, wanted)
 
 
-@pytest.mark.parametrize("operator", GATES)
-@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize(("operator", "dtype"), [("RNN", "float64"), ("GRU", "float16"), ("LSTM", "float64"), ("LSTM", "float16")])
 def test_dtypes(operator, dtype):
     """Against the reference in float64; float16 is computed in float32 and rounded once."""
     given = arrays(operator, dtype=dtype)
@@ -184,7 +177,7 @@ def test_weights_that_the_caller_gives():
     agree(network("GRU", given, constants=(), opset=7), given, arrays("GRU", seed=1))
 
 
-@pytest.mark.parametrize("operator", GATES)
+@pytest.mark.parametrize("operator", ["RNN"])
 def test_the_first_operator_set(operator):
     """It says whether the outputs of all steps are wanted; the lengths do not depend on it."""
     given = arrays(operator)
@@ -195,17 +188,16 @@ def test_the_first_operator_set(operator):
         np.testing.assert_array_equal(array, expected[name])
 
 
-def test_weights_larger_than_the_cache_are_read_to_and_fro():
+@pytest.mark.parametrize("sizes", [(5, 2, WIDTH), ("steps", "batch", WIDTH)])
+def test_weights_larger_than_the_cache_are_read_to_and_fro(sizes):
     hidden = 96
     rng = np.random.default_rng(0)
     given = {"X": rng.standard_normal((5, 2, WIDTH)), "W": rng.standard_normal((1, 4 * hidden, WIDTH))}
     given["R"] = rng.standard_normal((1, 4 * hidden, hidden)) / hidden**0.5
     given = {name: array.astype(np.float32) for name, array in given.items()}
-    proto = network("LSTM", given)
-    proto.graph.node[0].attribute[0].i = hidden
+    proto = network("LSTM", given, shapes={"X": sizes}, hidden_size=hidden)
     target = relayc.Target("cpu", num_threads=1, l2_bytes=64 << 10)
-    turning = relayc.compile(proto, target=target, cache=False, stop_after="tir")
-    assert ".turn(" in str(turning)
+    assert ".turn(" in str(relayc.compile(proto, target=target, cache=False, stop_after="tir"))
     found = relayc.compile(proto, target=target, cache=False).run({"X": given["X"]})
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     for name, wanted in zip(found, session.run(None, {"X": given["X"]}), strict=True):

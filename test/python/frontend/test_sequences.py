@@ -139,6 +139,22 @@ def test_the_row_of_an_iteration_is_taken_from_the_tensor(keepdims):
     assert not on_host(module)
 
 
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_what_is_split_and_joined_again_is_the_tensor(keepdims):
+    module = compiled(f"""g (float[900, 2] x) => (float[900, 2] y) {{
+        s = SplitToSequence <keepdims = {keepdims}> (x)
+        y = ConcatFromSequence <axis = 0, new_axis = {1 - keepdims}> (s)
+    }}""")
+    assert [site.kernel.name for site in module.call_sites()] == ["fused_copy"]
+
+
+def test_a_long_axis_is_split_when_the_program_runs():
+    module = compiled("g (float[5000, 2] x, int64 i) => (float[1, 2] y) { s = SplitToSequence (x)  y = SequenceAt (s, i) }")
+    x = np.arange(10000, dtype=np.float32).reshape(5000, 2)
+    check_equal(module["main"](x, np.array(-2)), x[4998:4999])
+    assert on_host(module) == ["sequence.split", "sequence.at"]
+
+
 def test_branches_that_give_alike_sequences_give_tensors():
     module = agree(
         """g (bool c, float[n] x, float[m] y) => (float[p] z) {
@@ -417,6 +433,26 @@ def test_sequences_of_strings():
         compiled(text)["main"](LIST, ["x"], np.array(0))
 
 
+def test_the_rank_is_that_of_the_tensor_that_comes_out():
+    text = """g (seq(float) s, optional(float) o, int64 at) => (float[n] e, float[m] joined, float[k, l] content, seq(float[n]) mapped) {
+        e = SequenceAt (s, at)
+        joined = ConcatFromSequence <axis = -1> (s)
+        content = OptionalGetElement (o)
+        mapped = SequenceMap <body = b (float[n] f) => (float[n] r) { r = Neg (f) }> (s)
+    }"""
+    proto = parsed(text)
+    proto.graph.input[0].type.sequence_type.elem_type.tensor_type.ClearField("shape")
+    proto.graph.input[1].type.optional_type.elem_type.tensor_type.ClearField("shape")
+    module = relayc.compile(proto, cache=False)
+    e, joined, content, mapped = module["main"](LIST, X, np.array(2))
+    check_equal(e, LIST[2])
+    check_equal(joined, np.concatenate(LIST))
+    check_equal(content, X)
+    check_equal(mapped, [-item for item in LIST])
+    with pytest.raises(ValueError, match=r"\(SequenceAt\): element: expected a tensor of rank 1, found one of shape \[4, 3\]"):
+        module["main"]([LIST[0], X], X, np.array(1))
+
+
 # ---- optional values ------------------------------------------------------------------------------------------------------------------
 
 OR_ELSE = """g (optional(float[n]) o, float[m] x) => (float[p] y, bool has) {
@@ -535,7 +571,7 @@ def test_what_a_call_refuses(text, arguments, message):
 
 IMPORTS = [
     ("(float[n] x) => (float[n] y) { s = SequenceConstruct (x)  i = Constant <value_int = 1> ()  y = SequenceAt (s, i) }", r"\[-1, 0\]"),
-    ("(seq(float) s) => (float y) { i = Constant <value_int = 1> ()  y = SequenceAt (s, i) }", r"tensors of one rank"),
+    ("(seq(float) s) => (float z) { i = Constant <value_int = 1> ()  y = SequenceAt (s, i)  z = Neg (y) }", r"tensors of one rank"),
     ("(seq(float[n]) s) => (float[n] y) { y = Neg (s) }", r"expected inputs that are tensors, found seq\(float32\)"),
     ("(float[n] x, int64[n] z) => (seq(float) s) { s = SequenceConstruct (x, z) }", r"one element type, found float32 and int64"),
     ("(float[n] x) => (float[n] y) { e = SequenceEmpty ()  y = ConcatFromSequence <axis = 0> (e) }", r"expected elements, found none"),

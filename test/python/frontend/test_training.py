@@ -73,6 +73,31 @@ def test_derivatives_are_those_of_the_function(body):
         np.testing.assert_allclose(found[f"d{name}"], wanted, rtol=tolerance, atol=tolerance)
 
 
+NETWORK = """p = Conv <strides = [2, 1], pads = [1, 0, 1, 2], dilations = [1, 2]> (x, w, b)  q = Relu (p)
+    r = MaxPool <kernel_shape = [2, 2], strides = [1, 2], pads = [0, 1, 0, 0]> (q)
+    s = AveragePool <kernel_shape = [2, 1], strides = [1, 1], count_include_pad = 1, pads = [1, 0, 1, 0]> (r)
+    t = GlobalAveragePool (s)  f = Flatten (t)  h = Gemm <transB = 1> (f, c)  l = Constant <value_ints = [2, 0]> ()
+    y = SoftmaxCrossEntropyLoss <reduction = "mean"> (h, l)"""
+
+
+@pytest.mark.parametrize("width", ["9", "wide"])
+def test_a_convolutional_network_with_its_loss(width):
+    gradient = f'dx, dw, db, dc = {DOMAIN}.Gradient <xs = ["x", "w", "b", "c"], y = "y"> (x, w, b, c)'
+    arguments = f"double[2, 3, 8, {width}] x, double[4, 3, 3, 2] w, double[4] b, double[5, 4] c"
+    body = NETWORK.replace("strides = [1, 2], pads = [0, 1, 0, 0]", "strides = [1, 1]") if width == "wide" else NETWORK
+    model = proto(f"g ({arguments}) => (double y, double[k] dx, double[k] dw, double[k] db, double[k] dc) {{ {body}  {gradient} }}")
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    module = relayc.compile(model, cache=False)
+    rng = np.random.default_rng(0)
+    shapes = {"x": (2, 3, 8, 9), "w": (4, 3, 3, 2), "b": (4,), "c": (5, 4)}
+    feed = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+    found = module.run(feed)
+    for name in feed:
+        wanted = differences(lambda at: module.run(at)["y"], feed, name, 1e-5)
+        np.testing.assert_allclose(found[f"d{name}"], wanted, rtol=1e-6, atol=1e-8)
+
+
 def test_the_values_are_those_that_the_node_is_given():
     text = f"""g (float[3] a, float[3] other) => (float[3] y, float[3] at_a, float[3] at_other, float[3] of_middle) {{
         middle = Mul (a, a)

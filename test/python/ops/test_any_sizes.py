@@ -20,6 +20,12 @@ BINARY = (
 )
 INTEGER_BINARY = "bitwise_and bitwise_or bitwise_xor left_shift right_shift floor_divide floor_mod power add"
 
+FEW_BITS = [
+    np.random.default_rng(0).integers(0, 1 << 32, (2, 8, 16), np.uint32),
+    np.full((2, 32), 0.1, np.float32),
+    np.full((1, 1), 8, np.uint8),
+]
+"""Weights of nn.dense_blocks: 32 columns of two blocks of 32 numbers of 4 bits."""
 STUMPS = (
     np.array([0, 3], np.int32),
     np.array([1, 0, 1, 4, 3, 4], np.int32),
@@ -207,6 +213,7 @@ CASES: dict[str, list[Case]] = {
     "nn.winograd_output_transform": [
         Case(f32("n, 72, (h + 3)//4, (w + 3)//4, 8"), {"height": "h", "width": "w"}, {"h": 1, "w": 1}, free="h w")
     ],
+    "nn.dense_blocks": [Case([*f32("n, m, 64"), *map(Const, FEW_BITS)], {"units": 20, "bits": 4, "block_size": 32})],
     "nn.col2im": [
         Case(f32("n, c, 3, 2, h, w"), {"image_shape": ("h + 2", "w + 1")}, {"h": 1, "w": 1}),
         Case(f32("n, c, 3, (w + 1)//2"), {"image_shape": ("w",), "strides": (2,), "padding": (1, 1)}, {"w": 1}, free="w"),

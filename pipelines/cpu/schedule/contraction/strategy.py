@@ -73,10 +73,11 @@ def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> Contract
     if b is Source.MEMORY:
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     a = source_of_a(kernel, contraction, tile)
+    share = guess(packed_bytes(contraction, tile)) // target.num_threads
     whole = blocks.chunk == contraction.reduction[0].extent or not isinstance(extent, int)
-    turns = whole and b is Source.PARAMETER and _turns(kernel, guess(packed_bytes(contraction, tile)), target)
+    turns = whole and b is Source.PARAMETER and _turns(kernel, share, target)
     if turns:
-        prefetches = isinstance(extent, int) and tile.rows >= BUSY_ROWS
+        prefetches = isinstance(extent, int) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns)
     return BlockedNest(plan, blocks)
 
@@ -86,11 +87,10 @@ BUSY_ROWS = 4
 ahead then takes nothing from reading."""
 
 
-def _turns(kernel: Kernel, packed: int, target: Target) -> bool:
-    """Whether a kernel goes to and fro over so many bytes of panels: a loop calls it, and of a thread's share a good part, but not all, is
-    in the second-level cache from one call to the next."""
-    share = packed // target.num_threads
-    return REPEATED in kernel.function.attributes and target.l2_bytes // 2 < share <= 4 * target.l2_bytes
+def _turns(kernel: Kernel, share: int, target: Target) -> bool:
+    """Whether a kernel goes to and fro over its panels, of which a thread has so many bytes: a loop calls it, and they are not few beside
+    the second-level cache, which other kernels of the loop share, nor so many that little of them is there from one call to the next."""
+    return REPEATED in kernel.function.attributes and target.l2_bytes // 8 < share <= 4 * target.l2_bytes
 
 
 def _work(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:

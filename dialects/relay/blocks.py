@@ -1,0 +1,57 @@
+"""Products with weights of a few bits in blocks: nn.dense_blocks. Relay has no operator for these; MatMulNBits of com.microsoft is one."""
+
+from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
+from relayc.dialects.relay.conditions import require_equal
+from relayc.symbolic import Size
+
+STRIP = 16
+"""Columns whose weights stand side by side."""
+WORD_BITS = 32
+
+
+class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
+    """data x weights^T, where the weight of column n and depth k is scales[k / block_size, n] * (number - zeros[k / block_size, n]).
+
+    Operands:
+      data float32 [..., depth].
+      weight uint32 [strips, depth * bits / 32, 16]: column n is lane n % 16 of strip n / 16; a word has the numbers of neighbouring
+        depths, the first in its lowest bits.
+      scales float32 [depth / block_size, strips * 16].
+      zeros float32 or uint8, of the shape of scales, or [1, 1].
+
+    Attributes:
+      units: columns; what the last strip has beyond them is left out.
+      bits: of a number, 2, 4 or 8.
+      block_size: depths that share a scale, a multiple of 16.
+
+    Result: float32 [..., units].
+    """
+
+    data: Operand
+    weight: Operand
+    scales: Operand
+    zeros: Operand
+    units: int
+    bits: int
+    block_size: int
+    pattern = Pattern.OUT_ELEMWISE_FUSABLE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        data, weight, scales, zeros = op.data, op.weight, op.scales, op.zeros
+        check(op.bits in (2, 4, 8), "bits", "2, 4 or 8", op.bits)
+        check(op.block_size > 0 and op.block_size % STRIP == 0, "block_size", f"a positive multiple of {STRIP}", op.block_size)
+        check(data.rank >= 1 and data.dtype == "float32", "data", "rank 1 or more and element type float32", data)
+        check(weight.rank == 3 and weight.dtype == "uint32", "weight", "rank 3 and element type uint32", weight)
+        check(scales.rank == 2 and scales.dtype == "float32", "scales", "rank 2 and element type float32", scales)
+        strips, words, lanes = weight.sizes
+        check(all(isinstance(n, int) for n in (*weight.sizes, *scales.sizes)), "weight and scales", "known shapes", f"{weight}, {scales}")
+        check(lanes == STRIP and op.units > 0 and -(-op.units // STRIP) == strips, "weight", f"strips of {op.units} columns", weight)
+        blocks = scales.sizes[0]
+        check(words * WORD_BITS == blocks * op.block_size * op.bits, "weight", f"words of {blocks} blocks", weight)
+        check(scales.sizes[1] == strips * STRIP, "scales", f"{strips * STRIP} columns", scales)
+        check(zeros.dtype in ("float32", "uint8"), "zeros", "element type float32 or uint8", zeros)
+        check(zeros.shape in (scales.shape, (1, 1)), "zeros", f"the shape of scales {scales}, or [1, 1]", zeros)
+        depth: Size = blocks * op.block_size
+        require_equal(data.shape[-1], depth, f"depth of data {data}", f"{depth} (of {blocks} blocks)", data.shape[-1])
+        return TensorType((*data.shape[:-1], op.units), data.dtype)

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import relayc
 from relayc.frontend.onnx import OnnxError
+from relayc.tools.inputs import tensors_of
 
 DOMAIN = "ai.onnx.ml"
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64, "int32": TensorProto.INT32}

@@ -1,7 +1,7 @@
 """Probabilities of several classes from those of pairs of them: ml.coupled_probabilities."""
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, check
-from relayc.dialects.relay.conditions import require_equal
+from relayc.dialects.relay.conditions import require_at_least, require_equal
 from relayc.dialects.relay.kinds import FLOAT
 
 
@@ -22,6 +22,7 @@ class CoupledProbabilities(Op, name="ml_coupled_probabilities", relay_name="ml.c
     def infer(op: View) -> TensorType:
         system = op.system
         FLOAT.require("system", system)
-        check(system.rank == 3 and system.shape[2] != 0, "system", "a shape [rows, classes, classes]", system)
+        check(system.rank == 3, "system", "a shape [rows, classes, classes]", system)
+        require_at_least(1, system.shape[2], "system", "at least one class", system)
         require_equal(system.shape[1], system.shape[2], "system, dimension 1", system.shape[2], system)
         return system.with_shape(system.shape[:2])

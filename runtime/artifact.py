@@ -45,8 +45,8 @@ _NOT_NUMPY = {name: np.dtype(getattr(ml_dtypes, name)) for name in (*DLPACK_CODE
 
 
 def is_object_dtype(name: str) -> bool:
-    """Whether a dtype name is that of an object of the host: "seq(float32)", "optional(float32)", "optional(seq(float32))"."""
-    return name.startswith(("seq(", "optional("))
+    """Whether a dtype name is that of an object of the host: "seq(float32)", "optional(float32)", "map(string, float32)"."""
+    return name.startswith(("seq(", "optional(", "map("))
 
 
 def is_host_dtype(name: str) -> bool:

@@ -1,10 +1,10 @@
-"""Objects of the host: sequences of tensors and optional values, and what stands for them outside of a program.
+"""Objects of the host: sequences of tensors, optional values and maps, and what stands for them outside of a program.
 
 A tensor in an object is a numpy array, a sequence a Version. An optional value that is there is its content, one that is not is no object.
-A sequence of maps, which only results are, is a Maps.
+A map is a dict of numbers, in which a string is its number (see runtime.host). A sequence of maps, which only results are, is a Maps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,11 +56,11 @@ class Maps:
         return [dict(zip(self._keys, row, strict=True)) for row in self._rows.tolist()]
 
 
-Object = np.ndarray | Version | Maps
+Object = np.ndarray | Version | Maps | dict[int, int | float]
 
 
 def object_of(value: Any, dtype: str, take: Callable[[Any, str], np.ndarray]) -> Object | None:
-    """What a caller gives for an object: tensors, lists or tuples of them, None for an optional value that is not there.
+    """What a caller gives for an object: tensors, lists or tuples of them, None for an optional value that is not there, dicts.
 
     Args:
       dtype: of the object, "optional(seq(float32))".
@@ -71,6 +71,11 @@ def object_of(value: Any, dtype: str, take: Callable[[Any, str], np.ndarray]) ->
     kind, _, content = dtype.removesuffix(")").partition("(")
     if kind == "optional":
         return None if value is None else object_of(value, content, take)
+    if kind == "map":
+        if not isinstance(value, Mapping):
+            raise TypeError(f"found a value of type {type(value).__name__}")
+        keys, values = content.split(", ")
+        return dict(zip(_scalars(value.keys(), keys, "key", take), _scalars(value.values(), values, "value", take), strict=True))
     if kind != "seq":
         return take(value, dtype)
     if not isinstance(value, (list, tuple)):
@@ -84,11 +89,40 @@ def object_of(value: Any, dtype: str, take: Callable[[Any, str], np.ndarray]) ->
     return Version(items)
 
 
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "int64": (int, np.integer),
+    "float32": (int, float, np.integer, np.floating),
+    "float64": (int, float, np.integer, np.floating),
+}
+"""What keys and values of a map may be, by dtype."""
+
+
+def _scalars(values: Iterable[Any], dtype: str, what: str, take: Callable[[Any, str], np.ndarray]) -> list[Any]:
+    """Keys or values of a map as numbers, floats rounded to the dtype. Raises TypeError, ValueError."""
+    found, kinds = list(values), _SCALARS[dtype]
+    for value in found:
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise TypeError(f"found a {what} {value!r} of type {type(value).__name__}")
+    if dtype == "string":
+        return take(found, dtype).tolist()
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(list(map(int if dtype == "int64" else float, found)), dtype).tolist()
+    except OverflowError:
+        raise ValueError(f"found a {what} that {dtype} does not have") from None
+
+
 def value_of(found: Object | None, dtype: str, give: Callable[[np.ndarray, str], Any]) -> Any:
     """What a caller gets for an object: as `object_of` takes it, sequences as lists, maps as dicts. `give` gives the tensor that an array
     stands for."""
     if isinstance(found, Maps):
         return found.dicts()
+    if isinstance(found, dict):
+        dtypes = dtype.removeprefix("map(").removesuffix(")").split(", ")
+        parts = (list(found), list(found.values()))
+        texts = (give(np.array(part, np.int64), d).tolist() if d == "string" else part for part, d in zip(parts, dtypes, strict=True))
+        return dict(zip(*texts, strict=True))
     content = dtype.removeprefix("optional(").removeprefix("seq(").rstrip(")")
     if isinstance(found, Version):
         return [give(item, content) for item in found]

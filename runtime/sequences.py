@@ -19,8 +19,8 @@ from relayc.runtime.tensor import borrowed
 Tensor: TypeAlias = tvm_ffi.Tensor
 
 
-def _int(scalar: Tensor) -> int:
-    """The element of int64[]."""
+def number_in(scalar: Tensor) -> int:
+    """The element of int64[], the number of an object or a position."""
     return ctypes.c_int64.from_address(scalar.data_ptr()).value
 
 
@@ -33,12 +33,13 @@ def _copy(tensor: Tensor) -> np.ndarray:
     return borrowed(tensor).copy()
 
 
-def _text(where: Tensor) -> str:
+def text_of(where: Tensor) -> str:
+    """What an error begins with."""
     return borrowed(where).tobytes().decode()
 
 
 def _sequence(number: Tensor) -> Version:
-    found = current().objects[_int(number)]
+    found = current().objects[number_in(number)]
     assert isinstance(found, Version)  # by the types of the model
     return found
 
@@ -51,7 +52,7 @@ def _write(out: Tensor, array: np.ndarray, what: str, where: Tensor) -> None:
     """Copies an element. Raises ValueError where it has another shape than the program has memory for."""
     to = borrowed(out)
     if array.shape != to.shape:
-        raise ValueError(f"{_text(where)}: {what}: expected a tensor of shape {list(to.shape)}, found {list(array.shape)}")
+        raise ValueError(f"{text_of(where)}: {what}: expected a tensor of shape {list(to.shape)}, found {list(array.shape)}")
     # One of a narrow type that came from outside: the program has its bits.
     to[...] = array if array.dtype == to.dtype else array.view(to.dtype)
 
@@ -60,16 +61,16 @@ def _write_shape(out: Tensor, array: np.ndarray, what: str, where: Tensor) -> No
     """Writes the shape of an element. Raises ValueError where it has another rank than the program was compiled for."""
     to = borrowed(out)
     if array.ndim != len(to):
-        raise ValueError(f"{_text(where)}: {what}: expected a tensor of rank {len(to)}, found one of shape {list(array.shape)}")
+        raise ValueError(f"{text_of(where)}: {what}: expected a tensor of rank {len(to)}, found one of shape {list(array.shape)}")
     to[...] = array.shape
 
 
 def _counted(position: Tensor, length: int, last: int, where: Tensor) -> int:
     """A position from the front. Raises IndexError for one that is not in [-length, last]."""
-    found = _int(position)
+    found = number_in(position)
     if not -length <= found <= last:
         within = f"a value in [{-length}, {last}]" if -length <= last else "none"
-        raise IndexError(f"{_text(where)}: position in a sequence of {length} elements: expected {within}, found {found}")
+        raise IndexError(f"{text_of(where)}: position in a sequence of {length} elements: expected {within}, found {found}")
     return found + length if found < 0 else found
 
 
@@ -137,7 +138,7 @@ def split(data: Tensor, parts: Tensor, axis: Tensor, where: Tensor, out: Tensor)
 
     Raises ValueError for sizes that are negative or do not add up to that of the axis, or one for all that is not positive.
     """
-    along = _int(axis)
+    along = number_in(axis)
     whole, sizes = np.moveaxis(borrowed(data), along, 0), borrowed(parts)
     size = len(whole)
     if sizes.ndim == 2:
@@ -146,11 +147,11 @@ def split(data: Tensor, parts: Tensor, axis: Tensor, where: Tensor, out: Tensor)
     if sizes.ndim == 0:
         step = int(sizes)
         if step < 1:
-            raise ValueError(f"{_text(where)}: split: expected a size of 1 or more, found {step}")
+            raise ValueError(f"{text_of(where)}: split: expected a size of 1 or more, found {step}")
         ends = [*range(step, size, step), *([size] if size else [])]
     else:
         if (sizes < 0).any() or sizes.sum() != size:
-            raise ValueError(f"{_text(where)}: split: expected sizes that add up to {size}, found {sizes.tolist()}")
+            raise ValueError(f"{text_of(where)}: split: expected sizes that add up to {size}, found {sizes.tolist()}")
         ends = np.cumsum(sizes).tolist()
     _add(out, Version([np.moveaxis(whole[b:e], 0, along).copy() for b, e in pairwise([0, *ends])]))
 
@@ -159,20 +160,20 @@ def _parts(sequence: Tensor, axis: int, new_axis: bool, rank: int, where: Tensor
     """The elements that are to be joined along an axis. Raises ValueError where they do not fit."""
     items = list(_sequence(sequence))
     if not items:
-        raise ValueError(f"{_text(where)}: expected a sequence of elements, found an empty one")
+        raise ValueError(f"{text_of(where)}: expected a sequence of elements, found an empty one")
     shapes = [item.shape if new_axis else (*item.shape[:axis], 0, *item.shape[axis + 1 :]) for item in items]
     if items[0].ndim + new_axis != rank or any(s != shapes[0] for s in shapes):
         other = next((item for item, s in zip(items, shapes, strict=True) if s != shapes[0]), items[0])
         alike = "one shape" if new_axis else f"shapes that differ in axis {axis} alone"
         found = f"{list(items[0].shape)} and {list(other.shape)}"
-        raise ValueError(f"{_text(where)}: expected elements of rank {rank - new_axis} and {alike}, found {found}")
+        raise ValueError(f"{text_of(where)}: expected elements of rank {rank - new_axis} and {alike}, found {found}")
     return items
 
 
 @register_host_func(f"{HOST_PREFIX}sequence.concat_shape")
 def concat_shape(sequence: Tensor, axis: Tensor, new_axis: Tensor, where: Tensor, out: Tensor) -> None:
     """int64[rank]: the shape of what `concat` gives. Raises ValueError."""
-    along, is_new, to = _int(axis), bool(_int(new_axis)), borrowed(out)
+    along, is_new, to = number_in(axis), bool(number_in(new_axis)), borrowed(out)
     items = _parts(sequence, along, is_new, len(to), where)
     found = list(items[0].shape)
     if is_new:
@@ -185,7 +186,7 @@ def concat_shape(sequence: Tensor, axis: Tensor, new_axis: Tensor, where: Tensor
 @register_host_func(f"{HOST_PREFIX}sequence.concat")
 def concat(sequence: Tensor, axis: Tensor, new_axis: Tensor, where: Tensor, out: Tensor) -> None:
     """The elements one behind the other along an axis, which is a new one where `new_axis` (int64[]) is not 0. Raises ValueError."""
-    along, is_new, to = _int(axis), bool(_int(new_axis)), borrowed(out)
+    along, is_new, to = number_in(axis), bool(number_in(new_axis)), borrowed(out)
     items = [item.view(to.dtype) for item in _parts(sequence, along, is_new, to.ndim, where)]
     (np.stack if is_new else np.concatenate)(items, along, out=to)
 
@@ -202,9 +203,9 @@ def zip_map(rows: Tensor, keys: Tensor, are_texts: Tensor, out: Tensor) -> None:
 
 
 def _content(optional: Tensor, where: Tensor) -> Object:
-    number = _int(optional)
+    number = number_in(optional)
     if number == ABSENT:
-        raise ValueError(f"{_text(where)}: expected an optional value that is there, found none")
+        raise ValueError(f"{text_of(where)}: expected an optional value that is there, found none")
     return current().objects[number]
 
 
@@ -224,7 +225,7 @@ def some(tensor: Tensor, out: Tensor) -> None:
 def present(optional: Tensor, where: Tensor, out: Tensor) -> None:
     """The content of an optional value that is an object. Raises ValueError where there is none."""
     _content(optional, where)
-    _set(out, _int(optional))
+    _set(out, number_in(optional))
 
 
 @register_host_func(f"{HOST_PREFIX}optional.shape")

@@ -105,7 +105,7 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything), strings "0" or
-    "1". Sequences have three elements, vectors of four, and optional values are there.
+    "1". Sequences have three elements, vectors of four, maps the keys 0 and 1, and optional values are there.
 
     `sizes` gives the size of each symbol in their shapes.
     """
@@ -117,6 +117,9 @@ def _random(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any
     if is_object_dtype(dtype):
         # A program does not say which shapes the tensors in an object have.
         kind, _, content = dtype.removesuffix(")").partition("(")
+        if kind == "map":
+            of_keys, of_values = content.split(", ")
+            return dict(zip(["0", "1"] if of_keys == "string" else [0, 1], _random(rng, of_values, (2,)).tolist(), strict=True))
         return [_random(rng, content, (4,)) for _ in range(3)] if kind == "seq" else _random(rng, content, (4,))
     values = rng.standard_normal(shape) if dtype.startswith(("float", "bfloat")) else rng.integers(0, 2, shape)
     return np.asarray(values).astype(str if dtype == "string" else numpy_dtype(dtype))
@@ -148,11 +151,13 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
 
 def tensors_of(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The arrays in outputs by name: those in a sequence "NAME.0", "NAME.1", ...; of an optional value that is not there none; of a
-    sequence of maps "NAME.KEY", what all of them have for a key, float32[maps]."""
+    map "NAME.KEY"; of a sequence of maps "NAME.KEY", what all of them have for a key, float32[maps]."""
     found: dict[str, np.ndarray] = {}
     for name, value in outputs.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             found.update((f"{name}.{key}", np.array([one[key] for one in value], np.float32)) for key in value[0])
+        elif isinstance(value, dict):
+            found.update((f"{name}.{key}", np.array(item)) for key, item in value.items())
         elif isinstance(value, list):
             found.update((f"{name}.{i}", item) for i, item in enumerate(value))
         elif value is not None:

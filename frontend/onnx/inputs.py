@@ -20,7 +20,7 @@ class InputType:
     """An input's type in the model, and that of the function's argument (other dtype on request; cast on entry).
 
     Attributes:
-      object: type of a sequence or optional value, of which the argument is the number; None for a tensor.
+      object: type of a sequence, optional value or map, of which the argument is the number; None for a tensor.
     """
 
     declared: TensorType
@@ -36,8 +36,8 @@ def input_types(
     What `shapes` says of a dimension of one input holds wherever the model uses the same symbol.
 
     Raises:
-      OnnxError: an input that is no tensor, sequence or optional value, or a tensor of unknown rank without a shape; a shape or dtype for
-        an input that does not exist, or a size for such a dimension; a shape or size that contradicts the model.
+      OnnxError: an input that is no tensor, sequence, optional value or map, or a tensor of unknown rank without a shape; a shape or dtype
+        for an input that does not exist, or a size for such a dimension; a shape or size that contradicts the model.
     """
     initializers = {t.name for t in graph.initializer}
     inputs = [i for i in graph.input if i.name not in initializers]

@@ -1,8 +1,9 @@
-"""Values of a model that are no tensors: sequences of tensors and optional values.
+"""Values of a model that are no tensors: sequences of tensors, optional values, and maps.
 
 What is in them is known at import where it can be: then they are no more than the tensors, and leave no trace in the program. Where it
 cannot (positions that only the program knows, branches, loops, inputs and outputs of the model) they are objects of the host, which the
-program knows by a number, int64[] (see relayc.runtime.host), and handles by packed functions (relayc.runtime.sequences).
+program knows by a number, int64[] (see relayc.runtime.host), and handles by packed functions (relayc.runtime.sequences). Maps are always
+objects of the host (relayc.runtime.maps): inputs of the model, of which operators make tensors.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -108,11 +109,29 @@ class OptionalType:
         return f"optional({self.content})"
 
 
-ObjectType: TypeAlias = SequenceType | OptionalType
+@dataclass(frozen=True)
+class MapType:
+    """Dtypes of a map's keys and values: of MAP_KEYS and MAP_VALUES."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"map({self.key}, {self.value})"
+
+
+MAP_KEYS = ("int64", "string")
+MAP_VALUES = ("float32", "float64", "int64", "string")
+
+ObjectType: TypeAlias = SequenceType | OptionalType | MapType
 
 
 def joined(a: ObjectType | ElementType, b: ObjectType | ElementType) -> ObjectType:
-    """The type of what is of either type: a value is an optional one that is there, too. Raises OnnxError where they do not fit."""
+    """The type of what is of either type: a value is an optional one that is there, too. Raises OnnxError where they do not fit, and for
+    maps, which neither branches nor loops give."""
+    for type_ in (a, b):
+        if isinstance(type_, MapType):
+            raise OnnxError(f"expected a tensor, a sequence or an optional value, found {type_}")
     if isinstance(a, OptionalType) or isinstance(b, OptionalType):
         x, y = (t.content if isinstance(t, OptionalType) else t for t in (a, b))
         return OptionalType(x.joined(y) if isinstance(x, ElementType) and isinstance(y, ElementType) else _sequences(x, y))
@@ -126,9 +145,11 @@ def _sequences(a: ObjectType | ElementType, b: ObjectType | ElementType) -> Sequ
 
 
 def element_of(type_: ObjectType | ElementType) -> ElementType:
-    """The type of the tensors in what is of a type."""
+    """The type of the tensors in what is of a type. Raises OnnxError for that of a map."""
     if isinstance(type_, ElementType):
         return type_
+    if isinstance(type_, MapType):
+        raise OnnxError(f"expected a tensor, a sequence or an optional value, found {type_}")
     return type_.element if isinstance(type_, SequenceType) else element_of(type_.content)
 
 
@@ -145,7 +166,7 @@ def declared_type(proto: TypeProto, what: str) -> ObjectType | None:
 def content_type(proto: TypeProto, what: str) -> ElementType | SequenceType:
     """The type of what may be in an optional value, as a model says it. Raises OnnxError, naming `what`."""
     found = _declared(proto, what)
-    if isinstance(found, OptionalType):
+    if not isinstance(found, (ElementType, SequenceType)):
         raise OnnxError(f"{what}: expected a tensor or a sequence, found {found}")
     return found
 
@@ -162,7 +183,19 @@ def _declared(proto: TypeProto, what: str) -> ElementType | ObjectType:
             return SequenceType(element)
     if kind == "optional_type":
         return OptionalType(content_type(proto.optional_type.elem_type, what))
+    if kind == "map_type":
+        return _declared_map(proto.map_type, what)
     raise OnnxError(f"{what}: expected a tensor, a sequence of tensors or an optional value of these, found {_kind(proto)}")
+
+
+def _declared_map(proto: TypeProto.Map, what: str) -> MapType:
+    value = proto.value_type
+    if value.WhichOneof("value") != "tensor_type":
+        raise OnnxError(f"{what}: expected a map of single values, found one of {_kind(value)}")
+    found = MapType(dtype_name(proto.key_type, what), dtype_name(value.tensor_type.elem_type, what))
+    if found.key not in MAP_KEYS or found.value not in MAP_VALUES:
+        raise OnnxError(f"{what}: expected a map from {' or '.join(MAP_KEYS)} to one of {', '.join(MAP_VALUES)}, found {found}")
+    return found
 
 
 def _kind(proto: TypeProto) -> str:
@@ -249,8 +282,17 @@ class OptionalValue:
         return self.content.number if isinstance(self.content, SequenceValue) else packed(f"{OPTIONAL}some", [self.content], NUMBER)[0]
 
 
-ObjectValue: TypeAlias = SequenceValue | OptionalValue
-Value: TypeAlias = Tensor | SequenceValue | OptionalValue
+@dataclass
+class MapValue:
+    """A map, which the program knows by its number."""
+
+    type: MapType
+    number: Tensor
+    name: str = ""
+
+
+ObjectValue: TypeAlias = SequenceValue | OptionalValue | MapValue
+Value: TypeAlias = Tensor | ObjectValue
 
 
 def type_of(value: Value) -> ElementType | ObjectType:
@@ -267,12 +309,14 @@ def as_tensor(value: Value, what: str) -> Tensor:
 
 def by_number(number: Tensor, type_: ObjectType) -> ObjectValue:
     """The object of a type that the program knows by a number."""
+    if isinstance(type_, MapType):
+        return MapValue(type_, number)
     return SequenceValue(type_, number=number) if isinstance(type_, SequenceType) else OptionalValue(type_, number=number)
 
 
 def number_of(value: Value, type_: ObjectType | None) -> Tensor:
     """The number of a value as an object of a type, which may be an optional value where the value is what is in it."""
-    if isinstance(type_, OptionalType) and not isinstance(value, OptionalValue):
+    if isinstance(type_, OptionalType) and isinstance(value, (Tensor, SequenceValue)):
         value = OptionalValue(type_, value)
     assert not isinstance(value, Tensor)
     return value.number
@@ -335,8 +379,9 @@ class Form:
             return by_number(next(tensors), self.type)
         if isinstance(self.type, OptionalType):
             content = self.items[0].value(tensors)
-            assert not isinstance(content, OptionalValue)  # there is none in another
+            assert isinstance(content, (Tensor, SequenceValue))  # there is nothing else in one
             return OptionalValue(self.type, content)
+        assert isinstance(self.type, SequenceType)  # maps are known by number alone
         return SequenceValue.of([next(tensors) for _ in self.items], self.type.element)
 
 

@@ -361,9 +361,9 @@ def SequenceMap(sequence: Value, *others: Value, body: GraphProto) -> tuple[Sequ
 def Optional(content: Value | None = None, *, type: TypeProto | None = None) -> OptionalValue:
     if content is not None:
         kind = type_of(content)
-        if isinstance(kind, OptionalType):
+        if not isinstance(kind, (ElementType, SequenceType)):
             raise OnnxError(f"input: expected a tensor or a sequence, found {kind}")
-        return OptionalValue(OptionalType(kind), content)  # type: ignore[arg-type] # no optional value, as just checked
+        return OptionalValue(OptionalType(kind), content)  # type: ignore[arg-type] # a tensor or a sequence, as just checked
     if type is None:
         raise OnnxError("expected an input, or attribute type, found neither")
     return OptionalValue(OptionalType(content_type(type, "attribute type")))

@@ -4,7 +4,6 @@ from math import prod
 
 from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.onnx.converters import converter, current
-from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import cast, filled, reshape
 
@@ -64,13 +63,6 @@ def Hardmax(x: Tensor, *, axis: int = 1) -> Tensor:
 @converter("Hardmax", since=13)
 def Hardmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
     return _hardmax(x, axis_of(axis, x.rank))
-
-
-@converter("Dropout", foldable=False)
-def Dropout_1(x: Tensor, *, is_test: bool = False, ratio: float = 0.5) -> tuple[Tensor, ...]:
-    if not is_test and ratio != 0:
-        raise OnnxError("attribute is_test: expected 1 (before operator set 12 relayc compiles inference), found 0")
-    return Dropout(x)
 
 
 @converter(since=7, foldable=False)

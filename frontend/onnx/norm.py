@@ -10,24 +10,6 @@ from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, fille
 from relayc.symbolic import Size
 
 
-@converter("BatchNormalization")
-def BatchNormalization_1(
-    x: Tensor,
-    scale: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    *,
-    epsilon: float = 1e-5,
-    is_test: bool = False,
-    momentum: float = 0.9,
-    spatial: bool = True,
-) -> Tensor:
-    if not is_test:
-        raise OnnxError("attribute is_test: expected 1 (before operator set 7 relayc compiles inference), found 0")
-    return BatchNormalization(x, scale, bias, mean, var, epsilon=epsilon, spatial=spatial)
-
-
 @converter(since=7)
 def BatchNormalization(
     x: Tensor,
@@ -41,8 +23,8 @@ def BatchNormalization(
     spatial: bool = True,
     training_mode: bool = False,
 ) -> Tensor | tuple[Tensor, ...]:
-    """Before operator set 14 it is training where more than one output is wanted."""
-    training = training_mode or (current().opset < 14 and any(current().wants(i) for i in range(1, 5)))
+    """From operator set 7 to 13 it is training where more than one output is wanted."""
+    training = training_mode or (7 <= current().opset < 14 and any(current().wants(i) for i in range(1, 5)))
     if not training and any(current().wants(i) for i in range(1, 5)):
         raise OnnxError("attribute training_mode: expected 1 beside more than one output, found 0")
     if x.rank == 0:
@@ -67,6 +49,26 @@ def BatchNormalization(
     found = emit("nn.batch_norm", data, *parameters, axis=1, epsilon=epsilon)[0]
     result = cast(reshape(found, x.shape), x.dtype)
     return (result, *kept) if kept else result
+
+
+@converter("BatchNormalization")
+def BatchNormalization_1(
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    is_test: bool = False,
+    momentum: float = 0.9,
+    spatial: bool = True,
+) -> Tensor | tuple[Tensor, ...]:
+    """In training unless `is_test` says otherwise."""
+    found: Tensor | tuple[Tensor, ...] = BatchNormalization(
+        x, scale, bias, mean, var, epsilon=epsilon, momentum=momentum, spatial=spatial, training_mode=not is_test
+    )
+    return found
 
 
 def _statistics(x: Tensor) -> list[Tensor]:

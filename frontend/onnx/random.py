@@ -106,23 +106,40 @@ def Multinomial(x: Tensor, *, dtype: int = 6, sample_size: int = 1, seed: float 
     return emit("minimum", emit("sum", cast(passed, name), axis=(2,)), last)
 
 
+@converter("Dropout", foldable=False)
+def Dropout_1(x: Tensor, *, is_test: bool = False, ratio: float = 0.5) -> tuple[Tensor, ...]:
+    """In training unless `is_test` says otherwise; the mask has the type of the data."""
+    if is_test or ratio == 0:
+        return Dropout(x)
+    found, kept = _dropped(x, constant(ratio, _wide(x.dtype)), None, None)
+    return (found, cast(kept, x.dtype)) if current().wants(1) else (found,)
+
+
 @converter("Dropout", since=12, foldable=False)
 def Dropout_12(
     x: Tensor, ratio: Tensor | None = None, training_mode: Tensor | None = None, *, seed: int | None = None
 ) -> tuple[Tensor, ...]:
-    """In training, elements are kept where a fraction is not below the ratio; what is kept is divided by 1 - ratio."""
     share = constant(0.5, "float32") if ratio is None else cast(scalar_of(ratio, "ratio"), _wide(ratio.dtype))
     is_off = training_mode is None or (training_mode.is_known and not known(training_mode, "training_mode").any())
     if is_off or (share.is_known and not share.array.any()):
         return Dropout(x)
     assert training_mode is not None
+    is_on = None if training_mode.is_known else cast(scalar_of(training_mode, "training_mode"), "bool")
+    found, kept = _dropped(x, share, is_on, seed)
+    return (found, kept) if current().wants(1) else (found,)
+
+
+def _dropped(x: Tensor, share: Tensor, is_on: Tensor | None, seed: int | None) -> tuple[Tensor, Tensor]:
+    """x in training and which elements are kept: those where a fraction is not below the share; what is kept is divided by 1 - share.
+
+    Args:
+      is_on: whether it is training, where only the program knows.
+    """
     wide = _wide(x.dtype)
     share = cast(share, wide)
     kept = emit("greater_equal", _fractions(x.shape, wide, seed), share)
     factor = divide(filled((), 1, wide), subtract(filled((), 1, wide), share))
-    if not training_mode.is_known:
-        is_on = cast(scalar_of(training_mode, "training_mode"), "bool")
+    if is_on is not None:
         kept = emit("logical_or", kept, emit("logical_not", is_on))
         factor = emit("where", is_on, factor, filled((), 1, wide))
-    found = cast(emit("where", kept, emit("multiply", cast(x, wide), factor), filled((), 0, wide)), x.dtype)
-    return (found, kept) if current().wants(1) else (found,)
+    return cast(emit("where", kept, emit("multiply", cast(x, wide), factor), filled((), 0, wide)), x.dtype), kept

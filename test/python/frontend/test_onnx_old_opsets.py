@@ -121,6 +121,26 @@ def test_old_forms(name):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_batches_are_normalised_by_themselves_in_training():
+    scale, bias, before = CHANNELS, CHANNELS - 1, CHANNELS + 1
+    found = run("BatchNormalization", [X, scale, bias, before, before], 6, 5, epsilon=0.5, momentum=0.75)
+    mean, variance = X.mean((0, 2, 3)), X.var((0, 2, 3))
+    column = (slice(None), None, None)
+    expected = (X - mean[column]) / np.sqrt(variance[column] + 0.5) * scale[column] + bias[column]
+    running = [before * 0.75 + new * 0.25 for new in (mean, variance)]
+    for y, z in zip(found, [expected, *running, mean, variance], strict=True):
+        np.testing.assert_allclose(y, z, 1e-5, 1e-6)
+
+
+def test_elements_are_dropped_in_training():
+    x = np.ones((100, 100), np.float32)
+    found, mask = run("Dropout", [x], 6, 2, ratio=0.25)
+    assert mask.dtype == np.float32
+    assert set(np.unique(mask)) == {0, 1}
+    assert abs(mask.mean() - 0.75) < 0.02  # four and a half standard deviations of 10,000 draws
+    np.testing.assert_allclose(found, mask / 0.75, 1e-6)
+
+
 def test_tile_repeats_one_axis():
     np.testing.assert_array_equal(run("Tile", [MATRIX, scalar(3), scalar(1)], 1, constants=2), np.tile(MATRIX, (1, 3)))
 
@@ -141,8 +161,6 @@ def test_models_of_ir_versions_before_operator_sets_are_of_the_first():
 REFUSED = {
     "Add of another shape without broadcast": ("Add", [X, X[0]], {}, "expected a tensor of shape"),
     "Add of axes that A does not have": ("Add", [MATRIX, X], {"broadcast": 1}, "expected consecutive axes"),
-    "Dropout in training": ("Dropout", [X], {}, "is_test: expected 1"),
-    "BatchNormalization in training": ("BatchNormalization", [X, *[CHANNELS] * 4], {}, "is_test: expected 1"),
     "Add with an attribute that operator set 6 does not have": ("Add", [X, X], {"consumed_inputs": [0, 0]}, "expected attributes among"),
 }
 

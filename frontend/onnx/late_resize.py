@@ -77,6 +77,8 @@ class LateResize:
 
     def _sampled(self, x: Tensor, axis: int, along: "_Axis", at: Tensor) -> Tensor:
         if self.mode == "nearest":
+            if self.nearest_mode not in _ROUNDINGS:
+                raise OnnxError(f"attribute nearest_mode: expected {', '.join(_ROUNDINGS)}, found {self.nearest_mode!r}")
             return emit("take", x, along.clamped(_ROUNDINGS[self.nearest_mode](at)), axis=axis, mode="clip")
         below = emit("floor", at)
         taps = [add(below, float(n)) for n in ((0, 1) if self.mode == "linear" else (-1, 0, 1, 2))]

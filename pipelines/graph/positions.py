@@ -17,7 +17,7 @@ from relayc.dialects.relay.transform import permutation, slices
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Rewriter
-from relayc.symbolic import Dim, Size, maximum, minimum, proves
+from relayc.symbolic import FAR, Dim, Size, maximum, minimum, proves
 
 _MOST_ELEMENTS = 1 << 16
 """Elements of a constant that are looked at."""
@@ -97,6 +97,8 @@ def _constant(array: np.ndarray) -> Positions | None:
         return None
     first = int(array.flat[0])
     steps = [int(array.take(1, axis).flat[0]) - first if n > 1 else 0 for axis, n in enumerate(array.shape)]
+    if max(map(abs, (first, *steps))) > FAR:
+        return None  # no tensor has such a position
     expected = np.full(array.shape, first, np.int64)
     for axis, step in enumerate(steps):
         expected += step * np.arange(array.shape[axis]).reshape([-1] + [1] * (array.ndim - axis - 1))

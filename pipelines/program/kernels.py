@@ -160,10 +160,14 @@ def _describe_tir(function: ir.OpView, standin: ir.OpView) -> None:
     _annotate(function, standin, "tir", 0, moved)
 
 
+_MOST_FLOPS = (1 << 63) - 1
+
+
 def _annotate(function: ir.OpView, source: ir.OpView, schedule: str, flops: Size, moved: Size) -> None:
     function.attributes["relay.tensors"] = tensors_attribute(source)
     function.attributes["relay.schedule"] = ir.StringAttr.get(schedule)
-    function.attributes["relay.flops"] = size_attribute(flops)
+    # Buffers of tens of terabytes compile; what is computed on them may be more than an attribute holds.
+    function.attributes["relay.flops"] = size_attribute(min(flops, _MOST_FLOPS) if isinstance(flops, int) else flops)
     function.attributes["relay.bytes"] = size_attribute(moved)
     for key in _KEPT:
         if key in source.attributes:

@@ -12,7 +12,7 @@ Elements of a tensor of sizes are Sizes for integers and Ratios for floats. One 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -58,10 +58,8 @@ class Ratio:
             return Ratio(1, inverse)
         if isinstance(den, int):
             # A common factor of all coefficients.
-            for factor in range(den, 1, -1):
-                part = exact(num, factor)
-                if den % factor == 0 and part is not None:
-                    return Ratio(part, den // factor)
+            factor = gcd(den, *(num.terms.values() if isinstance(num, Dim) else [num]))
+            return Ratio(num // factor, den // factor)
         return Ratio(num, den)
 
     @staticmethod

@@ -97,7 +97,8 @@ def converted(array: np.ndarray, dtype: str, saturate: bool = True, round_mode: 
     if not is_narrow(dtype):
         return array.astype(DTYPES[dtype], copy=False)
     if not dtype.startswith("float"):
-        whole = array.astype(np.int32) if array.dtype.kind == "f" else array
+        with np.errstate(invalid="ignore"):  # of what is no number, the bits say nothing
+            whole = array.astype(np.int32) if array.dtype.kind == "f" else array
         return (whole.astype(np.uint8) & ((1 << int(dtype[-1])) - 1)).view(DTYPES[dtype])
     if array.dtype.kind in "iub":
         array = array.astype(np.float32)

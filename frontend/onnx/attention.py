@@ -81,7 +81,7 @@ def Attention(
         key,
         value,
         *([attn_mask] if attn_mask is not None else []),
-        scale=depth**-0.5 if scale is None else scale,
+        scale=max(depth, 1) ** -0.5 if scale is None else scale,
         softcap=softcap,
         is_causal=is_causal or right_window_size >= 0,
         causal_offset=past + (0 if is_causal else max(0, right_window_size)),

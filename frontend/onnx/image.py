@@ -220,8 +220,6 @@ def _sizes(x: Tensor, sizes: Sequence[Size], axes: Sequence[int], policy: str) -
     """Sizes and factors; a policy other than stretch has one factor for all axes (operator set 18)."""
     if len(sizes) != len(axes):
         raise OnnxError(f"input sizes: expected {len(axes)} values, found {len(sizes)}")
-    if any(x.shape[a] == 0 for a in axes):
-        raise OnnxError(f"input X: expected axes with elements to resize, found {list(x.shape)}")
     factors = tuple(_quotient(s, x.shape[a]) for s, a in zip(sizes, axes, strict=True))
     if policy == "stretch":
         return tuple(sizes), factors
@@ -235,6 +233,8 @@ def _sizes(x: Tensor, sizes: Sequence[Size], axes: Sequence[int], policy: str) -
 
 
 def _quotient(size: Size, by: Size) -> Factor:
+    if by == 0:
+        raise OnnxError("input X: expected axes with elements to resize, found one of size 0")
     if isinstance(size, int) and isinstance(by, int):
         return size / by
     found = Ratio.of(size, by)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from relayc.frontend.converter import Tensor, assume, emit
-from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.contrib.heads import (
     MASKED,
     Keys,
@@ -47,6 +47,9 @@ def Attention(
 ) -> tuple[Tensor, ...]:
     """Self-attention with the product of its input projections: weights [hidden, Q + K + V]; past and present are [2, B, H, S, D]."""
     _refuse(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer, past_sequence_length=past_sequence_length is not None)
+    check_ranks((3,), input=x)
+    check_ranks((2,), weights=weights)
+    check_ranks((1,), bias=bias)
     product = matmul(x, weights)
     if bias is not None:
         product = emit("nn.bias_add", product, bias, axis=2)
@@ -74,6 +77,9 @@ def QAttention(
 ) -> tuple[Tensor, ...]:
     """Attention whose input projections are a product of integers."""
     _refuse(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
+    check_ranks((3,), input=x)
+    check_ranks((2,), weight=weights)
+    check_ranks((1,), bias=bias)
     product = integer_product(x, x_scale, x_zero_point, weights, weight_scale, weight_zero_point)
     product = emit("nn.bias_add", product, bias, axis=2)
     return _self_attention(product, num_heads, None, mask_index, past, None, mask_filter_value, scale, unidirectional)
@@ -139,6 +145,11 @@ def MultiHeadAttention(
     _refuse(past_sequence_length=past_sequence_length is not None, cache_indirection=cache_indirection is not None)
     if current().wants(3):
         raise OnnxError("output qk: expected it not to be used, found a use")
+    check_ranks((3, 5), query=query)
+    check_ranks((3, 4, 5), key=key)
+    check_ranks((3, 4), value=value)
+    check_ranks((4,), past_key=past_key, past_value=past_value, attention_bias=attention_bias)
+    check_ranks((1,), bias=bias)
     q, keys = _queries_and_keys(query, key, value, num_heads, bias)
     keys = keys.after(past_key, past_value)
     batch, rows = q.shape[:2]
@@ -193,6 +204,9 @@ def RotaryEmbedding(
     scale: float = 1.0,
 ) -> Tensor:
     """x [B, S, H * D] or [B, H, S, D]; position_ids [1], the first position, or [B, S]."""
+    check_ranks((3, 4), input=x)
+    check_ranks((1, 2), position_ids=position_ids)
+    check_ranks((2,), cos_cache=cos_cache, sin_cache=sin_cache)
     if x.rank == 4:
         heads = swapped(x)
     else:

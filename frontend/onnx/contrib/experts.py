@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.contrib.heads import last_part
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.unary import Gelu
@@ -40,6 +40,9 @@ def MoE(
     """
     if use_sparse_mixer:
         raise OnnxError("attribute use_sparse_mixer: expected 0, found 1")
+    check_ranks((2, 3), input=x)
+    check_ranks((3,), fc1_experts_weights=fc1, fc2_experts_weights=fc2, fc3_experts_weights=fc3)
+    check_ranks((2,), router_probs=router_probs, fc1_experts_bias=fc1_bias, fc2_experts_bias=fc2_bias, fc3_experts_bias=fc3_bias)
     hidden, experts = x.shape[-1], fc1.shape[0]
     rows = reshape(x, (prod(x.shape[:-1]), hidden))
     count = rows.shape[0]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.contrib.heads import Keys, attend, parts, places_from, rotated, total_scores, with_heads, without_heads
 from relayc.frontend.onnx.converters import current
 from relayc.frontend.onnx.errors import OnnxError
@@ -56,6 +56,9 @@ def GroupQueryAttention(
     """
     if (k_quant_type, v_quant_type) != ("NONE", "NONE") or qk_output or sliding_window_cache or current().wants(3):
         raise OnnxError("expected caches of floats that grow, and no output of scores, found quantised or sliding ones, or output_qk")
+    check_ranks((3,), query=query, key=key, value=value)
+    check_ranks((4,), past_key=past_key, past_value=past_value, attention_bias=attention_bias)
+    check_ranks((2,), cos_cache=cos_cache, sin_cache=sin_cache, position_ids=position_ids)
     q, own = _projections(query, key, value, num_heads, kv_num_heads)
     if q_norm_weight is not None and k_norm_weight is not None:
         q, own.key = (

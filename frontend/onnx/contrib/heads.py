@@ -88,8 +88,8 @@ def attend(
       causal_offset: query i sees keys up to i + causal_offset; None: all.
     """
     depth = query.shape[3]
-    if not isinstance(depth, int):
-        raise OnnxError(f"input query: expected heads of a known size, found {list(query.shape)}")
+    if not isinstance(depth, int) or depth == 0:
+        raise OnnxError(f"input query: expected heads of a known size above 0, found {list(query.shape)}")
     found: Tensor = emit(
         "nn.attention",
         query,

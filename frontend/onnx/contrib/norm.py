@@ -2,7 +2,7 @@
 
 from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.onnx import norm
-from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
@@ -76,6 +76,8 @@ def EmbedLayerNormalization(
     mask_index_type: int = 0,
 ) -> tuple[Tensor, ...]:
     """LayerNormalization of the sum of embeddings of tokens, positions and segments; the number of tokens that mask keeps; the sum."""
+    check_ranks((2,), input_ids=input_ids, segment_ids=segment_ids, mask=mask, position_ids=position_ids)
+    check_ranks((2,), word_embedding=word_embedding, position_embedding=position_embedding, segment_embedding=segment_embedding)
     batch, length = input_ids.shape
     total = emit("take", word_embedding, input_ids, axis=0, mode="clip")
     if position_ids is None:

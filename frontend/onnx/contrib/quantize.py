@@ -8,7 +8,7 @@ from typing_extensions import Unpack
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.onnx import activation, pool, quantize
 from relayc.frontend.onnx.contrib.conv import channels_last, channels_second
-from relayc.frontend.onnx.contrib.domain import microsoft
+from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.conv import ConvAttributes
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
@@ -205,6 +205,7 @@ def QGemm(
     transB: bool = False,
 ) -> Tensor:
     """alpha * a x b + c, where c is in steps of alpha * a_scale * b_scale: quantised where y_scale is given, else floats."""
+    check_ranks((2,), A=a, B=b)
     left, right = transpose(a, (1, 0)) if transA else a, transpose(b, (1, 0)) if transB else b
     product = matmul(quantize.centred(left, a_zero, -2), quantize.centred(right, b_zero, -1))
     scale = multiply(multiply(reshape(a_scale, ()), _row(b_scale)), alpha)

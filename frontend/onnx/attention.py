@@ -64,6 +64,8 @@ def Attention(
     )
     past: Size = 0
     if past_key is not None and past_value is not None:
+        if past_key.rank != 4 or past_value.rank != 4:
+            raise OnnxError(f"inputs past_key and past_value: expected 4 dimensions, found {past_key.type} and {past_value.type}")
         past = past_key.shape[2]
         key, value = _with_past(key, key_layout, past_key), _with_past(value, value_layout, past_value)
         key_layout = value_layout = "BHSD"

@@ -56,6 +56,8 @@ def Col2Im(
     if n not in SPATIAL_LAYOUTS or len(block) != n or x.rank != 3:
         raise OnnxError(f"expected blocks [batch, elements, blocks] of one to three axes, found {x.type}, {list(image)}, {list(block)}")
     stride, dilation = per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    if min(*stride, *dilation) < 1:
+        raise OnnxError(f"attributes strides and dilations: expected values of 1 or more, found {list(stride)} and {list(dilation)}")
     padding = explicit_padding(pads, n)
     spans = [(k - 1) * r + 1 for k, r in zip(block, dilation, strict=True)]
     blocks = [(image[i] + padding[i] + padding[n + i] - spans[i]) // stride[i] + 1 for i in range(n)]

@@ -28,6 +28,8 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
     given = [t for t in inputs if t is not None]
     if not given or node.domain not in ("", "ai.onnx") or not is_as_in_opset_7(node.op_type, opset):
         return None
+    if any(a.name == "num_outputs" and a.i != len(node.output) for a in node.attribute):
+        return None  # the package's shape inference would end the process
     converter = find_converter("", node.op_type, opset)
     if converter is not None and not (converter.foldable and _has_right_flags(node, converter)):
         return None

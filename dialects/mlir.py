@@ -24,8 +24,10 @@ from torch_mlir.dialects import (
     memref,
     scf,
     tensor,
+    transform,
     vector,
 )
+from torch_mlir.dialects.transform import interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "cf",
     "ext",
     "func",
+    "interpreter",
     "ir",
     "irdl",
     "linalg",
@@ -52,6 +55,7 @@ __all__ = [
     "rewrite",
     "scf",
     "tensor",
+    "transform",
     "vector",
 ]
 

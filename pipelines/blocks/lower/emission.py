@@ -17,7 +17,7 @@ from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, St
 from relayc.pipelines.blocks.lower.registers import Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Dim, Size, ceil_div, proves
 
@@ -25,19 +25,25 @@ MOST_UNROLLED = 1 << 12
 """Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class LoopNode:
-    """A loop with what is in it, in order."""
+    """A loop with what is in it, in order.
+
+    Attributes:
+      kind: how it runs.
+      uses: the blocks in it, in order.
+      begins: those of them whose reduction runs along this loop and no outer one: their init stands before it.
+    """
 
     loop: Loop
     children: "tuple[Node, ...]"
 
-    def uses(self) -> "Iterator[Use]":
-        for child in self.children:
-            if isinstance(child, LoopNode):
-                yield from child.uses()
-            else:
-                yield child
+    def __post_init__(self) -> None:
+        self.kind = self.loop.kind
+        self.uses: tuple[Use, ...] = tuple(
+            use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
+        )
+        self.begins = [use for use in self.uses if use.block.init is not None and reduction_loops(use)[:1] == [self.loop.name]]
 
 
 Node: TypeAlias = LoopNode | Use
@@ -69,12 +75,13 @@ class Emission:
         begin: Callable[[str, State], None],
     ) -> None:
         self.bodies, self.guards, self.lanes, self.begin = bodies, guards, lanes, begin
+        self._cut: dict[LoopNode, list[tuple[int, int]]] = {}
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
         for node in nodes:
             if not isinstance(node, LoopNode):
                 self._block(node, state, init)
-            elif init is None or any(use is init.use for use in node.uses()):
+            elif init is None or any(use is init.use for use in node.uses):
                 self._loop(node, state, init)
 
     # ---- loops
@@ -82,61 +89,58 @@ class Emission:
     def _loop(self, node: LoopNode, state: State, init: Init | None) -> None:
         loop = node.loop
         if init is not None and loop.name in init.skipped:
-            self.emit(node.children, self._at(state, loop, Index()), init)
+            self.emit(node.children, self._at(state, node, Index()), init)
             return
         if init is None:
-            for use in node.uses():
-                begins = _reduction_loops(use)
-                if use.block.init is not None and begins and begins[0] == loop.name:
-                    self._loop(node, state, Init(use, frozenset(begins)))
+            for use in node.begins:
+                self._loop(node, state, Init(use, frozenset(reduction_loops(use))))
         if loop.extent == 1:
-            self.emit(node.children, self._at(state, loop, Index()), init)
-        elif loop.kind == Kind.UNROLLED:
+            self.emit(node.children, self._at(state, node, Index()), init)
+        elif node.kind == Kind.UNROLLED:
             for value in range(_number(loop)):
-                self.emit(node.children, self._at(state, loop, Index(value)), init)
-        elif loop.kind == Kind.VECTORIZED:
+                self.emit(node.children, self._at(state, node, Index(value)), init)
+        elif node.kind == Kind.VECTORIZED:
             self._vectorized(node, state, init)
-        elif loop.kind == Kind.PARALLEL:
+        elif node.kind == Kind.PARALLEL:
             self._parallel(node, state, init)
-        elif loop.kind == Kind.SERIAL:
+        elif node.kind == Kind.SERIAL:
             self._serial(node, state, init)
         else:
-            raise ScheduleError(f"loop {loop.name}: expected a loop of the CPU, found one that is bound to {loop.kind}")
+            raise ScheduleError(f"loop {loop.name}: expected a loop of the CPU, found one that is bound to {node.kind}")
 
     @staticmethod
-    def _at(state: State, loop: Loop, value: Index) -> State:
-        return replace(state, point={**state.point, loop.var: value})
+    def _at(state: State, node: LoopNode, value: Index) -> State:
+        """Where a loop has a value."""
+        fixed = node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED)
+        return State({**state.point, node.loop.var: value}, state.run if fixed else object(), state.lanes, state.facts)
 
     def _vectorized(self, node: LoopNode, state: State, init: Init | None) -> None:
         if state.lanes is not None:
             raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {node.loop.name} inside of another one")
         for start, width in self._pieces(node):
             if width == 1:
-                self.emit(node.children, self._at(state, node.loop, Index(start)), init)
+                self.emit(node.children, self._at(state, node, Index(start)), init)
                 continue
             lanes = self.bodies.lanes_of(width)
-            inner = self._at(state, node.loop, Index.of(lanes.var) + start)
+            inner = self._at(state, node, Index.of(lanes.var) + start)
             self.emit(node.children, replace(inner, lanes=lanes), init)
 
     def _pieces(self, node: LoopNode) -> list[tuple[int, int]]:
-        """(start, lanes) of the vectors of a vectorized loop."""
-        elements = [
-            a.buffer.type.element_type
-            for use in node.uses()
-            for a in use.accesses
-            if not isinstance(a.buffer.type.element_type, ir.IndexType)
-        ]
-        return vectors.pieces(_number(node.loop), min(map(self.lanes, elements), default=1))
+        """(start, lanes) of the vectors of a vectorized loop: as many lanes as the widest element allows."""
+        if node not in self._cut:
+            elements = {a.buffer.type.element_type for use in node.uses for a in use.accesses}
+            self._cut[node] = vectors.pieces(_number(node.loop), min(map(self.lanes, elements), default=1))
+        return self._cut[node]
 
     def _parallel(self, node: LoopNode, state: State, init: Init | None) -> None:
         chain = [node]
-        while len(chain[-1].children) == 1 and isinstance(child := chain[-1].children[0], LoopNode) and child.loop.kind == Kind.PARALLEL:
+        while len(chain[-1].children) == 1 and isinstance(child := chain[-1].children[0], LoopNode) and child.kind == Kind.PARALLEL:
             chain.append(child)
         made: dict[Var, Var] = {n.loop.var: Var(0, n.loop.extent - 1, name=n.loop.name) for n in chain if n.loop.extent != 1}
         inner = chain[-1]
         point: dict[Var, Index] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}
         point = {**state.point, **point}
-        inside = replace(state, point=point)
+        inside = State(point, object(), state.lanes, state.facts)
 
         def body() -> None:
             with self.bodies.scope(), self._isolated():
@@ -159,7 +163,7 @@ class Emission:
 
         def branch(var: Var) -> None:
             with self.bodies.scope(), self._isolated():
-                self.emit(node.children, self._at(state, loop, self._last(var)), init)
+                self.emit(node.children, self._at(state, node, self._last(var)), init)
 
         nest.when(condition, self.bodies.evaluator, lambda: branch(first), lambda: branch(last))
 
@@ -182,7 +186,7 @@ class Emission:
         if not proves(lambda: full <= 0):
             self._run(node, state, init, 0, Index(full), Var(0, full - 1, name=loop.name))
         if isinstance(full, int) and isinstance(extent, int) and extent - full == 1:
-            self.emit(node.children, self._at(state, loop, Index(full)), init)
+            self.emit(node.children, self._at(state, node, Index(full)), init)
         else:
             self._run(node, state, init, full, Index(extent), Var(full, extent - 1, name=loop.name))
 
@@ -190,14 +194,14 @@ class Emission:
         """A loop from one number to another; what it writes to registers it carries."""
         if high.is_constant and isinstance(low, int) and isinstance(high.const, int) and high.const - low <= 1:
             if high.const > low:
-                self.emit(node.children, self._at(state, node.loop, Index(low)), init)
+                self.emit(node.children, self._at(state, node, Index(low)), init)
             return
         carried = self._carried(node, state, init)
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
             with emit.for_loop(emit.index_constant(low), emit.materialize(high), 1, var, inits) as made, self.bodies.scope():
                 self._set(carried, made.inner_iter_args if inits else [])
-                self.emit(node.children, self._at(state, node.loop, Index.of(var)), init)
+                self.emit(node.children, self._at(state, node, Index.of(var)), init)
                 if inits:
                     emit.yield_values([file.registers.value(slot) for file, slot in carried])
             self._set(carried, made.results)
@@ -227,42 +231,31 @@ class Emission:
         init: Init | None,
         found: dict[ir.Value, dict[Slot, None]],
     ) -> None:
-        """The slots that stores write, in order: what is unrolled and vectorized as it will be, other loops as variables, which cancel."""
+        """The slots that stores write, in order, at all values of what is unrolled and vectorized; other loops change nothing about them."""
         for node in nodes:
             if isinstance(node, LoopNode):
-                if init is not None and not any(use is init.use for use in node.uses()):
+                if not any(self._writes_registers(use, init) for use in node.uses):
                     continue
-                if not any(isinstance(self.bodies.storage[a.buffer], File) for use in node.uses() for a in use.accesses if a.is_store):
-                    continue
-                var, kind = node.loop.var, node.loop.kind
                 if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
-                    self._slots(node.children, {**point, var: Index()}, lanes, init, found)
-                elif kind == Kind.UNROLLED:
+                    self._slots(node.children, {**point, node.loop.var: Index()}, lanes, init, found)
+                elif node.kind == Kind.UNROLLED:
                     for value in range(_number(node.loop)):
-                        self._slots(node.children, {**point, var: Index(value)}, lanes, init, found)
-                elif kind == Kind.VECTORIZED:
+                        self._slots(node.children, {**point, node.loop.var: Index(value)}, lanes, init, found)
+                elif node.kind == Kind.VECTORIZED:
                     for start, width in self._pieces(node):
                         inner = self.bodies.lanes_of(width) if width > 1 else None
                         at = Index.of(inner.var) + start if inner is not None else Index(start)
-                        self._slots(node.children, {**point, var: at}, inner, init, found)
+                        self._slots(node.children, {**point, node.loop.var: at}, inner, init, found)
                 else:
                     self._slots(node.children, point, lanes, init, found)
-            elif init is None or node is init.use:
-                self._stored(node, point, lanes, found)
+            elif self._writes_registers(node, init):
+                for buffer, slot in self.bodies.written_slots(node, point, lanes, init is not None):
+                    found.setdefault(buffer, {})[slot] = None
 
-    def _stored(self, use: Use, point: Mapping[Var, Index], lanes: Lanes | None, found: dict[ir.Value, dict[Slot, None]]) -> None:
-        for access in use.accesses:
-            file = self.bodies.storage[access.buffer]
-            if not access.is_store or not isinstance(file, File):
-                continue
-            local = [substitute(i - low, point) for i, low in zip(use.indices(access), file.lows, strict=True)]
-            offset = linearize(local, file.shape)
-            moves = lanes is not None and offset.coefficient(lanes.var) != 0
-            if lanes is not None and moves:
-                offset -= Index(0, {lanes.var: 1})
-            if not offset.is_constant or not isinstance(offset.const, int):
-                raise ScheduleError(f"block {use.block.name}: expected an element of a buffer in registers at a number, found {offset}")
-            found.setdefault(access.buffer, {})[offset.const, lanes.width if lanes is not None and moves else 1] = None
+    def _writes_registers(self, use: Use, init: Init | None) -> bool:
+        return (init is None or use is init.use) and any(
+            isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store
+        )
 
     @contextmanager
     def _isolated(self) -> Iterator[None]:
@@ -276,7 +269,7 @@ class Emission:
     @contextmanager
     def _versions(self, node: LoopNode) -> Iterator[None]:
         """What is loaded from buffers that a loop stores to is another value in each iteration, and after it."""
-        stored = {a.buffer for use in node.uses() for a in use.accesses if a.is_store}
+        stored = {a.buffer for use in node.uses for a in use.accesses if a.is_store}
         memories = [m for m in map(self.bodies.storage.__getitem__, stored) if isinstance(m, Memory)]
         for memory in memories:
             memory.version += 1
@@ -289,7 +282,7 @@ class Emission:
     def _guards_of(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[Use, Index, Size, Var]]:
         """Guards in a loop that depend on its variable: over emitted variables and those of loops inside."""
         found: list[tuple[Use, Index, Size, Var]] = []
-        for use in node.uses():
+        for use in node.uses:
             if init is not None and use is not init.use:
                 continue
             for guard in self.guards[use.block.name]:
@@ -304,7 +297,7 @@ class Emission:
         """Where a loop may end early, with what is known inside then: where all blocks in it have the same guard, which no inner loop takes
         part in."""
         guards = self._guards_of(node, state, init)
-        uses = [use for use in node.uses() if init is None or use is init.use]
+        uses = [use for use in node.uses if init is None or use is init.use]
         if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
             return None
         _, index, limit, var = guards[0]
@@ -350,7 +343,6 @@ class Emission:
             return
         bodies = self.bodies
         with bodies.along(state.lanes):
-            points = [bodies.at(p, state.point) for p in use.points]
             open_: list[tuple[Index, Size]] = []
             mask: ir.Value | None = None
             for guard in self.guards[block.name]:
@@ -367,9 +359,9 @@ class Emission:
             if mask is not None:
                 assert state.lanes is not None
                 with bodies.along(replace(state.lanes, mask=mask)):
-                    self._open(use, state, points, open_, init)
+                    self._open(use, state, open_, init)
             else:
-                self._open(use, state, points, open_, init)
+                self._open(use, state, open_, init)
 
     @staticmethod
     def _is_fact(guard: Guard, state: State) -> bool:
@@ -388,11 +380,11 @@ class Emission:
         made = self.bodies.once(key, lambda: emit.first_lanes(emit.materialize(count), lanes.width))
         return made if before is None else emit.arith("andi", before, made)
 
-    def _open(self, use: Use, state: State, points: Sequence[Index], guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
+    def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
         """A block at a point that guards may exclude."""
         safe = bool(guards) and self._is_local(use)
         if not guards or safe:
-            self._run_block(use, state, points, init, safe)
+            self._run_block(use, state, init, safe)
             return
         conditions = [emit.compare("slt", self.bodies.evaluator.index_value(i), emit.index_constant(limit)) for i, limit in guards]
         condition = conditions[0]
@@ -401,7 +393,7 @@ class Emission:
 
         def then() -> None:
             with self.bodies.scope(), self._isolated():
-                self._run_block(use, state, points, init, False)
+                self._run_block(use, state, init, False)
 
         for access in use.accesses:
             storage = self.bodies.storage[access.buffer]
@@ -413,16 +405,17 @@ class Emission:
         """Whether a block writes registers only: nobody sees what it computes where it should not."""
         return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
 
-    def _run_block(self, use: Use, state: State, points: Sequence[Index], init: Init | None, safe: bool) -> None:
-        bodies, block = self.bodies, use.block
-        lows = {a.buffer: [bodies.at(low, state.point) for low in bodies.storage[a.buffer].lows] for a in use.accesses}
-        if block.init is not None and (init is not None or not _reduction_loops(use)):
-            bodies.run(block.init, dict(zip(block.init.arguments, points, strict=True)), lows, safe, False)
+    def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
+        def points() -> list[Index]:
+            return [self.bodies.at(p, state.point) for p in use.points]
+
+        if use.block.init is not None and (init is not None or not reduction_loops(use)):
+            self.bodies.run(use, state, points, True, safe)
         if init is None:
-            bodies.run(block.body, dict(zip(block.body.arguments, points, strict=True)), lows, safe, block.is_reduction)
+            self.bodies.run(use, state, points, False, safe)
 
 
-def _reduction_loops(use: Use) -> list[str]:
+def reduction_loops(use: Use) -> list[str]:
     """Names of the loops that the reduction of a block runs along, outermost first."""
     found = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
     return [loop.name for loop in use.loops if loop.var in found]

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import QUOTIENT, Divided, Extremal, divide, largest, smallest, substitute, variables
+from relayc.pipelines.blocks.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
 from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, enclosing_block
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.symbolic import Size, bounds, maximum, proves
@@ -131,16 +131,26 @@ def _values(var: Var, still: Container[Var]) -> Span | None:
     if inner is None:
         return None
     assert isinstance(var, Divided)
-    divisor, width = var.divisor, inner.extent - 1
-    quotient, rest = divide(inner.low, divisor)
+    return (quotient_of if var.kind == QUOTIENT else remainder_of)(inner, var.divisor)
+
+
+def quotient_of(found: Span, divisor: Size) -> Span:
+    """The quotients of the values of a span by a positive size."""
+    low, rest = divide(found.low, divisor)
     _, most = rest.bounds()
+    width = found.extent - 1
     fits = proves(lambda: most + width < divisor)
-    if var.kind == QUOTIENT:
-        reach = 0 if fits else (rest.const + width) // divisor if rest.is_constant else (width + divisor - 1) // divisor
-        return Span(quotient, reach + 1, inner.exact and (fits or rest.is_constant))
-    if fits:
-        return Span(rest, width + 1, inner.exact)
-    return Span(Index(), divisor, inner.exact and proves(lambda: inner.extent >= divisor))
+    reach = 0 if fits else (rest.const + width) // divisor if rest.is_constant else (width + divisor - 1) // divisor
+    return Span(low, reach + 1, found.exact and (fits or rest.is_constant))
+
+
+def remainder_of(found: Span, divisor: Size) -> Span:
+    """The remainders of the values of a span by a positive size."""
+    _, rest = divide(found.low, divisor)
+    _, most = rest.bounds()
+    if proves(lambda: most + found.extent <= divisor):
+        return Span(rest, found.extent, found.exact)
+    return Span(Index(), divisor, found.exact and proves(lambda: found.extent >= divisor))
 
 
 def union(a: Span, b: Span, extent: Size) -> Span:
@@ -159,6 +169,11 @@ def union(a: Span, b: Span, extent: Size) -> Span:
     if not proves(lambda: least > -FAR and most < FAR):
         return _whole(extent)
     return Span(smallest(a.low, b.low), maximum(a.extent, b.extent) + maximum(-least, most, 0), False)
+
+
+def is_whole(found: Span, extent: Size) -> bool:
+    """Whether a span is all of a dimension."""
+    return equal(found.low, Index()) and proves(lambda: found.extent >= extent)
 
 
 def clip(found: Span, extent: Size) -> Span:

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided
-from relayc.pipelines.blocks.regions import Span, clip, quotient_of
+from relayc.pipelines.blocks.regions import Span, quotient_of
 from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, ScheduleError, drop, enclosing_block, is_statement
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.symbolic import Size, exact, proves
+from relayc.symbolic import exact, proves
+
+ZERO = Index()
 
 
 def names_of(blocks: Sequence[Block]) -> str:
@@ -48,7 +50,7 @@ def check_only_writer(nest: Nest, block: Block) -> None:
             )
         if block.init is None and any(a.buffer == buffer for a in block.loads()):
             raise ScheduleError(
-                f"block {block.name}: expected it not to add to {nest.buffer_name(buffer)} without a start, found a load of what it stores to"
+                f"block {block.name}: expected it not to add to {nest.buffer_name(buffer)} without a start, found that it reads it"
             )
 
 
@@ -68,14 +70,12 @@ def check_same_scope(nest: Nest, block: Block, loop: Loop) -> None:
         raise ScheduleError(f"block {block.name}: expected a loop of the same scope, found {loop.name}, which is in another block")
 
 
-def child_with(parent: ir.Block, operation: ir.Operation) -> ir.Operation | None:
-    """What stands directly in `parent` and is an operation or around it."""
+def contains(outer: ir.Operation, operation: ir.Operation) -> bool:
+    """Whether an operation is another one or in it."""
     found = operation
-    while found is not None and found.name != "func.func":
-        if found.block == parent:
-            return found
+    while found != outer and found.name != "func.func":
         found = found.parent.operation
-    return None
+    return found == outer
 
 
 def start_of(operation: ir.Operation) -> ir.Operation:
@@ -190,13 +190,3 @@ def values_within(index: Index, found: Span, var: Var) -> Span | None:
     divides = all(exact(c, factor) is not None for c in (base.low.const, base.extent, *base.low.terms.values()))
     made = quotient_of(base, factor)
     return Span(made.low, made.extent, made.exact and divides)
-
-
-def whole_domain(block: Block) -> list[Span]:
-    """All points of a block."""
-    return [Span(Index(), e) for e in block.extents]
-
-
-def clipped(found: Span, extent: Size) -> Span:
-    """A span of an iterator within its extent."""
-    return clip(found, extent)

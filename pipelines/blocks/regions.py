@@ -38,8 +38,12 @@ def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = Tr
     may be beyond it.
     """
     blocks = nest.outer_blocks() if under is None else nest.blocks_in(under.operation)
-    still = set() if under is None else {loop.var for loop in (*nest.loops_around(under.operation), under)} | _iterators_around(nest, under)
-    return region_of_blocks(nest, buffer, blocks, still, reads, writes)
+    return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(nest, under), reads, writes)
+
+
+def still_in(nest: Nest, loop: Loop) -> set[Var]:
+    """What has one value in an iteration of a loop: its variable, those of the loops around it, the iterators of the block it is in."""
+    return {around.var for around in (*nest.loops_around(loop.operation), loop)} | _iterators_around(nest, loop)
 
 
 def region_of_blocks(

@@ -136,6 +136,10 @@ class Reader:
             self._found[value] = self._computed(value)
         return self._found[value]
 
+    def define(self, value: ir.Value, index: Index) -> None:
+        """Says what a value is that is not computed of others."""
+        self._found[value] = index
+
     def size(self, value: ir.Value) -> Size:
         """The size that a value is. Raises ValueError where it depends on more than symbols."""
         index = self.read(value)

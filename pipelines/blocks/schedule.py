@@ -181,6 +181,33 @@ class Schedule:
         """
         return self._loops("split", loop=loop, factors=list(factors))
 
+    # ---- where blocks are computed
+
+    def compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
+        """Computes a block in each iteration of a loop, as much as its consumers read there; gives its new loops, ax0, ax1, ...
+
+        All consumers must be under the loop, and the block the only one that writes its buffer, which is no output of the kernel. A
+        reduction moves as a whole. Where the region may reach over the extents the block is guarded.
+
+        Args:
+          preserve_unit_loops: whether iterators of a single value get a loop as well.
+
+        Raises:
+          ScheduleError: which of these does not hold, for which block.
+        """
+        return self._loops("compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
+
+    def reverse_compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
+        """Computes a block in each iteration of a loop, behind its producers, for what they write there; gives its new loops.
+
+        Its producers must be under the loop or be done before it; an iteration must finish what it writes (no reduction that goes on in
+        the next one), and what the block reads must be by one iterator for each dimension that the loop splits.
+
+        Raises:
+          ScheduleError: which of these does not hold, for which block.
+        """
+        return self._loops("reverse_compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
+
     # ---- how primitives are applied
 
     def _loops(self, primitive: str, **arguments: Any) -> list[LoopRV]:

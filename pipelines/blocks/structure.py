@@ -192,8 +192,15 @@ class Block:
         return [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
 
     def reader(self, loops: Sequence[Loop]) -> Reader:
-        """What reads the points and guards: values over these loops."""
-        return Reader({loop.var.value: Index.of(loop.var) for loop in loops}, self._sizes)
+        """What reads the points and guards: values over these loops, and over the iterators of the block that it stands in."""
+        known = {loop.var.value: Index.of(loop.var) for loop in loops}
+        around = enclosing_block(self.operation)
+        if around is not None:
+            outer = Block(around, self._sizes)
+            for region in (outer.init, outer.body):
+                if region is not None:
+                    known |= {a: Index.of(Place(a, v.extent, v.name)) for a, v in zip(region.arguments, outer.vars, strict=True)}
+        return Reader(known, self._sizes)
 
     @property
     def annotations(self) -> dict[str, ir.Attribute]:
@@ -205,14 +212,16 @@ class Block:
         for region, is_init in ((self.init, True), (self.body, False)):
             if region is None or (is_init and not with_init):
                 continue
-            known = {a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}
+            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._sizes)
             for op in _walk(region):
                 if op.name == "scf.for":
-                    extent = Reader({}, self._sizes).size(op.operands[1])
                     variable = op.regions[0].blocks[0].arguments[0]
-                    known[variable] = Index.of(Place(variable, extent, "inner"))
-            reader = Reader(known, self._sizes)
-            for op in _walk(region):
+                    reader.define(variable, Index.of(Place(variable, reader.size(op.operands[1]), "inner")))
+                elif op.name == "tir.block":
+                    for inside in op.regions:
+                        for block in inside.blocks:
+                            for argument, point in zip(block.arguments, op.operands, strict=False):
+                                reader.define(argument, reader.read(point))
                 if op.name in ("memref.load", "memref.store"):
                     store = op.name == "memref.store"
                     buffer, *at = list(op.operands)[store:]
@@ -270,6 +279,16 @@ def _size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
     if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
         return ir.IntegerAttr(owner.operation.attributes["value"]).value
     return Reader({}, sizes).size(value)
+
+
+def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
+    """The tir.block that a block or loop stands in, if any."""
+    parent = operation.parent
+    while parent is not None and parent.operation.name != "func.func":
+        if parent.operation.name == "tir.block":
+            return parent.operation
+        parent = parent.operation.parent
+    return None
 
 
 def holds(guard: Guard) -> bool:
@@ -465,10 +484,10 @@ class Nest:
     # ---- places
 
     def loops_around(self, operation: ir.Operation) -> list[Loop]:
-        """The loops around a block or loop, outermost first."""
+        """The loops around a block or loop, outermost first; of what is in a block those in the same block."""
         found = []
         parent = operation.parent
-        while parent is not None and parent.operation.name != "func.func":
+        while parent is not None and parent.operation.name not in ("func.func", "tir.block"):
             if parent.operation.name == "scf.for":
                 found.append(self.loop_view(parent.operation))
             parent = parent.operation.parent

@@ -143,6 +143,11 @@ def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides
     return emit("strided_slice", x, begin=[b for b, _, _ in bounds], end=ends, strides=[s for _, _, s in bounds], axes=tuple(axes))
 
 
+def last_part(x: Tensor, begin: Size, end: Size) -> Tensor:
+    """x[..., begin:end]."""
+    return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
+
+
 def in_float32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """`compute` of x in float32 where x is a shorter float, and the result in the type of x."""
     if x.dtype in ("float16", "bfloat16"):

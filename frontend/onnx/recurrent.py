@@ -18,7 +18,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.loops import counted
 from relayc.frontend.onnx.unary import Elu, HardSigmoid, Softplus, Softsign
 from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, binary, cast, filled, last_part, like, multiply, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 Activation = Callable[[Tensor], Tensor]
@@ -192,17 +192,17 @@ class _Network:
         if B is not None:
             of_input, of_hidden = _split(B, 2)
             together = rows // gates * (gates - self.apart)
-            bias = add(_part(of_input, 0, together), _part(of_hidden, 0, together))
+            bias = add(last_part(of_input, 0, together), last_part(of_hidden, 0, together))
             if self.apart:
-                bias = emit("concatenate", bias, _part(of_input, together, rows), axis=0)
-                own = _part(of_hidden, together, rows)
+                bias = emit("concatenate", bias, last_part(of_input, together, rows), axis=0)
+                own = last_part(of_hidden, together, rows)
         found: list[Tensor] = []
         begin: Size = 0
         for count in self.products:
             end = begin + rows // gates * count
             product = _dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))
             if bias is not None:
-                product = emit("nn.bias_add", product, _part(bias, begin, end), axis=1)
+                product = emit("nn.bias_add", product, last_part(bias, begin, end), axis=1)
             found.append(reshape(product, (steps, batch, end - begin)))
             begin = end
         return found, own
@@ -220,14 +220,10 @@ def _dense(x: Tensor, weight: Tensor) -> Tensor:
     return emit("nn.dense", x, weight, units=weight.shape[0])
 
 
-def _part(x: Tensor, begin: Size, end: Size) -> Tensor:
-    return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
-
-
 def _split(x: Tensor, parts: int) -> list[Tensor]:
     """Equal parts of the last axis."""
     width = x.shape[-1] // parts
-    return [_part(x, i * width, (i + 1) * width) for i in range(parts)]
+    return [last_part(x, i * width, (i + 1) * width) for i in range(parts)]
 
 
 def _of(x: Tensor, direction: int) -> Tensor:

@@ -6,11 +6,10 @@ import numpy as np
 
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
-from relayc.frontend.onnx.contrib.heads import last_part
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.unary import Gelu
 from relayc.frontend.sizes import positions
-from relayc.frontend.steps import add, cast, multiply, reshape
+from relayc.frontend.steps import add, cast, last_part, multiply, reshape
 
 
 @microsoft()

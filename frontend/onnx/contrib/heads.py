@@ -9,16 +9,11 @@ from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.attention import fitting
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
-from relayc.frontend.steps import add, cast, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, cast, last_part, multiply, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 MASKED = -10000.0
 """What is added to the score of a masked key where an operator says nothing else."""
-
-
-def last_part(x: Tensor, begin: Size, end: Size) -> Tensor:
-    """x[..., begin:end]."""
-    return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
 
 
 def parts(x: Tensor, widths: Sequence[Size]) -> list[Tensor]:

@@ -9,7 +9,7 @@ from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.onnx.attention import fitting
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
-from relayc.frontend.steps import add, cast, last_part, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, cast, last_part, multiply, neighbours, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 MASKED = -10000.0
@@ -167,8 +167,7 @@ def rotated(x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor, interleav
     cosine, sine = (_rows(table, places, x.dtype) for table in (cosines, sines))
     turned, rest = last_part(x, 0, 2 * half), last_part(x, 2 * half, x.shape[3])
     if interleaved:
-        pairs = reshape(turned, (*x.shape[:3], half, 2))
-        first, second = (reshape(last_part(pairs, i, i + 1), (*x.shape[:3], half)) for i in (0, 1))
+        first, second = neighbours(turned)
     else:
         first, second = last_part(turned, 0, half), last_part(turned, half, 2 * half)
     left = subtract(multiply(first, cosine), multiply(second, sine))

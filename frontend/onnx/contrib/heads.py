@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relayc.frontend.converter import Tensor, assume, constant, emit
-from relayc.frontend.onnx.attention import fitting
+from relayc.frontend.onnx.attention import fitting, with_past
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import add, cast, last_part, multiply, neighbours, reshape, strided_slice, subtract, transpose
@@ -59,8 +59,7 @@ class Keys:
         """These behind those of a cache [B, H, S, D], where there is one."""
         if key is None or value is None:
             return self
-        own = self.cached()
-        return Keys(emit("concatenate", key, own.key, axis=2), emit("concatenate", value, own.value, axis=2), "BHSD")
+        return Keys(with_past(self.key, self.layout, key), with_past(self.value, self.layout, value), "BHSD")
 
     def cached(self) -> "Keys":
         """These in the order of a cache."""

@@ -449,7 +449,7 @@ def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Itera
 
 
 def known(tensor: Tensor, what: str) -> np.ndarray:
-    """The elements of an input that decides the shape of a result. Raises ModelError, naming `what`, where they are not known."""
+    """The elements of an input that importing needs. Raises ModelError, naming `what`, where they are not known."""
     if not tensor.is_known:
         raise ModelError(f"input {what}: expected a value known at import, found {tensor.label}, which depends on an input of the model")
     return tensor.array

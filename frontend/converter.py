@@ -148,7 +148,10 @@ def inside(block: ir.Block) -> ir.InsertionPoint:
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
-    """A tensor known at import, of numbers or of strings. Raises ModelError for a number that the element type does not have."""
+    """A tensor known at import, of numbers or of strings; floats beyond the range of their type are infinite.
+
+    Raises ModelError for a number that the element type does not have.
+    """
     try:
         if dtype in (None, "string"):
             array = np.asarray(array)

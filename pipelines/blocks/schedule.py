@@ -208,6 +208,56 @@ class Schedule:
         """
         return self._loops("reverse_compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
 
+    def compute_inline(self, block: BlockLike) -> None:
+        """Computes a block inside of those that read it, at each load; block and buffer are gone then.
+
+        It must be complete (no reduction), be the only one that writes its buffer, go over all of it, and the buffer be no output.
+        """
+        self._apply("compute_inline", block=block)
+
+    def reverse_compute_inline(self, block: BlockLike) -> None:
+        """Computes a block inside of the one that makes its input; block and that buffer are gone then.
+
+        It must be complete and the only consumer of its producer, which must be complete as well (behind a reduction reverse_compute_at
+        serves), and read one element of it at each point. Its other inputs must be done before the producer.
+        """
+        self._apply("reverse_compute_inline", block=block)
+
+    # ---- buffers
+
+    def cache_read(
+        self, block: BlockLike, read_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[BlockLike] | None = None
+    ) -> BlockRV:
+        """Copies a buffer that a block reads into one called BUFFER_SCOPE, which its readers read; gives the block that copies.
+
+        Args:
+          read_buffer_index: which of the buffers that the block reads, by position or name.
+          storage_scope: "global", or "local" of one thread.
+          consumer_blocks: the readers that read the copy; all by default.
+        """
+        readers = None if consumer_blocks is None else list(consumer_blocks)
+        given = {"read_buffer_index": read_buffer_index, "storage_scope": storage_scope, "consumer_blocks": readers}
+        return self._blocks("cache_read", block=block, **given)[0]
+
+    def cache_write(self, block: BlockLike, write_buffer_index: int | str, storage_scope: str) -> BlockRV:
+        """Lets a block write a buffer called BUFFER_SCOPE, which another block copies into the old one; gives that block.
+
+        The block must be the only one that writes the buffer.
+        """
+        return self._blocks("cache_write", block=block, write_buffer_index=write_buffer_index, storage_scope=storage_scope)[0]
+
+    def reindex(self, block: BlockLike, buffer: tuple[str, int | str]) -> BlockRV:
+        """Lets a block access a buffer by its iterators, through a copy BUFFER_reindex; gives the block that copies.
+
+        Args:
+          buffer: ("read", i) or ("write", i): which of the buffers that the block reads or writes, by position or name.
+        """
+        return self._blocks("reindex", block=block, buffer=list(buffer))[0]
+
+    def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
+        """Says where a buffer lies that a block writes: "global", or "local" of one thread. It must be no argument of the kernel."""
+        self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
+
     # ---- how primitives are applied
 
     def _loops(self, primitive: str, **arguments: Any) -> list[LoopRV]:

@@ -5,6 +5,26 @@ what it is applied to: loops, blocks and buffers by name, numbers, texts, lists 
 made. It raises ScheduleError before it changes anything, where it is not legal.
 """
 
-from relayc.pipelines.blocks.primitives import compute_at, reverse_compute_at, split
+from relayc.pipelines.blocks.primitives import (
+    cache_read,
+    cache_write,
+    compute_at,
+    compute_inline,
+    reindex,
+    reverse_compute_at,
+    reverse_compute_inline,
+    set_scope,
+    split,
+)
 
-__all__ = ["compute_at", "reverse_compute_at", "split"]
+__all__ = [
+    "cache_read",
+    "cache_write",
+    "compute_at",
+    "compute_inline",
+    "reindex",
+    "reverse_compute_at",
+    "reverse_compute_inline",
+    "set_scope",
+    "split",
+]

@@ -213,17 +213,16 @@ class Block:
         written = self.outputs()
         return list(dict.fromkeys(a.buffer for a in self.accesses(False) if not a.is_store and a.buffer not in written))
 
-    def set_points(self, points: Sequence[Index], guards: Sequence[Guard]) -> "Block":
+    def set_points(self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True) -> "Block":
         """The block at other points; gives the new view, as the operation is another one. Guards that always hold are left out.
 
         The operations that compute the points stand right before the block; those of the old ones go where nothing uses them.
         """
         old = self.operation
         with ir.InsertionPoint(old), old.location:
-            pairs = [(write(g.index), emit.index_constant(g.limit)) for g in guards if not holds(g)]
-            values = [*map(write, points), *(v for pair in pairs for v in pair)]
+            values = [*map(write, points), *(v for g in needed(guards) for v in (write(g.index), emit.index_constant(g.limit)))]
             made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
-        for source, target in zip(old.regions, made.regions, strict=True):
+        for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
             for block in list(source.blocks):
                 block.append_to(target)
         drop(old)
@@ -244,6 +243,11 @@ def holds(guard: Guard) -> bool:
     """Whether a guard is proved to hold everywhere."""
     _, high = guard.index.bounds()
     return proves(lambda: high < guard.limit)
+
+
+def needed(guards: Sequence[Guard]) -> list[Guard]:
+    """Guards without those that always hold, each once."""
+    return list({(g.index.key, g.limit): g for g in guards if not holds(g)}.values())
 
 
 def drop(operation: ir.Operation) -> None:

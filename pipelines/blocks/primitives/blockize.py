@@ -139,12 +139,12 @@ def _move_start(
     view = nest.block_view(made)
     outer = {i: Index.of(Place(a, v.extent, v.name)) for i, a, v in zip(kept, region.arguments, view.vars, strict=True)}
     used = set().union(*(variables(tiles[i].inner) for i in parallel))
-    needed = [loop for loop in loops if loop.var in used]
+    inside = [loop for loop in loops if loop.var in used]
     with block.operation.location:
         with ir.InsertionPoint(region):
-            new = nest.make_loops([(f"{loop.name}_init", loop.extent) for loop in needed])
+            new = nest.make_loops([(f"{loop.name}_init", loop.extent) for loop in inside])
         place = body_point(new[-1]) if new else ir.InsertionPoint(region)
-        point: dict[Var, Index] = {loop.var: Index.of(n.var) for loop, n in zip(needed, new, strict=True)}
+        point: dict[Var, Index] = {loop.var: Index.of(n.var) for loop, n in zip(inside, new, strict=True)}
         points = {i: substitute(tiles[i].inner, point) + (outer[i] * tiles[i].scale if i in outer else 0) for i in parallel}
         limits = [Guard(points[g.position] + substitute(g.rest, point), g.limit) for g in guards if g.position in points]
         with place:

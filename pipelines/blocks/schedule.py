@@ -58,12 +58,14 @@ class Schedule:
         self._mod = blocks_module(mod)
         self._trace = Trace()
         self._random = random.Random(seed)
+        self._nest: Nest | None = None
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
 
     @property
     def mod(self) -> IRModule:
         """The module as it is now: blocks and loops."""
+        self._nest = None  # who has it may change it
         return self._mod
 
     @property
@@ -79,7 +81,7 @@ class Schedule:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
         if function not in self._functions():
             raise ScheduleError(f"work_on: expected one of {', '.join(self._functions())}, found {function!r}")
-        self._function = function
+        self._function, self._nest = function, None
 
     def _functions(self) -> dict[str, ir.OpView]:
         return {symbol_name(op): op for op in self._mod.module.body.operations if names.FORM in op.attributes}
@@ -87,7 +89,9 @@ class Schedule:
     @property
     def nest(self) -> Nest:
         """The function that is being scheduled."""
-        return Nest(self._functions()[self._function])
+        if self._nest is None:
+            self._nest = Nest(self._functions()[self._function])
+        return self._nest
 
     # ---- queries
 

@@ -99,12 +99,13 @@ def _fill(nest: Nest, buffer: ir.Value, name: str, shape: Sequence[Size], value:
     first = moving.writers_of(nest.outer_blocks(), buffer)[0]
     before = moving.start_of(copies.member_with(nest, nest.function.operation, None, first))
     with before.location:
+        label = nest.free_block(name)
         with ir.InsertionPoint(before):
-            made = make_block(nest.free_block(name), [PARALLEL] * len(shape), shape, [emit.index_constant(0)] * len(shape))
+            made = make_block(label, [PARALLEL] * len(shape), shape, [emit.index_constant(0)] * len(shape))
         filled = nest.block_view(made)
         element = buffer.type.element_type
         number = emit.number(float(value) if isinstance(element, ir.FloatType) else int(value), element)
         with ir.InsertionPoint(filled.body):
             emit.create("memref.store", [], [number, buffer, *filled.arguments])
         moving.rebind(nest, filled, [Span(Index(), d) for d in shape], before)
-    return filled.name
+    return label

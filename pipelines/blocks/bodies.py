@@ -6,7 +6,7 @@ from functools import partial
 from operator import itemgetter
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import QUOTIENT, REMAINDER, Divided, equal, substitute, write
+from relayc.pipelines.blocks.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
 from relayc.pipelines.blocks.structure import Access, Block, Nest, Place, ScheduleError, drop, enclosing_block, read_annotations
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
@@ -92,6 +92,13 @@ def _rename(op: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> None:
                 _rename(inner.operation, values)
 
 
+def sweep(region: ir.Block) -> None:
+    """Erases what nothing uses of the operations of a block."""
+    for op in reversed([op.operation for op in region.operations]):
+        if op.name.startswith(("affine.", "arith.", "math.", "memref.load")) and not any(next(iter(r.uses), None) for r in op.results):
+            op.erase()
+
+
 def set_buffer(access: Access, buffer: ir.Value) -> None:
     """Lets a load or store be of another buffer, at the same indices."""
     access.operation.operands[int(access.is_store)] = buffer
@@ -173,4 +180,8 @@ def _divided(indices: Sequence[Index], var: Var) -> tuple[tuple[int, ...], Rule]
 
 
 def _joined(quotient: int, remainder: int, divisor: Size, indices: Sequence[Index]) -> Index:
-    return indices[quotient] * divisor + indices[remainder]
+    high, low = indices[quotient], indices[remainder]
+    of = next((v.index for v in high.terms if isinstance(v, Divided)), None)
+    if of is not None and equal(high, divide(of, divisor)[0]) and equal(low, divide(of, divisor)[1]):
+        return of
+    return high * divisor + low

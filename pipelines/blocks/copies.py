@@ -77,9 +77,10 @@ def add_copy(
       extents: of the iteration space of the block.
     """
     with before.location:
+        label = nest.free_block(name)
         with ir.InsertionPoint(before):
             starts = [emit.index_constant(0)] * len(extents)
-            made = make_block(nest.free_block(name), [PARALLEL] * len(extents), extents, starts)
+            made = make_block(label, [PARALLEL] * len(extents), extents, starts)
         block = nest.block_view(made)
         iterators = [Index.of(v) for v in block.vars]
         with ir.InsertionPoint(block.body):
@@ -87,4 +88,4 @@ def add_copy(
             loaded = emit.create("memref.load", [source[0].type.element_type], [source[0], *read])
             emit.create("memref.store", [], [loaded, target[0], *written])
         moving.rebind(nest, block, domain, before)
-    return block.name
+    return label

@@ -12,6 +12,7 @@ from relayc.dialects.tir import names
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Chosen, Knob
 from relayc.pipelines.blocks.create import create_nest
+from relayc.pipelines.blocks.layouts import IndexMap, affine_map
 from relayc.pipelines.blocks.registry import PRIMITIVES, find_block
 from relayc.pipelines.blocks.structure import Nest, ScheduleError
 from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
@@ -257,6 +258,32 @@ class Schedule:
     def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
         """Says where a buffer lies that a block writes: "global", or "local" of one thread. It must be no argument of the kernel."""
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
+
+    def transform_layout(
+        self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap, pad_value: float | None = None
+    ) -> list[BlockRV]:
+        """Lets a buffer lie in memory in another order, everywhere in the kernel: `lambda i, j: [i // 16, j, i % 16]`.
+
+        A parameter is packed so when the model is compiled. Other arguments keep their order: cache_read or cache_write makes a buffer of
+        the kernel of them.
+
+        Args:
+          buffer: ("read", i) or ("write", i): which of the buffers that the block reads or writes, by position or name; or a name.
+          index_map: the indices at which an element lies, by those it has. Each element needs another place.
+          pad_value: of what is left over where an extent is not divided, which a block BUFFER_pad writes then (the result); nothing is
+            known of it without.
+        """
+        with self._mod.context:
+            layout = affine_map(index_map)
+        given = buffer if isinstance(buffer, str) else list(buffer)
+        return self._blocks("transform_layout", block=block, buffer=given, index_map=layout, pad_value=pad_value)
+
+    # ---- tensor intrinsics
+
+    def blockize(self, loop: LoopLike) -> BlockRV:
+        """Makes one block, NAME_o, of a loop that holds one block, NAME, in loops. The start of a reduction that goes on outside moves to
+        the new block. Points must be sums of what is outside and inside of the loop."""
+        return self._blocks("blockize", loop=loop)[0]
 
     # ---- how primitives are applied
 

@@ -247,7 +247,7 @@ class Block:
         """The operations of a name in the body."""
         return (op for op in _walk(self.body) if op.name == name)
 
-    def set_points(self, points: Sequence[Index | ir.Value], guards: Sequence[Guard]) -> "Block":
+    def set_points(self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True) -> "Block":
         """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
 
         Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
@@ -256,17 +256,17 @@ class Block:
         old = self.operation
         with ir.InsertionPoint(old), old.location:
             written = Writer()
-            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in _needed(guards)]
+            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in needed(guards)]
             values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
             before = list(old.operands)
-            if len(values) == len(before):
+            if keep_init and len(values) == len(before):
                 for i, (value, found) in enumerate(zip(values, before, strict=True)):
                     if value != found:
                         old.operands[i] = value
                 _drop_computations(before)
                 return self
             made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
-        for source, target in zip(old.regions, made.regions, strict=True):
+        for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
             for block in list(source.blocks):
                 block.append_to(target)
         drop(old)
@@ -297,7 +297,7 @@ def holds(guard: Guard) -> bool:
     return proves(lambda: high < guard.limit)
 
 
-def _needed(guards: Sequence[Guard]) -> list[Guard]:
+def needed(guards: Sequence[Guard]) -> list[Guard]:
     """The guards without those that hold everywhere, or wherever another one does."""
     found: list[Guard] = []
     for guard in guards:

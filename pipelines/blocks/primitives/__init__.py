@@ -6,6 +6,7 @@ made. It raises ScheduleError before it changes anything, where it is not legal.
 """
 
 from relayc.pipelines.blocks.primitives import (
+    blockize,
     cache_read,
     cache_write,
     compute_at,
@@ -15,9 +16,11 @@ from relayc.pipelines.blocks.primitives import (
     reverse_compute_inline,
     set_scope,
     split,
+    transform_layout,
 )
 
 __all__ = [
+    "blockize",
     "cache_read",
     "cache_write",
     "compute_at",
@@ -27,4 +30,5 @@ __all__ = [
     "reverse_compute_inline",
     "set_scope",
     "split",
+    "transform_layout",
 ]

@@ -19,7 +19,7 @@ def compute_inline(nest: Nest, block: str) -> None:
     uses = [(b, a) for b, a in bodies.accesses_of(nest, store.buffer) if not a.is_store]
     if not uses:
         raise ScheduleError(f"block {block}: expected a block that is read, found no consumer")
-    bodies.check_changeable([b for outer in moving.readers_of(nest.outer_blocks(), store.buffer) for b in [outer]])
+    bodies.check_changeable(moving.readers_of(nest.outer_blocks(), store.buffer))
     code = [op.operation for op in inlined.body.operations][:-1]
     with nest.editing():
         for _, access in uses:
@@ -29,7 +29,9 @@ def compute_inline(nest: Nest, block: str) -> None:
                 values: dict[ir.Value, ir.Value] = dict(zip(inlined.arguments, at, strict=True))
                 bodies.copy_operations(code, values)
             load.results[0].replace_all_uses_with(values.get(store.operation.operands[0], store.operation.operands[0]))
+            region = load.block
             drop(load)
+            bodies.sweep(region)
         moving.remove(nest, inlined)
         moving.remove_buffer(store.buffer)
 

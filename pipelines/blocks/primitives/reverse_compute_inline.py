@@ -29,7 +29,9 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
             values: dict[ir.Value, ir.Value] = dict(zip(inlined.arguments, at, strict=True))
             values |= {load.operation.results[0]: store.operation.operands[0] for load in loads}
             bodies.copy_operations(code, values)
+        region = made.operation.block
         drop(made.operation)
+        bodies.sweep(region)
         moving.remove(nest, inlined)
         moving.remove_buffer(buffer)
 

@@ -13,12 +13,18 @@ from relayc.symbolic import Size, parse
 
 
 class BufferType:
-    """What `T.Buffer` says of an argument: shape, dtype, and the name where it is not that of the argument."""
+    """What `T.Buffer` says of an argument.
 
-    def __init__(self, shape: Any, dtype: str = "float32", name: str | None = None) -> None:
+    Args:
+      shape: numbers, expressions over sizes, or texts of such.
+      name: of the buffer, where it is not that of the argument.
+      param: whether it is a parameter, which is known when the kernel is compiled.
+    """
+
+    def __init__(self, shape: Any, dtype: str = "float32", name: str | None = None, param: bool = False) -> None:
         self.shape = read_shape(shape, "T.Buffer")
         self.dtype = check_dtype(dtype, "T.Buffer")
-        self.name = name
+        self.name, self.param = name, param
 
 
 class Handle:

@@ -16,6 +16,7 @@ from relayc.pipelines.blocks.tvmscript import values
 from relayc.pipelines.blocks.tvmscript.buffers import Buffer as _Buffer
 from relayc.pipelines.blocks.tvmscript.buffers import BufferType, Handle, Region, read_shape
 from relayc.pipelines.blocks.tvmscript.building import current
+from relayc.pipelines.blocks.tvmscript.predicates import PREDICATES
 from relayc.pipelines.blocks.tvmscript.reader import from_source, prim_func
 from relayc.pipelines.blocks.tvmscript.specs import Allocation, Axis, BlockSpec, Init, Loops, Match, Symbol, guarding
 from relayc.pipelines.blocks.tvmscript.values import Expr, ExprLike, IndexExpr, Scalar, as_index, cast, reinterpret, size_of
@@ -452,16 +453,8 @@ def _type(text: str) -> ir.Type:
     return scalar.te_element(text) if text in MLIR_NAMES else ir.Type.parse(text)
 
 
-_PREDICATES = {
-    "arith.cmpi": ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"),
-    "arith.cmpf": (
-        "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
-    ),
-}  # fmt: skip
-
-
 def _comparison(name: str, operands: Sequence[ir.Value], predicate: str, what: str) -> Expr:
-    known = _PREDICATES.get(name, ())
+    known = PREDICATES.get(name, ())
     check(predicate in known and len(operands) == 2, what, f"two operands and a predicate of {', '.join(known)}", repr(predicate))
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), known.index(predicate))
     made = ir.Operation.create(name, [ir.IntegerType.get_signless(1)], list(operands), {"predicate": number}).results[0]

@@ -27,12 +27,14 @@ class Argument:
 
     Attributes:
       variable: its name in the script; name: of the buffer.
+      param: whether it is a parameter.
     """
 
     variable: str
     name: str
     shape: tuple[Size, ...]
     dtype: str
+    param: bool = False
 
 
 @dataclass
@@ -69,7 +71,7 @@ class Signature:
     def add_argument(self, name: str, said: Any) -> Any:
         """Enters an argument by its annotation; gives what its name stands for until its buffer is there."""
         if isinstance(said, BufferType):
-            self.arguments.append(Argument(name, said.name or name, said.shape, said.dtype))
+            self.arguments.append(Argument(name, said.name or name, said.shape, said.dtype, said.param))
             return None
         if said is Handle or isinstance(said, Handle):
             self.handles.append(_Handle(len(self.arguments), name))
@@ -116,6 +118,8 @@ def _described(argument: Argument) -> ir.DictAttr:
         found[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in argument.shape])
     if signless_dtype(argument.dtype) != argument.dtype:
         found[DTYPE] = ir.StringAttr.get(argument.dtype)
+    if argument.param:
+        found["relay.param"] = ir.UnitAttr.get()
     return ir.DictAttr.get(found)
 
 

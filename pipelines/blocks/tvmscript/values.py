@@ -4,6 +4,7 @@ A number of Python stays one. An `IndexExpr` is made of loop variables, iterator
 and guards can be told from it. A `Scalar` is a value that has been computed. A `Flag` is a condition.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from relayc.pipelines.te.language.dtypes import check_computed, check_dtype, com
 from relayc.pipelines.te.language.scalars import operation
 from relayc.pipelines.te.literal import INDEX_DTYPE
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Dim, Size, bounds, proves
+from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 ExprLike: TypeAlias = Any
 """An expression, a size, or a number."""
@@ -393,8 +394,14 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     return Scalar(operation(name, [x, y], dtype), dtype)
 
 
+_OF_ALL_SIZES: dict[str, Callable[[Size, Size], Size]] = {"minimum": minimum, "maximum": maximum, "multiply": operator.mul}
+_OF_SIZES = {**_OF_ALL_SIZES, "floor_divide": operator.floordiv, "floor_mod": operator.mod}
+
+
 def _of_indices(name: str, a: Index, b: Index) -> Index | None:
     """An operation on indices; None where it has to be one on numbers."""
+    if a.is_constant and b.is_constant and name in _OF_SIZES and (name in _OF_ALL_SIZES or bounds(b.const)[0] >= 1):
+        return Index(_OF_SIZES[name](a.const, b.const))
     if name == "add":
         return a + b
     if name == "subtract":

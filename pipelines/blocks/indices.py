@@ -80,7 +80,9 @@ def largest(a: Index, b: Index) -> Index:
 
 
 def substitute(index: Index, point: Mapping[Var, Index]) -> Index:
-    """An index where some of its variables are what `point` says; the others stay."""
+    """An index where some of its variables are what `point` says; the others stay. It is the same object where nothing changes."""
+    if not any(v in point or isinstance(v, (Divided, Extremal)) for v in index.terms):
+        return index
     total = Index(index.const)
     for var, factor in index.terms.items():
         total += _replaced(var, point) * factor
@@ -133,6 +135,10 @@ class Reader:
         if value not in self._found:
             self._found[value] = self._computed(value)
         return self._found[value]
+
+    def define(self, value: ir.Value, index: Index) -> None:
+        """Says what a value is that is not computed of others."""
+        self._found[value] = index
 
     def size(self, value: ir.Value) -> Size:
         """The size that a value is. Raises ValueError where it depends on more than symbols."""
@@ -228,31 +234,41 @@ def _affine(e: ir.AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -
 
 def write(index: Index) -> ir.Value:
     """A value of type index at the ambient insertion point; every variable of the index must have its value."""
-    terms: dict[Var, Size] = {}
-    for var, factor in index.terms.items():
-        terms[Var(var.low, var.high, _written(var))] = factor
-    return emit.materialize(Index(index.const, terms))
+    return Writer()(index)
 
 
-def _written(var: Var) -> ir.Value:
-    if isinstance(var, Divided):
-        return _divided(var)
-    if isinstance(var, Extremal):
-        return emit.arith(f"{var.kind}si", write(var.a), write(var.b))
-    return var.value
+class Writer:
+    """Writes indices at one place, each once."""
 
+    def __init__(self) -> None:
+        self._written: dict[tuple, ir.Value] = {}
 
-def _divided(var: Divided) -> ir.Value:
-    operand = write(var.index)
-    low, _ = var.index.bounds()
-    if isinstance(var.divisor, Dim):
-        natural = proves(lambda: low >= 0)
-        if var.kind == REMAINDER and not natural:
-            quotient = emit.arith("floordivsi", operand, size_value(var.divisor))
-            return emit.arith("subi", operand, emit.arith("muli", quotient, size_value(var.divisor)))
-        name = ("divui" if natural else "floordivsi") if var.kind == QUOTIENT else "remui"
-        return emit.arith(name, operand, size_value(var.divisor))
-    d0 = ir.AffineExpr.get_dim(0)
-    expr = ir.AffineExpr.get_floor_div(d0, var.divisor) if var.kind == QUOTIENT else ir.AffineExpr.get_mod(d0, var.divisor)
-    amap = ir.AffineMapAttr.get(ir.AffineMap.get(1, 0, [expr]))
-    return emit.create("affine.apply", [ir.IndexType.get()], [operand], {"map": amap})
+    def __call__(self, index: Index) -> ir.Value:
+        """See `write`."""
+        found = self._written.get(index.key)
+        if found is None:
+            terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in index.terms.items()}
+            found = self._written[index.key] = emit.materialize(Index(index.const, terms))
+        return found
+
+    def _variable(self, var: Var) -> ir.Value:
+        if isinstance(var, Divided):
+            return self._divided(var)
+        if isinstance(var, Extremal):
+            return emit.arith(f"{var.kind}si", self(var.a), self(var.b))
+        return var.value
+
+    def _divided(self, var: Divided) -> ir.Value:
+        operand = self(var.index)
+        low, _ = var.index.bounds()
+        if isinstance(var.divisor, Dim):
+            natural = proves(lambda: low >= 0)
+            if var.kind == REMAINDER and not natural:
+                quotient = emit.arith("floordivsi", operand, size_value(var.divisor))
+                return emit.arith("subi", operand, emit.arith("muli", quotient, size_value(var.divisor)))
+            name = ("divui" if natural else "floordivsi") if var.kind == QUOTIENT else "remui"
+            return emit.arith(name, operand, size_value(var.divisor))
+        d0 = ir.AffineExpr.get_dim(0)
+        expr = ir.AffineExpr.get_floor_div(d0, var.divisor) if var.kind == QUOTIENT else ir.AffineExpr.get_mod(d0, var.divisor)
+        amap = ir.AffineMapAttr.get(ir.AffineMap.get(1, 0, [expr]))
+        return emit.create("affine.apply", [ir.IndexType.get()], [operand], {"map": amap})

@@ -57,12 +57,14 @@ class Schedule:
         self._mod = blocks_module(mod)
         self._trace = Trace()
         self._random = random.Random(seed)
+        self._nest: Nest | None = None
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
 
     @property
     def mod(self) -> IRModule:
         """The module as it is now: blocks and loops."""
+        self._nest = None  # who has it may change it
         return self._mod
 
     @property
@@ -78,7 +80,7 @@ class Schedule:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
         if function not in self._functions():
             raise ScheduleError(f"work_on: expected one of {', '.join(self._functions())}, found {function!r}")
-        self._function = function
+        self._function, self._nest = function, None
 
     def _functions(self) -> dict[str, ir.OpView]:
         return {symbol_name(op): op for op in self._mod.module.body.operations if names.FORM in op.attributes}
@@ -86,7 +88,9 @@ class Schedule:
     @property
     def nest(self) -> Nest:
         """The function that is being scheduled."""
-        return Nest(self._functions()[self._function])
+        if self._nest is None:
+            self._nest = Nest(self._functions()[self._function])
+        return self._nest
 
     # ---- queries
 
@@ -176,6 +180,33 @@ class Schedule:
         Where the factors do not divide the extent the blocks inside are guarded.
         """
         return self._loops("split", loop=loop, factors=list(factors))
+
+    # ---- where blocks are computed
+
+    def compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
+        """Computes a block in each iteration of a loop, as much as its consumers read there; gives its new loops, ax0, ax1, ...
+
+        All consumers must be under the loop, and the block the only one that writes its buffer, which is no output of the kernel. A
+        reduction moves as a whole. Where the region may reach over the extents the block is guarded.
+
+        Args:
+          preserve_unit_loops: whether iterators of a single value get a loop as well.
+
+        Raises:
+          ScheduleError: which of these does not hold, for which block.
+        """
+        return self._loops("compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
+
+    def reverse_compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
+        """Computes a block in each iteration of a loop, behind its producers, for what they write there; gives its new loops.
+
+        Its producers must be under the loop or be done before it; an iteration must finish what it writes (no reduction that goes on in
+        the next one), and what the block reads must be by one iterator for each dimension that the loop splits.
+
+        Raises:
+          ScheduleError: which of these does not hold, for which block.
+        """
+        return self._loops("reverse_compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
 
     # ---- how primitives are applied
 

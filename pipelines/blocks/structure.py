@@ -3,20 +3,21 @@
 A view is of an operation as it stands. Names stay when operations are moved or rebuilt, so primitives look their operations up by name.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
-from relayc.pipelines.blocks.indices import Reader, substitute, write
+from relayc.pipelines.blocks.indices import Reader, Writer, substitute
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import function_sizes, symbol_positions
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Size, proves, symbol
+from relayc.symbolic import Size, exact, proves, symbol
 
 
 class ScheduleError(ValueError):
@@ -49,14 +50,24 @@ class Loop:
 
     Attributes:
       operation: the scf.for.
-      var: its variable, with the bounds of its values.
     """
 
-    def __init__(self, operation: ir.Operation, extent: Size) -> None:
+    def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
         self.operation = operation
-        self.name = ir.StringAttr(operation.attributes[names.LOOP]).value
-        self.extent = extent
-        self.var = Place(operation.regions[0].blocks[0].arguments[0], extent, self.name)
+        self._sizes = sizes
+
+    @cached_property
+    def name(self) -> str:
+        return ir.StringAttr(self.operation.attributes[names.LOOP]).value
+
+    @cached_property
+    def extent(self) -> Size:
+        return _size_of(self.operation.operands[1], self._sizes)
+
+    @cached_property
+    def var(self) -> Place:
+        """Its variable, with the bounds of its values."""
+        return Place(self.body.arguments[0], self.extent, self.name)
 
     @property
     def kind(self) -> str:
@@ -115,11 +126,23 @@ class Block:
 
     def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
         self.operation = operation
-        self.name = block_name(operation)
-        self.iterators = iterators_of(operation)
-        self.extents = extents_of(operation)
         self._sizes = sizes
-        self.vars = [Place(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, self.arguments, strict=True))]
+
+    @cached_property
+    def name(self) -> str:
+        return block_name(self.operation)
+
+    @cached_property
+    def iterators(self) -> list[str]:
+        return iterators_of(self.operation)
+
+    @cached_property
+    def extents(self) -> list[Size]:
+        return extents_of(self.operation)
+
+    @cached_property
+    def vars(self) -> list[Place]:
+        return [Place(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, self.arguments, strict=True))]
 
     def __repr__(self) -> str:
         return f"block {self.name}"
@@ -155,19 +178,33 @@ class Block:
     def point_values(self) -> list[ir.Value]:
         return list(self.operation.operands)[: len(self.iterators)]
 
-    def points(self, loops: Sequence[Loop]) -> list[Index]:
+    def points(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Index]:
         """The value of each iterator, over the loops around the block."""
-        reader = self._reader_of(loops)
+        reader = reader or self.reader(loops)
         return [reader.read(v) for v in self.point_values()]
 
-    def guards(self, loops: Sequence[Loop]) -> list[Guard]:
+    def guards(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Guard]:
         """Where the block ends, over the loops around it."""
-        reader = self._reader_of(loops)
         pairs = list(self.operation.operands)[len(self.iterators) :]
+        if not pairs:
+            return []
+        reader = reader or self.reader(loops)
         return [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
 
-    def _reader_of(self, loops: Sequence[Loop]) -> Reader:
-        return Reader({loop.var.value: Index.of(loop.var) for loop in loops}, self._sizes)
+    def reader(self, loops: Sequence[Loop]) -> Reader:
+        """What reads the points and guards: values over these loops, and over the iterators of the block that it stands in."""
+        known = {loop.var.value: Index.of(loop.var) for loop in loops}
+        around = enclosing_block(self.operation)
+        if around is not None:
+            outer = Block(around, self._sizes)
+            for region in (outer.init, outer.body):
+                if region is not None:
+                    known |= {a: Index.of(Place(a, v.extent, v.name)) for a, v in zip(region.arguments, outer.vars, strict=True)}
+        return Reader(known, self._sizes)
+
+    @property
+    def annotations(self) -> dict[str, ir.Attribute]:
+        return read_annotations(self.operation)
 
     def accesses(self, with_init: bool = True) -> list[Access]:
         """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
@@ -175,14 +212,16 @@ class Block:
         for region, is_init in ((self.init, True), (self.body, False)):
             if region is None or (is_init and not with_init):
                 continue
-            known = {a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}
+            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._sizes)
             for op in _walk(region):
                 if op.name == "scf.for":
-                    extent = Reader({}, self._sizes).size(op.operands[1])
                     variable = op.regions[0].blocks[0].arguments[0]
-                    known[variable] = Index.of(Place(variable, extent, "inner"))
-            reader = Reader(known, self._sizes)
-            for op in _walk(region):
+                    reader.define(variable, Index.of(Place(variable, reader.size(op.operands[1]), "inner")))
+                elif op.name == "tir.block":
+                    for inside in op.regions:
+                        for block in inside.blocks:
+                            for argument, point in zip(block.arguments, op.operands, strict=False):
+                                reader.define(argument, reader.read(point))
                 if op.name in ("memref.load", "memref.store"):
                     store = op.name == "memref.store"
                     buffer, *at = list(op.operands)[store:]
@@ -197,22 +236,35 @@ class Block:
 
     def outputs(self) -> list[ir.Value]:
         """The buffers that it writes, each once, in the order of its stores."""
-        return list(dict.fromkeys(a.buffer for a in self.stores()))
+        return list(dict.fromkeys(op.operands[1] for op in self._memory("memref.store")))
 
     def inputs(self) -> list[ir.Value]:
         """The buffers that it reads and does not write, each once, in the order of its loads."""
         written = self.outputs()
-        return list(dict.fromkeys(a.buffer for a in self.accesses(False) if not a.is_store and a.buffer not in written))
+        return [b for b in dict.fromkeys(op.operands[0] for op in self._memory("memref.load")) if b not in written]
 
-    def set_points(self, points: Sequence[Index], guards: Sequence[Guard]) -> "Block":
-        """The block at other points; gives the new view, as the operation is another one. Guards that always hold are left out.
+    def _memory(self, name: str) -> Iterator[ir.Operation]:
+        """The operations of a name in the body."""
+        return (op for op in _walk(self.body) if op.name == name)
 
-        The operations that compute the points stand right before the block; those of the old ones go where nothing uses them.
+    def set_points(self, points: Sequence[Index | ir.Value], guards: Sequence[Guard]) -> "Block":
+        """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
+
+        Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
+        go where nothing uses them.
         """
         old = self.operation
         with ir.InsertionPoint(old), old.location:
-            pairs = [(write(g.index), emit.index_constant(g.limit)) for g in guards if not holds(g)]
-            values = [*map(write, points), *(v for pair in pairs for v in pair)]
+            written = Writer()
+            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in _needed(guards)]
+            values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
+            before = list(old.operands)
+            if len(values) == len(before):
+                for i, (value, found) in enumerate(zip(values, before, strict=True)):
+                    if value != found:
+                        old.operands[i] = value
+                _drop_computations(before)
+                return self
             made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
         for source, target in zip(old.regions, made.regions, strict=True):
             for block in list(source.blocks):
@@ -221,22 +273,74 @@ class Block:
         return Block(made, self._sizes)
 
 
+def _size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
+    """The size that a value of the function is."""
+    owner = value.owner
+    if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
+        return ir.IntegerAttr(owner.operation.attributes["value"]).value
+    return Reader({}, sizes).size(value)
+
+
+def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
+    """The tir.block that a block or loop stands in, if any."""
+    parent = operation.parent
+    while parent is not None and parent.operation.name != "func.func":
+        if parent.operation.name == "tir.block":
+            return parent.operation
+        parent = parent.operation.parent
+    return None
+
+
 def holds(guard: Guard) -> bool:
     """Whether a guard is proved to hold everywhere."""
     _, high = guard.index.bounds()
     return proves(lambda: high < guard.limit)
 
 
+def _needed(guards: Sequence[Guard]) -> list[Guard]:
+    """The guards without those that hold everywhere, or wherever another one does."""
+    found: list[Guard] = []
+    for guard in guards:
+        if not holds(guard) and not any(_implies(other, guard) for other in found):
+            found = [other for other in found if not _implies(guard, other)] + [guard]
+    return found
+
+
+def _implies(known: Guard, guard: Guard) -> bool:
+    """Whether it is proved that a guard holds where another one does."""
+    if not guard.index.terms:
+        return False
+    var, factor = next(iter(guard.index.terms.items()))
+    ratio = exact(known.index.coefficient(var), factor)
+    if ratio is None or not proves(lambda: ratio >= 1):
+        return False
+    # ratio * guard.index <= known.index + most, and known.index is smaller than its limit.
+    _, most = (guard.index * ratio - known.index).bounds()
+    return proves(lambda: known.limit + most <= ratio * guard.limit)
+
+
 def drop(operation: ir.Operation) -> None:
     """Erases an operation, and the computations of indices in loops that then are of no use; those of the function stay (see editing)."""
     sources = list(operation.operands)
     operation.erase()
-    for value in sources:
+    _drop_computations(sources)
+
+
+def _drop_computations(values: Iterable[ir.Value]) -> None:
+    """Erases the computations of indices in loops that nothing uses."""
+    left, gone = list(values)[::-1], set()
+    while left:
+        value = left.pop()
+        if value in gone:
+            continue
         owner = value.owner
         if isinstance(owner, ir.Block) or next(iter(value.uses), None) is not None:
             continue
-        if owner.operation.name.startswith(_COMPUTATIONS) and owner.operation.parent.operation.name != "func.func":
-            drop(owner.operation)
+        operation = owner.operation
+        if operation.name.startswith(_COMPUTATIONS) and operation.parent.operation.name != "func.func":
+            gone.add(value)
+            left += operation.operands
+            operation.erase()
 
 
 _COMPUTATIONS = ("affine.", "arith.")
@@ -274,6 +378,9 @@ class Nest:
         self.sizes: dict[ir.Value, Size] = {
             function.regions[0].blocks[0].arguments[i]: symbol(name) for name, i in symbol_positions(function).items()
         }
+        self._contents: _Contents | None = None
+        """What there is by name; only outside of `editing`, where nothing changes."""
+        self._is_edited = False
 
     @property
     def entry(self) -> ir.Block:
@@ -286,10 +393,14 @@ class Nest:
     @contextmanager
     def editing(self) -> Iterator[None]:
         """In it operations may be built: constants stand at the start of the function, each once, and symbols have their values."""
-        with self.function.context, ir.Location.unknown():
-            with emit.constants_at(self.entry, reuse=True), function_sizes(self.function):
-                yield
-            self._sweep()
+        self._contents, self._is_edited = None, True
+        try:
+            with self.function.context, ir.Location.unknown():
+                with emit.constants_at(self.entry, reuse=True), function_sizes(self.function):
+                    yield
+                self._sweep()
+        finally:
+            self._is_edited = False
 
     def _sweep(self) -> None:
         """Erases computations and constants at the start of the function that nothing uses."""
@@ -297,39 +408,54 @@ class Nest:
             if op.name.startswith(_COMPUTATIONS) and next(iter(op.results[0].uses), None) is None:
                 op.erase()
 
+    def _found(self) -> "_Contents":
+        if self._contents is not None:
+            return self._contents
+        found = _Contents({}, {}, {})
+        for op in _walk(self.entry):
+            if op.name == "scf.for":
+                if names.LOOP in op.attributes:
+                    loop = self.loop_view(op)
+                    found.loops[loop.name] = loop
+            elif op.name == "tir.block":
+                block = self.block_view(op)
+                found.blocks[block.name] = block
+            elif op.name == "memref.alloc":
+                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
+        if not self._is_edited:
+            self._contents = found
+        return found
+
     def loop_view(self, operation: ir.Operation) -> Loop:
-        return Loop(operation, Reader({}, self.sizes).size(operation.operands[1]))
+        return Loop(operation, self.sizes)
 
     def block_view(self, operation: ir.Operation) -> Block:
         return Block(operation, self.sizes)
 
     def loops(self) -> dict[str, Loop]:
         """The loops by name, outer ones first, in the order of the text."""
-        found = {}
-        for op in _walk(self.entry):
-            if op.name == "scf.for" and names.LOOP in op.attributes:
-                loop = self.loop_view(op)
-                found[loop.name] = loop
-        return found
+        return dict(self._found().loops)
 
     def blocks(self) -> dict[str, Block]:
         """The blocks by name, in the order of the text; of a block in a block also the inner ones."""
-        return {block.name: block for block in map(self.block_view, (op for op in _walk(self.entry) if op.name == "tir.block"))}
+        return dict(self._found().blocks)
 
     def buffers(self) -> dict[str, ir.Value]:
         """The buffers by name: arguments, then allocations in the order of the text."""
-        found = {}
-        for argument, attributes in zip(self.entry.arguments, value_attributes(self.function), strict=True):
-            if names.BUFFER in attributes:
-                found[ir.StringAttr(attributes[names.BUFFER]).value] = argument
-        for op in _walk(self.entry):
-            if op.name == "memref.alloc":
-                found[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
-        return found
+        return self._arguments | self._found().allocations
+
+    @cached_property
+    def _arguments(self) -> dict[str, ir.Value]:
+        """The buffers that are arguments, by name."""
+        described = zip(self.entry.arguments, value_attributes(self.function), strict=True)
+        return {ir.StringAttr(given[names.BUFFER]).value: value for value, given in described if names.BUFFER in given}
 
     def buffer_name(self, buffer: ir.Value) -> str:
         """The name of a buffer."""
-        return next((name for name, value in self.buffers().items() if value == buffer), "?")
+        owner = buffer.owner
+        if not isinstance(owner, ir.Block):
+            return ir.StringAttr(owner.operation.attributes[names.BUFFER]).value
+        return next((name for name, value in self._arguments.items() if value == buffer), "?")
 
     def shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         """The shape of a buffer."""
@@ -358,10 +484,10 @@ class Nest:
     # ---- places
 
     def loops_around(self, operation: ir.Operation) -> list[Loop]:
-        """The loops around a block or loop, outermost first."""
+        """The loops around a block or loop, outermost first; of what is in a block those in the same block."""
         found = []
         parent = operation.parent
-        while parent is not None and parent.operation.name != "func.func":
+        while parent is not None and parent.operation.name not in ("func.func", "tir.block"):
             if parent.operation.name == "scf.for":
                 found.append(self.loop_view(parent.operation))
             parent = parent.operation.parent
@@ -424,9 +550,12 @@ class Nest:
         """Nested loops at the ambient insertion point, the outermost first, whose names may get a number."""
         made: list[Loop] = []
         place = ir.InsertionPoint.current
+        taken = set(self._found().loops)
         for name, extent in wanted:
+            free = _free(name, taken)
+            taken.add(free)
             with place:
-                made.append(self.make_loop(self.free_loop(name), extent))
+                made.append(self.make_loop(free, extent))
             place = body_point(made[-1])
         return made
 
@@ -440,6 +569,15 @@ class Nest:
         for block in self.blocks_in(inner.operation):
             replace_points(block, [*self.loops_around(block.operation), old], {old.var: value}, guards)
         drop(old.operation)
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """What a function holds, by name."""
+
+    loops: dict[str, Loop]
+    blocks: dict[str, Block]
+    allocations: dict[str, ir.Value]
 
 
 def _free(name: str, taken: Container[str]) -> str:
@@ -483,6 +621,7 @@ def move_body(source: Loop, target: Loop) -> None:
 
 def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> Block:
     """The block where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
-    points = [substitute(p, point) for p in block.points(loops)]
-    guards = [Guard(substitute(g.index, point), g.limit) for g in block.guards(loops)]
-    return block.set_points(points, [*guards, *extra])
+    reader = block.reader(loops)
+    read = [(v, i, substitute(i, point)) for v, i in zip(block.point_values(), block.points(loops, reader), strict=True)]
+    guards = [Guard(substitute(g.index, point), g.limit) for g in block.guards(loops, reader)]
+    return block.set_points([v if new is old else new for v, old, new in read], [*guards, *extra])

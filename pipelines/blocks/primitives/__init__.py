@@ -5,6 +5,6 @@ what it is applied to: loops, blocks and buffers by name, numbers, texts, lists 
 made. It raises ScheduleError before it changes anything, where it is not legal.
 """
 
-from relayc.pipelines.blocks.primitives import split
+from relayc.pipelines.blocks.primitives import compute_at, reverse_compute_at, split
 
-__all__ = ["split"]
+__all__ = ["compute_at", "reverse_compute_at", "split"]

@@ -61,6 +61,8 @@ def _larger(a: Size, b: Size) -> Size:
 
 def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     """Quotient and remainder of the floor division by a positive size."""
+    if index.is_constant:  # expressions of sizes divide by themselves
+        return Index(index.const // divisor), Index(index.const % divisor)
     found = index.split(divisor)
     if found is not None:
         return found

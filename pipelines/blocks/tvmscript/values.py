@@ -4,7 +4,6 @@ A number of Python stays one. An `IndexExpr` is made of loop variables, iterator
 and guards can be told from it. A `Scalar` is a value that has been computed. A `Flag` is a condition.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -394,14 +393,8 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     return Scalar(operation(name, [x, y], dtype), dtype)
 
 
-_OF_ALL_SIZES: dict[str, Callable[[Size, Size], Size]] = {"minimum": minimum, "maximum": maximum, "multiply": operator.mul}
-_OF_SIZES = {**_OF_ALL_SIZES, "floor_divide": operator.floordiv, "floor_mod": operator.mod}
-
-
 def _of_indices(name: str, a: Index, b: Index) -> Index | None:
     """An operation on indices; None where it has to be one on numbers."""
-    if a.is_constant and b.is_constant and name in _OF_SIZES and (name in _OF_ALL_SIZES or bounds(b.const)[0] >= 1):
-        return Index(_OF_SIZES[name](a.const, b.const))
     if name == "add":
         return a + b
     if name == "subtract":
@@ -411,6 +404,8 @@ def _of_indices(name: str, a: Index, b: Index) -> Index | None:
             return b * a.const
         return a * b.const if b.is_constant else opaque(arith.MulIOp(written(a), written(b)).result)
     if name in ("minimum", "maximum"):
+        if a.is_constant and b.is_constant:
+            return Index((minimum if name == "minimum" else maximum)(a.const, b.const))
         return (smallest if name == "minimum" else largest)(a, b)
     if name in ("floor_divide", "floor_mod", "truncdiv", "truncmod"):
         check(b.is_constant and bounds(b.const)[0] >= 1, name, "a divisor that is a size of 1 or more", str(b))

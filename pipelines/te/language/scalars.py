@@ -105,7 +105,7 @@ class Body:
             left, right = (self.value(v) for v in x.operands)
             return scalar.compare(x.name, left, right, x.operands[0].dtype)
         if isinstance(x, Operation):
-            return _operation(x.name, [self.value(v) for v in x.operands], x.operands[0].dtype)
+            return operation(x.name, [self.value(v) for v in x.operands], x.operands[0].dtype)
         raise RelayError(f"te: expected an expression of an element, found {x}")
 
     def _cast(self, x: Cast) -> Value:
@@ -194,7 +194,7 @@ def _flag(value: bool) -> Value:
     return arith.ConstantOp(i1, ir.IntegerAttr.get(i1, int(value))).result
 
 
-def _operation(name: str, values: Sequence[Value], dtype: str) -> Value:
+def operation(name: str, values: Sequence[Value], dtype: str) -> Value:
     """An operation on scalars of one dtype."""
     if name in ("and", "or"):
         return (scalar.both if name == "and" else scalar.either)(*values)

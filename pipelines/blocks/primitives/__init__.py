@@ -5,6 +5,30 @@ what it is applied to: loops, blocks and buffers by name, numbers, texts, lists 
 made. It raises ScheduleError before it changes anything, where it is not legal.
 """
 
-from relayc.pipelines.blocks.primitives import split
+from relayc.pipelines.blocks.primitives import (
+    add_unit_loop,
+    annotate,
+    bind,
+    decompose_reduction,
+    fuse,
+    parallel,
+    reorder,
+    rfactor,
+    split,
+    unroll,
+    vectorize,
+)
 
-__all__ = ["split"]
+__all__ = [
+    "add_unit_loop",
+    "annotate",
+    "bind",
+    "decompose_reduction",
+    "fuse",
+    "parallel",
+    "reorder",
+    "rfactor",
+    "split",
+    "unroll",
+    "vectorize",
+]

@@ -245,10 +245,10 @@ def write(index: Index) -> ir.Value:
 
 
 class Writer:
-    """Writes indices at one place, each once."""
+    """Writes indices at one place, each once; `known` has values by the keys of their indices."""
 
-    def __init__(self) -> None:
-        self._written: dict[tuple, ir.Value] = {}
+    def __init__(self, known: Mapping[tuple, ir.Value] | None = None) -> None:
+        self._written = dict(known or {})
 
     def __call__(self, index: Index) -> ir.Value:
         """See `write`."""

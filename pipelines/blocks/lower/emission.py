@@ -521,7 +521,7 @@ class Emission:
 
 
 def reduction_loops(use: Use) -> list[str]:
-    """Names of the loops before which the init of a block stands, outermost first: those that its reduction runs along, and nothing else."""
+    """Names of the loops that the reduction of a block runs along, and nothing else of it, outermost first."""
     found = _variables_of(use, use.block.reduction)
     return [loop.name for loop in use.loops if loop.var in found] if not is_mixed(use) else []
 

@@ -121,8 +121,7 @@ def apart(s: Schedule) -> None:
     k0, k1 = s.split(k, [None, 4])
     s.reorder(k1, k0)
     s.rfactor(k1, 0)
-    i, j, _ = s.get_loops("C")
-    s.decompose_reduction("C", i)
+    s.decompose_reduction("C", s.get_loops("C")[0])
 
 
 def copied(s: Schedule) -> None:

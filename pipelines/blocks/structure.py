@@ -192,8 +192,15 @@ class Block:
         return [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
 
     def reader(self, loops: Sequence[Loop]) -> Reader:
-        """What reads the points and guards: values over these loops."""
-        return Reader({loop.var.value: Index.of(loop.var) for loop in loops}, self._sizes)
+        """What reads the points and guards: values over these loops, and over the iterators of the block that it stands in."""
+        known = {loop.var.value: Index.of(loop.var) for loop in loops}
+        around = enclosing_block(self.operation)
+        if around is not None:
+            outer = Block(around, self._sizes)
+            for region in (outer.init, outer.body):
+                if region is not None:
+                    known |= {a: Index.of(Place(a, v.extent, v.name)) for a, v in zip(region.arguments, outer.vars, strict=True)}
+        return Reader(known, self._sizes)
 
     @property
     def annotations(self) -> dict[str, ir.Attribute]:
@@ -205,14 +212,16 @@ class Block:
         for region, is_init in ((self.init, True), (self.body, False)):
             if region is None or (is_init and not with_init):
                 continue
-            known = {a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}
+            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._sizes)
             for op in _walk(region):
                 if op.name == "scf.for":
-                    extent = Reader({}, self._sizes).size(op.operands[1])
                     variable = op.regions[0].blocks[0].arguments[0]
-                    known[variable] = Index.of(Place(variable, extent, "inner"))
-            reader = Reader(known, self._sizes)
-            for op in _walk(region):
+                    reader.define(variable, Index.of(Place(variable, reader.size(op.operands[1]), "inner")))
+                elif op.name == "tir.block":
+                    for inside in op.regions:
+                        for block in inside.blocks:
+                            for argument, point in zip(block.arguments, op.operands, strict=False):
+                                reader.define(argument, reader.read(point))
                 if op.name in ("memref.load", "memref.store"):
                     store = op.name == "memref.store"
                     buffer, *at = list(op.operands)[store:]
@@ -238,7 +247,9 @@ class Block:
         """The operations of a name in the body."""
         return (op for op in _walk(self.body) if op.name == name)
 
-    def set_points(self, points: Sequence[Index], guards: Sequence[Guard], written: Writer | None = None) -> "Block":
+    def set_points(
+        self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
+    ) -> "Block":
         """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
 
         The operations that compute the points stand right before the block; those of the old ones go where nothing uses them.
@@ -249,17 +260,17 @@ class Block:
         old = self.operation
         with ir.InsertionPoint(old), old.location:
             written = written or Writer()
-            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in _needed(guards)]
-            values = [*map(written, points), *(v for pair in pairs for v in pair)]
+            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in needed(guards)]
+            values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
             before = list(old.operands)
-            if len(values) == len(before):
+            if keep_init and len(values) == len(before):
                 for i, (value, found) in enumerate(zip(values, before, strict=True)):
                     if value != found:
                         old.operands[i] = value
                 _drop_computations(before)
                 return self
             made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
-        for source, target in zip(old.regions, made.regions, strict=True):
+        for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
             for block in list(source.blocks):
                 block.append_to(target)
         drop(old)
@@ -274,13 +285,23 @@ def _size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
     return Reader({}, sizes).size(value)
 
 
+def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
+    """The tir.block that a block or loop stands in, if any."""
+    parent = operation.parent
+    while parent is not None and parent.operation.name != "func.func":
+        if parent.operation.name == "tir.block":
+            return parent.operation
+        parent = parent.operation.parent
+    return None
+
+
 def holds(guard: Guard) -> bool:
     """Whether a guard is proved to hold everywhere."""
     _, high = guard.index.bounds()
     return proves(lambda: high < guard.limit)
 
 
-def _needed(guards: Sequence[Guard]) -> list[Guard]:
+def needed(guards: Sequence[Guard]) -> list[Guard]:
     """The guards without those that hold everywhere, or wherever another one does."""
     found: list[Guard] = []
     for guard in guards:
@@ -484,10 +505,10 @@ class Nest:
     # ---- places
 
     def loops_around(self, operation: ir.Operation) -> list[Loop]:
-        """The loops around a block or loop, outermost first."""
+        """The loops around a block or loop, outermost first; of what is in a block those in the same block."""
         found = []
         parent = operation.parent
-        while parent is not None and parent.operation.name != "func.func":
+        while parent is not None and parent.operation.name not in ("func.func", "tir.block"):
             if parent.operation.name == "scf.for":
                 found.append(self.loop_view(parent.operation))
             parent = parent.operation.parent
@@ -630,4 +651,4 @@ def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Inde
     written = Writer({b.key: v for v, a, b in zip(values, old, new, strict=True) if a is b})
     limits = [reader.size(v) for v in operands[count + 1 :: 2]]
     guards = [Guard(index, limit) for index, limit in zip(new[count:], limits, strict=True)]
-    return block.set_points(new[:count], [*guards, *extra], written)
+    return block.set_points(new[:count], [*guards, *extra], written=written)

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import Divided, Extremal
-from relayc.pipelines.blocks.lower.registers import Registers
+from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
+from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
+from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size, proves
+from relayc.symbolic import Size, exact, proves
 
 Made = TypeVar("Made")
 
@@ -37,12 +39,13 @@ class Memory:
 
 @dataclass
 class File:
-    """A buffer in registers: see Registers; `shape` and `lows` as of Memory."""
+    """A buffer in registers: see Registers; `shape` and `lows` as of Memory; `around` are the loops that it is made anew in."""
 
     registers: Registers
     shape: Sequence[Size]
     lows: Sequence[Index]
     full: Sequence[Size]
+    around: Sequence[str]
 
 
 Storage = Memory | File
@@ -57,19 +60,34 @@ class Lanes:
     mask: ir.Value | None = None
 
 
+@dataclass(frozen=True)
+class Shifted:
+    """The value of a loop variable of which `unit` times is an index, though it is no number of times that itself."""
+
+    base: Index
+    unit: int
+
+
+Point = Index | Shifted
+
+
 @dataclass
 class State:
     """Where the emission stands.
 
     Attributes:
       point: the index of each loop variable of the source.
+      run: another object wherever a loop has another value that is not unrolled or vectorized.
       lanes: of the vectorized loop around; None outside of one.
       facts: guards that hold here: keys of indices with their limits.
+      heights: iterations of unrolled loops that have fewer here, by name.
     """
 
-    point: dict[Var, Index]
+    point: dict[Var, Point]
+    run: object = field(default_factory=object)
     lanes: Lanes | None = None
     facts: frozenset[tuple[Hashable, Size]] = frozenset()
+    heights: Mapping[str, int] = field(default_factory=dict)
 
 
 class Bodies:
@@ -80,12 +98,22 @@ class Bodies:
         self.evaluator = Evaluator({})
         self.scopes: list[dict[Hashable, Any]] = [{}]
         self._lanes: dict[int, Lanes] = {}
+        self._bases: dict[tuple[Place, object], Index] = {}
+        self._programs: dict[tuple[str, bool], list[Step]] = {}
+        self._wide: dict[tuple[ir.Type, int], ir.Type] = {}
 
     def lanes_of(self, width: int) -> Lanes:
         """The lanes of vectors of a width: the same each time, so that what is computed for one vector serves another."""
         if width not in self._lanes:
             self._lanes[width] = Lanes(Var(0, width - 1, name="lane"), width)
         return self._lanes[width]
+
+    def wide_type(self, element: ir.Type) -> ir.Type:
+        """A vector of an element type with the lanes that there are now."""
+        key = element, self.evaluator.width
+        if key not in self._wide:
+            self._wide[key] = emit.vector_of(self.evaluator.width, element)
+        return self._wide[key]
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -114,22 +142,39 @@ class Bodies:
 
     # ---- indices
 
-    def at(self, index: Index, point: Mapping[Var, Index]) -> Index:
+    def at(self, index: Index, point: Mapping[Var, Point]) -> Index:
         """An index of the source over what is emitted; quotients and remainders that do not fold are computed."""
         total = Index(index.const)
         for var, factor in index.terms.items():
-            total += self._of(var, point) * factor
+            total += self._times(var, factor, point)
         return total
 
-    def _of(self, var: Var, point: Mapping[Var, Index]) -> Index:
+    def over(self, index: Index, point: Mapping[Var, Point]) -> Index:
+        """An index where variables that have a value are replaced, and others stay; nothing is emitted."""
+        plain = {v: i for v, i in point.items() if isinstance(i, Index)}
+        total = Index(index.const)
+        for var, factor in index.terms.items():
+            if isinstance(point.get(var), Shifted):
+                total += self._times(var, factor, point)
+            else:
+                total += substitute(Index(0, {var: factor}), plain)
+        return total
+
+    def _times(self, var: Var, factor: Size, point: Mapping[Var, Point]) -> Index:
         if isinstance(var, Divided):
             index = self.at(var.index, point)
-            return self.once((var.kind, index.key, var.divisor), lambda: self.evaluator.divide(index, var.divisor, var.kind))
+            return self.once((var.kind, index.key, var.divisor), lambda: self.evaluator.divide(index, var.divisor, var.kind)) * factor
         if isinstance(var, Extremal):
             a, b = (self.evaluator.index_value(self.at(i, point)) for i in (var.a, var.b))
             a, b = self._alike(a, b)
-            return self.evaluator.opaque(emit.arith(f"{var.kind}si", a, b), var.low, var.high)
-        return point[var]
+            return self.evaluator.opaque(emit.arith(f"{var.kind}si", a, b), var.low, var.high) * factor
+        value = point[var]
+        if isinstance(value, Index):
+            return value * factor
+        times = exact(factor, value.unit)
+        if times is None:
+            raise ScheduleError(f"loop {var.name}: expected it where it is a number of tiles of {value.unit}, found {factor} times it")
+        return value.base * times
 
     def _alike(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
         if emit.is_vector(a) or emit.is_vector(b):
@@ -138,19 +183,73 @@ class Bodies:
 
     # ---- memory
 
-    def load(self, source: ir.Value, indices: Sequence[Index], lows: Sequence[Index], safe: bool) -> ir.Value:
+    def _offset(self, place: Place, state: State) -> tuple[Index, Size, int]:
+        """Where an access goes whose offset is linear: what moves with the loops that run, a number of elements, and elements a lane."""
+        assert place.moving is not None
+        key = place, state.run
+        base = self._bases.get(key)
+        if base is None:
+            base = self._bases[key] = self.at(place.moving - place.moving.const, state.point)
+        number, stride = place.moving.const, 0
+        for var, factor in place.fixed:
+            value = state.point[var]
+            assert isinstance(value, Index)  # of a loop that is unrolled or vectorized
+            number += value.const * factor
+            if value.terms:
+                stride += factor
+        return base, number, stride
+
+    def _local(self, indices: Sequence[Index], state: State, storage: Storage) -> list[Index]:
+        """Indices of a buffer in what of it is kept."""
+        return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
+
+    def _slot(self, place: Place, state: State, storage: File) -> tuple[int, int]:
+        """First element and lanes of an access to registers."""
+        if place.moving is None:
+            raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
+        base, number, stride = self._offset(place, state)
+        if not base.is_constant or not isinstance(base.const, int) or stride not in (0, 1):
+            raise ScheduleError(f"a buffer in registers: expected elements at numbers, one after the other along lanes, found {base}")
+        assert isinstance(number, int)  # the extents of what lies in registers are numbers
+        return base.const + number, self.evaluator.width if stride else 1
+
+    def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
+        """The slots of registers that a block writes.
+
+        Args:
+          state: in which what is unrolled and vectorized has its values.
+          is_init: whether only its init is asked for.
+        """
+        found = []
+        for which in (True, False) if not is_init else (True,):
+            for step in self.steps(use, which):
+                if step.name != "memref.store" or step.access is None:
+                    continue
+                storage = self.storage[step.access.access.buffer]
+                if isinstance(storage, File):
+                    with self.along(state.lanes):
+                        found.append((step.access.access.buffer, self._slot(step.access, state, storage)))
+        return found
+
+    def load(self, place: Place, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
         """An element (a vector of them) of a buffer; with `safe` one that may lie outside is any element."""
+        source, evaluator = place.access.buffer, self.evaluator
         storage = self.storage[source]
-        local = [i - low for i, low in zip(indices, lows, strict=True)]
         if isinstance(storage, File):
-            first, lanes = self._slot(storage, local)
-            return storage.registers.load(first, lanes)
-        if safe and self.evaluator.mask is None:
-            local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
-        offset = linearize(local, storage.shape)
-        width = self.evaluator.width if offset.coefficient(self.evaluator.lane) != 0 or offset.has_vector() else 1
-        key = ("load", source, storage.version, offset.key, width, self.evaluator.mask)
-        return self.once(key, lambda: self.evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset))
+            return storage.registers.load(*self._slot(place, state, storage))
+        if place.moving is not None and (not safe or evaluator.mask is not None):
+            base, number, stride = self._offset(place, state)
+            key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
+            offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
+        else:
+            local = self._local(indices(), state, storage)
+            if safe and evaluator.mask is None:
+                local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
+            found = linearize(local, storage.shape)
+            width = evaluator.width if found.coefficient(evaluator.lane) != 0 or found.has_vector() else 1
+            key = ("load", source, storage.version, found.key, 0, 0, width, evaluator.mask)
+            offset = lambda: found  # noqa: E731 (an argument)
+        return self.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
 
     def _clipped(self, index: Index, extent: Size) -> Index:
         """An index that is inside: itself, or the nearest."""
@@ -169,122 +268,123 @@ class Bodies:
             value = emit.larger(value, 0)
         return self.evaluator.opaque(value, 0, extent - 1)
 
-    def store(self, value: ir.Value, target: ir.Value, indices: Sequence[Index], lows: Sequence[Index]) -> None:
-        storage = self.storage[target]
-        local = [i - low for i, low in zip(indices, lows, strict=True)]
+    def store(self, value: ir.Value, place: Place, state: State, indices: Callable[[], list[Index]]) -> None:
+        storage, evaluator = self.storage[place.access.buffer], self.evaluator
         if isinstance(storage, File):
-            first, lanes = self._slot(storage, local)
-            if lanes > 1 and self.evaluator.mask is not None:
-                value = emit.select(self.evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes))
+            first, lanes = self._slot(place, state, storage)
+            if lanes > 1 and evaluator.mask is not None:
+                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes))
             storage.registers.store(value, first, lanes)
             return
         storage.version += 1
-        self.evaluator.store(value, storage.buffer, linearize(local, storage.shape))
-
-    def _slot(self, storage: File, local: Sequence[Index]) -> tuple[int, int]:
-        """First element and lanes of an access to registers."""
-        offset = linearize(local, storage.shape)
-        lane = self.evaluator.lane
-        stride = offset.coefficient(lane)
-        rest = offset - Index(0, {lane: stride})
-        if not rest.is_constant or not isinstance(rest.const, int) or stride not in (0, 1):
-            raise ScheduleError(f"a buffer in registers: expected elements at numbers, one after the other along lanes, found {offset}")
-        return rest.const, self.evaluator.width if stride else 1
+        if place.moving is None:
+            evaluator.store(value, storage.buffer, linearize(self._local(indices(), state, storage), storage.shape))
+            return
+        base, number, stride = self._offset(place, state)
+        evaluator.store(value, storage.buffer, base + number + Index(0, {evaluator.lane: stride}) if stride else base + number)
 
     # ---- bodies
 
-    def run(
-        self, body: ir.Block, known: Mapping[ir.Value, Index], lows: Mapping[ir.Value, Sequence[Index]], safe: bool, contract: bool
-    ) -> None:
-        """Emits the operations of a body whose iterators are `known`.
+    def run(self, use: Use, state: State, points: Callable[[], Sequence[Index]], is_init: bool, safe: bool) -> None:
+        """Emits the init or the body of a block.
 
         Args:
-          lows: of each buffer the index of the first element kept, over what is emitted.
-          safe: whether it may run at points that a guard excludes: loads there give anything, and it stores to local buffers only.
-          contract: whether products that are added may round once.
+          points: gives the iterators, where the body uses them beside its accesses.
+          safe: whether it may run at points that a guard excludes: loads there give anything, and it stores to registers only.
         """
-        _Body(self, dict(known), lows, safe, contract).run(body)
+        body = use.block.init if is_init else use.block.body
+        assert body is not None
+        arguments = body.arguments
+        _Body(self, state, lambda: dict(zip(arguments, points(), strict=True)), safe).run(self.steps(use, is_init))
+
+    def steps(self, use: Use, is_init: bool) -> list[Step]:
+        """The operations of the init or the body of a block, in order; none of an init that it has not."""
+        key = use.block.name, is_init
+        if key not in self._programs:
+            body = use.block.init if is_init else use.block.body
+            if body is None:
+                return []
+            shapes = {buffer: storage.shape for buffer, storage in self.storage.items()}
+            lows = {buffer: storage.lows for buffer, storage in self.storage.items()}
+            self._programs[key] = read_steps(use, body, is_init, shapes, lows)
+        return self._programs[key]
 
 
 class _Body:
     """One body at one point."""
 
-    def __init__(
-        self, bodies: Bodies, known: dict[ir.Value, Index], lows: Mapping[ir.Value, Sequence[Index]], safe: bool, contract: bool
-    ) -> None:
-        self.bodies, self.indices, self.lows, self.safe, self.contract = bodies, known, lows, safe, contract
-        self.values: dict[ir.Value, ir.Value] = {}
+    def __init__(self, bodies: Bodies, state: State, known: Callable[[], dict[ir.Value, Index]], safe: bool) -> None:
+        self.bodies, self.state, self.known, self.safe = bodies, state, known, safe
+        self.values: list[ir.Value] = []
+        self.indices: dict[ir.Value, Index] | None = None
         self.evaluator = bodies.evaluator
 
-    def run(self, body: ir.Block) -> None:
-        for view in body.operations:
-            op = view.operation
-            if op.name == "memref.load":
-                buffer, *at = op.operands
-                self.values[op.results[0]] = self.bodies.load(buffer, [self.index(v) for v in at], self.lows[buffer], self.safe)
-            elif op.name == "memref.store":
-                self._store(op)
-            elif len(op.results) == 1 and isinstance(op.results[0].type, ir.IndexType):
-                continue  # computed where it is used
-            elif len(op.regions) or len(op.results) != 1:
-                raise ScheduleError(f"expected operations on elements, found {op.name}")
-            else:
-                self.values[op.results[0]] = self._clone(op)
+    def run(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
+        for step in steps:
+            self.values.append(self._step(step))
 
-    def _store(self, op: ir.Operation) -> None:
-        value, buffer, *at = op.operands
-        indices = [self.index(v) for v in at]
-        evaluator = self.evaluator
-        moves = any(i.coefficient(evaluator.lane) != 0 or i.has_vector() for i in indices)
-        if evaluator.width > 1 and not moves:
-            self._across(op, value, buffer, indices)
-            return
-        self.bodies.store(self.value(value), buffer, indices, self.lows[buffer])
+    def _step(self, step: Step) -> ir.Value:
+        if step.name == "memref.load":
+            assert step.access is not None
+            return self.bodies.load(step.access, self.state, self.safe, lambda: self._indices(step))
+        if step.name == "memref.store":
+            self._store(step)
+            return None
+        return self._made(step.name, step.type, [self.value(v) for v in step.operands], step.attributes, step.key)
 
-    def _across(self, op: ir.Operation, value: ir.Value, buffer: ir.Value, indices: list[Index]) -> None:
-        """A store of one element from all lanes: they are combined, where the body adds something to what the element was."""
-        combine = value.owner.operation if not isinstance(value.owner, ir.Block) else None
-        found = self.value(value)
-        if not emit.is_vector(found):
-            self.bodies.store(found, buffer, indices, self.lows[buffer])
-            return
-        operands = list(combine.operands) if combine is not None else []
-        held = [i for i, v in enumerate(operands) if self._is_load_of(v, buffer, indices)]
-        if combine is None or len(operands) != 2 or len(held) != 1 or combine.name not in _COMMUTATIVE:
-            raise ScheduleError(
-                f"vectorize: expected one operation that combines an element with another one, found {combine and combine.name}"
-            )
+    def _store(self, step: Step) -> None:
+        place = step.access
+        assert place is not None
+        value = self.value(step.operands[0])
+        if self.evaluator.width > 1 and emit.is_vector(value) and not self._moves(step, place):
+            value = self._across(step, place)
+        self.bodies.store(value, place, self.state, lambda: self._indices(step))
+
+    def _indices(self, step: Step) -> list[Index]:
+        """The indices of an access."""
+        return [self.index(v) for v in list(step.operation.operands)[1 + (step.type is None) :]]
+
+    def _moves(self, step: Step, place: Place) -> bool:
+        """Whether an access goes elsewhere for each lane."""
+        if place.moving is not None:
+            values = [self.state.point[var] for var, _ in place.fixed]
+            return any(isinstance(v, Index) and v.terms for v in values)
+        return any(i.coefficient(self.evaluator.lane) != 0 or i.has_vector() for i in self._indices(step))
+
+    def _across(self, step: Step, place: Place) -> ir.Value:
+        """What is stored to one element by all lanes: they are combined, where the body adds something to what the element was."""
+        combine = self.steps[step.operands[0]]
+        held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
+        if len(combine.operands) != 2 or len(held) != 1 or combine.name not in _COMMUTATIVE:
+            raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
         if self.evaluator.mask is not None:
             raise ScheduleError("vectorize: expected a reduction whose extent is a whole number of vectors, found one with a guard")
-        added = self.value(operands[1 - held[0]])
-        element = op.operands[0].type
-        attributes = dict(combine.attributes.items())
-        make = lambda a, b: emit.create(combine.name, [a.type], [a, b], attributes)  # noqa: E731
-        total = vectors.across_halves(emit.broadcast(added, self.evaluator.width), make)
-        before = self.value(operands[held[0]])
-        self.bodies.store(emit.create(combine.name, [element], [before, total], attributes), buffer, indices, self.lows[buffer])
+        make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
+        added = self.value(combine.operands[1 - held[0]])
+        return make(self.value(combine.operands[held[0]]), vectors.across_halves(emit.broadcast(added, self.evaluator.width), make))
 
-    def _is_load_of(self, value: ir.Value, buffer: ir.Value, indices: Sequence[Index]) -> bool:
-        owner = value.owner
-        if isinstance(owner, ir.Block) or owner.operation.name != "memref.load" or owner.operation.operands[0] != buffer:
+    def _is_load_of(self, operand: Any, place: Place) -> bool:
+        found = self.steps[operand].access if isinstance(operand, int) else None
+        if found is None or found.access.buffer != place.access.buffer:
             return False
-        found = [self.index(v) for v in list(owner.operation.operands)[1:]]
-        return all(a.key == b.key for a, b in zip(found, indices, strict=True))
+        return all(equal(a, b) for a, b in zip(found.indices, place.indices, strict=True))
 
-    def value(self, value: ir.Value) -> ir.Value:
-        """What a value of the source is."""
-        if value not in self.values:
-            if isinstance(value.type, ir.IndexType):
-                self.values[value] = self.evaluator.index_value(self.index(value))
-            else:
-                owner = value.owner
-                if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-                    raise ScheduleError(f"expected a body that uses its iterators, buffers and constants, found {value}")
-                self.values[value] = emit.constant(owner.operation.attributes["value"], value.type)
-        return self.values[value]
+    def value(self, operand: Any) -> ir.Value:
+        """What an operand is: of a step before, or a value of the source that is none."""
+        if isinstance(operand, int):
+            return self.values[operand]
+        if isinstance(operand.type, ir.IndexType):
+            return self.evaluator.index_value(self.index(operand))
+        owner = operand.owner
+        if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+            raise ScheduleError(f"expected a body that uses its iterators, buffers and constants, found {operand}")
+        return emit.constant(owner.operation.attributes["value"], operand.type)
 
     def index(self, value: ir.Value) -> Index:
         """What a value of type index is."""
+        if self.indices is None:
+            self.indices = self.known()
         if value not in self.indices:
             self.indices[value] = self._computed(value)
         return self.indices[value]
@@ -292,8 +392,7 @@ class _Body:
     def _computed(self, value: ir.Value) -> Index:
         if value in self.bodies.sizes:
             return Index(self.bodies.sizes[value])
-        owner = value.owner
-        op = owner.operation
+        op = value.owner.operation
         if op.name == "arith.constant":
             return Index(ir.IntegerAttr(op.attributes["value"]).value)
         if op.name == "affine.apply":
@@ -313,8 +412,10 @@ class _Body:
             low, _ = a.bounds()
             if b.is_constant and proves(lambda: b.const >= 1) and (op.name == "arith.floordivsi" or proves(lambda: low >= 0)):
                 return self.evaluator.divide(a, b.const, divided)
-        operands = [self.value(v) for v in op.operands]
-        return self.evaluator.opaque(self._made(op, operands), -(1 << 40))
+        numbers = {s.operation.results[0]: i for i, s in enumerate(self.steps) if s.type is not None}
+        operands = [self.value(numbers.get(v, v)) for v in op.operands]
+        attributes = {a: op.attributes[a] for a in op.attributes}
+        return self.evaluator.opaque(self._made(op.name, value.type, operands, attributes, str(attributes)), -(1 << 40))
 
     def _affine(self, e: ir.AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
         if isinstance(e, ir.AffineDimExpr):
@@ -332,23 +433,15 @@ class _Body:
             left += right.const - 1
         return self.evaluator.divide(left, right.const, "remainder" if isinstance(e, ir.AffineModExpr) else "quotient")
 
-    def _clone(self, op: ir.Operation) -> ir.Value:
-        return self._made(op, [self.value(v) for v in op.operands])
-
-    def _made(self, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
-        """The operation on values, widened to vectors where one is a vector."""
-        width, result = self.evaluator.width, op.results[0].type
+    def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: str) -> ir.Value:
+        """An operation on values, widened to vectors where one is a vector."""
         if any(emit.is_vector(v) for v in operands):
-            scalar = op.name == "arith.select" and not emit.is_vector(operands[0])
+            scalar = name == "arith.select" and not emit.is_vector(operands[0])
             operands = [v if scalar and i == 0 else self._wide(v) for i, v in enumerate(operands)]
-            result = emit.vector_of(width, result)
-        if op.name == "arith.constant":
-            return emit.constant(op.attributes["value"], result)
-        attributes = dict(op.attributes.items())
-        if self.contract and op.name in ("arith.mulf", "arith.addf"):
-            attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
-        key = (op.name, result, *operands, *(str(a) for a in attributes.values()))
-        return self.bodies.once(key, lambda: emit.create(op.name, [result], operands, attributes))
+            result = self.bodies.wide_type(result)
+        if name == "arith.constant":
+            return emit.constant(attributes["value"], result)
+        return self.bodies.once((name, key, result, *operands), lambda: emit.create(name, [result], operands, attributes))
 
     def _wide(self, value: ir.Value) -> ir.Value:
         if emit.is_vector(value):

@@ -8,7 +8,7 @@ from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, St
 from relayc.pipelines.blocks.lower.emission import Emission, LoopNode, Node
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Region, Use, region_of, uses_of
-from relayc.pipelines.blocks.structure import Guard, Nest, ScheduleError, is_statement
+from relayc.pipelines.blocks.structure import Guard, Nest, ScheduleError, holds, is_statement
 from relayc.pipelines.kernel.graph import Kernel, NotStructured
 from relayc.pipelines.kernel.graph import Node as Tensor
 from relayc.pipelines.kernel.index import Index
@@ -34,7 +34,9 @@ class _Function:
         self.uses = uses_of(nest)
         by_name = {use.block.name: use for use in self.uses}
         self.tree = self._tree(nest.at_root(), by_name)
-        self.guards: dict[str, list[Guard]] = {use.block.name: use.block.guards(use.loops) for use in self.uses}
+        self.guards: dict[str, list[Guard]] = {
+            use.block.name: [g for g in use.block.guards(use.loops) if not holds(g)] for use in self.uses
+        }
         self.made = [b for b in nest.buffers().values() if not isinstance(b.owner, ir.Block)]
         self.regions = {b: region_of(b, nest.shape(b), self.uses) for b in self.made if self._is_used(b)}
         self.kinds = {loop.name: loop.kind for use in self.uses for loop in use.loops}
@@ -70,7 +72,9 @@ class _Function:
             self.bodies = Bodies(self.storage, self.nest.sizes)
             for buffer, region in self.regions.items():
                 if self._in_registers(buffer):
-                    self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, self.nest.shape(buffer))
+                    self.storage[buffer] = File(
+                        Registers(buffer.type.element_type), region.extents, region.lows, self.nest.shape(buffer), region.around
+                    )
                 elif buffer in offsets:
                     made = view(body.workspace, offsets[buffer], region.size, buffer.type.element_type)
                     self.storage[buffer] = self._memory(buffer, region, made)

@@ -285,6 +285,25 @@ class Schedule:
         the new block. Points must be sums of what is outside and inside of the loop."""
         return self._blocks("blockize", loop=loop)[0]
 
+    def tensorize(self, block_or_loop: BlockLike | LoopLike, tensor_intrin: str) -> BlockRV:
+        """Lets a tensor intrinsic compute a tile; gives the block of the tile.
+
+        What the loop holds, or the block that blockize made, must be what the intrinsic says, up to names, the place in its buffers and the
+        order of operands where that means nothing. Tiles must be full: a guard inside is an error.
+
+        Args:
+          block_or_loop: a loop becomes a block (see blockize); a name is that of a loop where there is one.
+          tensor_intrin: the name under which it was registered (TensorIntrin.register).
+        """
+        is_loop = isinstance(block_or_loop, LoopRV) or (isinstance(block_or_loop, str) and block_or_loop in self._loop_names())
+        given = {"loop": block_or_loop} if is_loop else {"block": block_or_loop}
+        made = self._blocks("tensorize", tensor_intrin=tensor_intrin, **given)
+        return made[0] if is_loop else BlockRV(str(block_or_loop))
+
+    def _loop_names(self) -> set[str]:
+        with self._mod.context:
+            return set(self.nest.loops())
+
     # ---- how primitives are applied
 
     def _loops(self, primitive: str, **arguments: Any) -> list[LoopRV]:

@@ -16,6 +16,7 @@ from relayc.pipelines.blocks.primitives import (
     reverse_compute_inline,
     set_scope,
     split,
+    tensorize,
     transform_layout,
 )
 
@@ -30,5 +31,6 @@ __all__ = [
     "reverse_compute_inline",
     "set_scope",
     "split",
+    "tensorize",
     "transform_layout",
 ]

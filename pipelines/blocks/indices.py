@@ -10,7 +10,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.sizes import size_value
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Dim, Size, bounds, proves
+from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 QUOTIENT, REMAINDER = "quotient", "remainder"
 
@@ -71,12 +71,16 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
 
 def smallest(a: Index, b: Index) -> Index:
     """The smaller of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(minimum(a.const, b.const))
     low, high = (a - b).bounds()
     return a if proves(lambda: high <= 0) else b if proves(lambda: low >= 0) else Index.of(Extremal("min", a, b))
 
 
 def largest(a: Index, b: Index) -> Index:
     """The larger of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(maximum(a.const, b.const))
     low, high = (a - b).bounds()
     return a if proves(lambda: low >= 0) else b if proves(lambda: high <= 0) else Index.of(Extremal("max", a, b))
 

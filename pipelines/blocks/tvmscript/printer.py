@@ -4,6 +4,7 @@ import keyword
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from os.path import commonprefix
 
 from relayc.dialects.functions import DTYPE, value_attributes
 from relayc.dialects.mlir import ir
@@ -230,9 +231,11 @@ class _Printer:
         return shown
 
     def _axis_name(self, point: Index, position: int) -> str:
-        """vNAME for the loop NAME, and for those that a split made of it (NAME_0, NAME_1)."""
+        """vNAME for the loop NAME, and for those that a split made of it: NAME_0 and NAME_1, or what else begins so."""
         found = sorted((self.renderer.position(v), self.values[v.value].text) for v in variables(point) if v.value in self.values)
-        return "v" + (re.sub(r"(_\d+)+$", "", found[0][1]) if found else str(position))
+        shared = commonprefix([text for _, text in found])
+        stem = re.sub(r"(_\d+)+$|_$" if len(found) == 1 else r"[\d_]+$", "", shared) or (found[0][1] if found else str(position))
+        return f"v{stem}"
 
     def _region(self, region: ir.Block, block: Block, shown: Sequence[str]) -> None:
         with self._scope():

@@ -1,22 +1,17 @@
 """`relayc.te`: tensor expressions under TVM's names. A person says what each element of a tensor is; the rest of the compiler is the same.
 
-    from relayc import te
+from relayc import te
 
-    n = te.var("n")
-    A, B = te.placeholder((n, 64), name="A"), te.placeholder((64, 32), name="B")
-    k = te.reduce_axis((0, 64), name="k")
-    C = te.compute((n, 32), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
-    kernel = relayc.compile_kernel(te.create_prim_func([A, B, C]))
+n = te.var("n")
+A, B = te.placeholder((n, 64), name="A"), te.placeholder((64, 32), name="B")
+k = te.reduce_axis((0, 64), name="k")
+C = te.compute((n, 32), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+kernel = relayc.compile_kernel(te.create_prim_func([A, B, C]))
 """
 
 from relayc.pipelines.te.language.expressions import (
-    Cast,
-    Const,
     Expr,
     IterVar,
-    Reduce,
-    Select,
-    TensorElement,
     Var,
     cast,
     const,
@@ -107,4 +102,89 @@ from relayc.pipelines.te.language.tensors import (
     placeholder,
 )
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "relayc"]
+__all__ = [
+    "CommReducer",
+    "ComputeOp",
+    "Expr",
+    "ExternOp",
+    "IterVar",
+    "PlaceholderOp",
+    "Tensor",
+    "TensorSlice",
+    "Var",
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "all",
+    "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "call_packed",
+    "cast",
+    "ceil",
+    "ceildiv",
+    "clz",
+    "comm_reducer",
+    "compute",
+    "const",
+    "cos",
+    "cosh",
+    "create_prim_func",
+    "div",
+    "erf",
+    "exp",
+    "extern",
+    "floor",
+    "floordiv",
+    "floormod",
+    "fmod",
+    "if_then_else",
+    "indexdiv",
+    "indexmod",
+    "infinity",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logical_not",
+    "max",
+    "max_value",
+    "min",
+    "min_value",
+    "multiply",
+    "nearbyint",
+    "placeholder",
+    "popcount",
+    "power",
+    "prod",
+    "reduce_axis",
+    "register_compute",
+    "round",
+    "rsqrt",
+    "select",
+    "shift_left",
+    "shift_right",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "size_var",
+    "sqrt",
+    "subtract",
+    "sum",
+    "tan",
+    "tanh",
+    "trunc",
+    "truncdiv",
+    "truncmod",
+    "var",
+]

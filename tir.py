@@ -1,6 +1,7 @@
 """Schedules: how kernels run, said by people. See docs/schedules.md."""
 
-from relayc.pipelines.blocks.schedule import BlockRV, LoopRV, Schedule, replay
+from relayc.pipelines.blocks.references import BlockRV, LoopRV
+from relayc.pipelines.blocks.schedule import Schedule, replay
 from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.blocks.trace import Trace
 from relayc.pipelines.blocks.tvmscript import language as T

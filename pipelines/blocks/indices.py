@@ -61,8 +61,9 @@ def _larger(a: Size, b: Size) -> Size:
 
 def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     """Quotient and remainder of the floor division by a positive size."""
-    if index.is_constant:  # expressions of sizes divide by themselves
-        return Index(index.const // divisor), Index(index.const % divisor)
+    if index.is_constant:
+        quotient = index.const // divisor
+        return Index(quotient), Index(index.const - quotient * divisor)
     found = index.split(divisor)
     if found is not None:
         return found
@@ -244,10 +245,10 @@ def write(index: Index) -> ir.Value:
 
 
 class Writer:
-    """Writes indices at one place, each once."""
+    """Writes indices at one place, each once; `known` has values by the keys of their indices."""
 
-    def __init__(self) -> None:
-        self._written: dict[tuple, ir.Value] = {}
+    def __init__(self, known: Mapping[tuple, ir.Value] | None = None) -> None:
+        self._written = dict(known or {})
 
     def __call__(self, index: Index) -> ir.Value:
         """See `write`."""

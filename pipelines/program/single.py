@@ -27,7 +27,8 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
       params: arguments that are parameters, by position.
 
     Raises:
-      RelayError: there is no such function, or it is none over tensors whose sizes are numbers and symbols; a parameter that does not fit; text that does not parse.
+      RelayError: there is no such function, or it is none over tensors whose sizes are numbers and symbols; a parameter that does not fit;
+        text that does not parse.
       TypeError: `kernel` is none of these.
     """
     mod = _parsed(kernel)

@@ -327,7 +327,9 @@ def _stays(op: ir.Operation) -> bool:
 def _is_loop(point: Index, extent: Size) -> bool:
     """Whether a point is a loop over the extent of its iterator."""
     (var,) = point.terms if len(point.terms) == 1 else (None,)
-    return var is not None and point.coefficient(var) == 1 and not isinstance(point.const, Dim) and point.const == 0 and var.extent == extent
+    return (
+        var is not None and point.coefficient(var) == 1 and not isinstance(point.const, Dim) and point.const == 0 and var.extent == extent
+    )
 
 
 def _annotations(operation: ir.Operation) -> str:

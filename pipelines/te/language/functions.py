@@ -9,13 +9,25 @@ from functools import reduce
 from relayc.dialects.relay.errors import check
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language.dtypes import is_integer
-from relayc.pipelines.te.language.expressions import Expr, ExprLike, Operation, binary, bitwise, condition, const, expr, matched, select, unary
+from relayc.pipelines.te.language.expressions import (
+    Expr,
+    ExprLike,
+    Operation,
+    binary,
+    bitwise,
+    condition,
+    const,
+    expr,
+    matched,
+    select,
+    unary,
+)
 
 
 def _of_floats(name: str, doc: str, arity: int = 1) -> Callable[..., Expr]:
     def function(*values: ExprLike) -> Expr:
         check(len(values) == arity, f"te.{name}", f"{arity} values", len(values))
-        operands = list(matched(*values, f"te.{name}")) if arity == 2 else [expr(values[0], f"te.{name}")]
+        operands = list(matched(values[0], values[1], f"te.{name}")) if arity == 2 else [expr(values[0], f"te.{name}")]
         dtype = operands[0].dtype
         check(scalar.is_float(dtype), f"te.{name} of {', '.join(map(str, operands))}", "floats (te.cast)", dtype)
         return Operation(name, operands, dtype)

@@ -5,12 +5,12 @@ remainder, a minimum. Affine maps of linalg hold sums with whole coefficients, q
 beside them (see `Affine`).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVar, Operation, Select, TensorElement, size_of
+from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVar, Operation, Select, size_of
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 Interval: TypeAlias = tuple[Size | None, Size | None]
@@ -195,9 +195,9 @@ def out_of_bounds(x: Linear, size: Size) -> bool:
 
 @dataclass(frozen=True)
 class Affine:
-    """An index as `expr`, an affine expression of the loops without a constant, plus `offset`."""
+    """An index as `expr`, an affine expression of the loops, plus `offset`."""
 
-    expr: ir.AffineExpr = field(compare=False)
+    expr: ir.AffineExpr
     offset: Size
 
 
@@ -214,6 +214,12 @@ def affine(x: Linear, loops: Mapping[IterVar, int]) -> Affine | None:
             return None
         total = total + found * c
     return Affine(total, x.const)
+
+
+def is_loop(x: ir.AffineExpr, rank: int) -> bool:
+    """Whether an affine expression is one of `rank` loops, as MLIR has folded it."""
+    (folded,) = ir.AffineMap.get(rank, 0, [x]).results
+    return isinstance(folded, ir.AffineDimExpr)
 
 
 def _affine_atom(atom: Atom, loops: Mapping[IterVar, int]) -> ir.AffineExpr | None:
@@ -252,8 +258,3 @@ def always_holds(x: Expr) -> bool:
     """Whether a comparison of indices is proved for all iterations."""
     found = constraints(x)
     return found is not None and all(_is_at_least(c, 0) for c in found)
-
-
-def reads(x: Expr) -> Sequence[Expr]:
-    """The elements of tensors that an expression reads directly."""
-    return [c for c in x.children() if isinstance(c, TensorElement)]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.core import Value, affine_map, empty
-from relayc.pipelines.te.language.expressions import Const, Expr, Operation, Select, TensorElement
+from relayc.pipelines.te.language.expressions import Const, Expr, IterVar, Select, TensorElement
 from relayc.pipelines.te.language.indices import (
     Affine,
     Interval,
@@ -21,10 +21,10 @@ from relayc.pipelines.te.language.indices import (
     conjuncts,
     constraints,
     interval,
+    is_loop,
     is_within,
     linear,
 )
-from relayc.pipelines.te.language.expressions import IterVar
 from relayc.pipelines.te.language.tensors import Tensor
 from relayc.pipelines.te.window import cut, pad_only
 from relayc.symbolic import Dim, Size, maximum
@@ -146,9 +146,10 @@ class Operands:
         affine."""
         first, last = _known(ends)
         shift, extent = index.offset + before, last - first + 1
-        is_plain = isinstance(index.expr, ir.AffineDimExpr)
-        if isinstance(shift, int) and not (is_plain and shift == 0 and extent != size):
-            return 0, size, index.expr + shift
+        if isinstance(shift, int):
+            found = index.expr + shift
+            if extent == size or not is_loop(found, len(self.axes)):
+                return 0, size, found
         # The first index is the begin of the slice, and 0 in it.
         rest = index.offset - first
         return first + before, extent, None if isinstance(rest, Dim) else index.expr + rest
@@ -179,5 +180,3 @@ def _known(ends: Interval) -> tuple[Size, Size]:
     low, high = ends
     assert low is not None and high is not None
     return low, high
-
-

@@ -16,6 +16,7 @@ from relayc.pipelines.te.language.graph import emit_operations, in_order, symbol
 from relayc.pipelines.te.language.tensors import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
 from relayc.symbolic import symbol
 
+
 def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main") -> IRModule:
     """A module of the te stage with a function that computes tensors: `relayc.compile_kernel` compiles it, and so does `relayc.compile`.
 
@@ -158,7 +159,9 @@ def _levels(operations: Iterable[Operation]) -> dict[int, int]:
     return levels
 
 
-def _boundary(members: Sequence[Operation], operations: Sequence[Operation], outputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+def _boundary(
+    members: Sequence[Operation], operations: Sequence[Operation], outputs: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
     """The tensors that some operations take from around them, and those that they give."""
     inside = {id(op) for op in members}
     taken = {id(t): t for op in members for t in op.input_tensors if id(t.op) not in inside}

@@ -86,10 +86,11 @@ class CommReducer:
 
         Raises RelayError for an axis that is none of `reduce_axis`, or is there twice.
         """
-        axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
-        if not (axes and all(isinstance(a, IterVar) and a.is_reduction for a in axes)) and not isinstance(axis, (tuple, list)):
-            return self._directly([x for x in (expr, axis, where, init, *args) if x is not None])
-        return self._reduction(expr, axes, where, init)
+        if isinstance(axis, (tuple, list)):
+            return self._reduction(expr, list(axis), where, init)
+        if isinstance(axis, IterVar) and axis.is_reduction:
+            return self._reduction(expr, [axis], where, init)
+        return self._directly([x for x in (expr, axis, where, init, *args) if x is not None])
 
     def _directly(self, values: Sequence[ExprLike]) -> Expr:
         check(len(values) > 1, f"te.{self.name}", "axis=, one or several axes of te.reduce_axis, or several values", "neither")
@@ -99,7 +100,9 @@ class CommReducer:
             (total,) = self.combine([x], [y])
         return total
 
-    def _reduction(self, value: ExprLike, axes: Sequence[IterVar], where: ExprLike | None, init: ExprLike | None) -> "Expr | tuple[Expr, ...]":
+    def _reduction(
+        self, value: ExprLike, axes: Sequence[IterVar], where: ExprLike | None, init: ExprLike | None
+    ) -> "Expr | tuple[Expr, ...]":
         several = isinstance(value, (tuple, list))
         sources = [expr(x, f"te.{self.name}") for x in (value if several else [value])]
         what = f"te.{self.name} of {', '.join(map(str, sources))}"
@@ -117,7 +120,10 @@ class CommReducer:
         if init is not None:
             given = init if isinstance(init, (tuple, list)) else [init]
             check(len(given) == len(sources), f"{what}: init", f"{len(sources)} values", len(given))
-            begins = [const(x, d) if not isinstance(x, Expr) and not hasattr(x, "as_element") else expr(x) for x, d in zip(given, dtypes, strict=True)]
+            begins = [
+                const(x, d) if not isinstance(x, Expr) and not hasattr(x, "as_element") else expr(x)
+                for x, d in zip(given, dtypes, strict=True)
+            ]
             check([x.dtype for x in begins] == dtypes, f"{what}: init", dtypes, [x.dtype for x in begins])
         together = tuple(sources)  # one object: by it the values of one reduction know each other
         made = tuple(Reduce(self, together, axes, begins, i) for i in range(len(sources)))

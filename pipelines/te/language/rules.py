@@ -55,5 +55,3 @@ def _emit(rule: Callable[..., Any], op: Op, operands: tuple[Value, ...]) -> list
     check(other is None, what, "computations of its operands (te.compute)", other and other.name)
     emit_operations(operations, values, unique_names(operations))
     return [values[id(t)] for t in found]
-
-

@@ -28,9 +28,12 @@ from relayc.pipelines.te.literal import INDEX_DTYPE, clamped, index_of
 from relayc.pipelines.te.unary import EXACT, ROUNDING, TRANSCENDENTAL
 from relayc.symbolic import Size, bounds
 
-_OF_FLOATS = TRANSCENDENTAL | ROUNDING
+_DIRECT: dict[str, Callable[..., Value]] = {**EXACT, **FUNCTIONS}
+"""Functions computed in the operands' own dtype."""
+_WIDE: dict[str, Callable[..., Value]] = {**TRANSCENDENTAL, **ROUNDING, **WIDE}
+"""Functions that 16-bit floats go through in float32."""
 _BITS = {"popcount": math.CtPopOp, "clz": math.CountLeadingZerosOp}
-_BINARY: dict[str, str] = {"truncdiv": "divide", "truncmod": "mod", "fmod": "mod"}
+_RELAY_NAMES: dict[str, str] = {"truncdiv": "divide", "truncmod": "mod", "fmod": "mod"}
 """What some operations are called among the scalar functions of Relay's operators."""
 _OF_INDICES: dict[str, type] = {
     "add": arith.AddIOp,
@@ -205,11 +208,8 @@ def operation(name: str, values: Sequence[Value], dtype: str) -> Value:
         return scalar.compare(predicate, scalar.absolute(value, dtype), scalar.constant(float("inf"), dtype), dtype)
     if name in _BITS:
         return _BITS[name](*values).result
-    if name in EXACT:
-        return EXACT[name](*values, dtype)
-    called = _BINARY.get(name, name)
-    if called in FUNCTIONS:
-        return FUNCTIONS[called](*values, dtype)
-    function = WIDE[called] if called in WIDE else _OF_FLOATS[called]
+    called = _RELAY_NAMES.get(name, name)
+    if called in _DIRECT:
+        return _DIRECT[called](*values, dtype)
     wide = accumulator(dtype)
-    return scalar.convert(function(*(scalar.convert(v, dtype, wide) for v in values), wide), wide, dtype)
+    return scalar.convert(_WIDE[called](*(scalar.convert(v, dtype, wide) for v in values), wide), wide, dtype)

@@ -57,7 +57,7 @@ class Tensor:
         return TensorElement(self, found)
 
     def __repr__(self) -> str:
-        return f"Tensor({self.name}: {self.dtype}{[*self.type.sizes]})"
+        return f"Tensor({self.name}: {self.dtype}{list(self.type.sizes)})"
 
 
 class TensorSlice:
@@ -68,7 +68,7 @@ class TensorSlice:
 
     def __getitem__(self, indices: ExprLike) -> "Expr | TensorSlice":
         more = indices if isinstance(indices, tuple) else (indices,)
-        return self.tensor[(*self.indices, *more)]
+        return self.tensor[self.indices + more]
 
     def as_element(self) -> Expr:
         """The element that it is. Raises RelayError where indices are missing."""
@@ -291,5 +291,3 @@ def extern(
     check(right, f"{what}: {made.name}", "buffers that it reads, then each that it writes, in order", f"{len(made.args)} other arguments")
     tensors = ExternOp(name, made.name, [b.tensor for b in read if b.tensor is not None], types).tensors
     return list(tensors) if several else tensors[0]
-
-

@@ -51,7 +51,9 @@ class _Checker:
         self.seen.add((id(x), guarded))
         if isinstance(x, Reduce):
             hint = "make it a te.compute of its own and read that"
-            raise RelayError(f"{self.what}: reductions are only allowed at the top level of compute, found {x} inside an expression ({hint})")
+            raise RelayError(
+                f"{self.what}: reductions are only allowed at the top level of compute, found {x} inside an expression ({hint})"
+            )
         if isinstance(x, IterVar):
             self._axis(x)
         elif isinstance(x, TensorElement):
@@ -64,7 +66,9 @@ class _Checker:
         if any(axis is known for known in (*self.axes, *self.reduced)):
             return
         own = ", ".join(a.name for a in (*self.axes, *self.reduced)) or "none"
-        kind = f"the reduction axis {axis.name} outside of its reduction" if axis.is_reduction else f"the axis {axis.name} of another tensor"
+        kind = (
+            f"the reduction axis {axis.name} outside of its reduction" if axis.is_reduction else f"the axis {axis.name} of another tensor"
+        )
         raise RelayError(f"{self.what}: expected the axes {own}, found {kind}")
 
     def _element(self, x: TensorElement, guarded: bool) -> None:

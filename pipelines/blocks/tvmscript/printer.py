@@ -45,7 +45,18 @@ def script(mod: IRModule) -> str:
     return "from relayc.tir import T\n\n\n" + "\n\n\n".join(found) + "\n"
 
 
+def show(mod: IRModule) -> None:
+    """Prints the functions of blocks and loops of a module as `script` gives them; as MLIR where that cannot be written so."""
+    try:
+        text = script(mod)
+    except ScheduleError as error:
+        text = f"// {error}\n{mod}"
+    print(text, end="")
+
+
 class _Printer:
+    """Writes one function."""
+
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.lines: list[str] = []

@@ -36,7 +36,7 @@ def schedule_by(name: str, function: ScheduleFunction, kernel: Kernel, target: T
         with kernel.function.operation.context:
             schedule = Schedule(_alone(kernel.function))
             function(schedule)
-            return lower_function(schedule.nest, target)
+            return lower_function(schedule.nest, target, kernel)
     except ScheduleError as error:
         raise ScheduleError(f"schedule {name} of kernel @{kernel.name}: {error}") from None
 

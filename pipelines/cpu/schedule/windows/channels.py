@@ -92,7 +92,7 @@ def _values(window: ChannelWindow, target: Target) -> dict[str, Callable[[Channe
     return {
         "columns": columns,
         "vectors": lambda p: [n for n in powers_of_two(1, 8) if n * p.columns <= registers and n * p.lanes <= window.channels],
-        "unrolled": lambda p: powers_of_two(16, 1 << 12),
+        "unrolled": lambda p: [64, 256, 1024],
         "grain": lambda p: grains(ChannelParameters.grain, prod(window.structured.extents)),
         "tasks": lambda p: powers_of_two(target.num_threads, 256),
     }

@@ -83,7 +83,7 @@ def _values(window: Window, target: Target) -> dict[str, Callable[[ColumnParamet
     return {
         "accumulators": lambda p: distinct(range(1, target.num_vector_registers - 3), p.accumulators, lambda n: tile(p, n)),
         "buffer_bytes": buffers,
-        "unrolled": lambda p: powers_of_two(16, 1 << 12),
+        "unrolled": lambda p: [64, 256, 1024],
         "grain": lambda p: grains(ColumnParameters.grain, prod(window.structured.extents)),
     }
 

@@ -1,7 +1,11 @@
 """Schedules: how kernels run, said by people. See docs/schedules.md."""
 
-from relayc.pipelines.blocks.schedule import BlockRV, LoopRV, Schedule, replay
+from relayc.pipelines.blocks.references import BlockRV, LoopRV
+from relayc.pipelines.blocks.schedule import Schedule, replay
 from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.blocks.trace import Trace
+from relayc.pipelines.blocks.tvmscript import language as T
+from relayc.pipelines.blocks.tvmscript.reader import from_source, prim_func
+from relayc.pipelines.blocks.tvmscript.source import ScriptError
 
-__all__ = ["BlockRV", "LoopRV", "Schedule", "ScheduleError", "Trace", "replay"]
+__all__ = ["BlockRV", "LoopRV", "Schedule", "ScheduleError", "ScriptError", "T", "Trace", "from_source", "prim_func", "replay"]

@@ -66,9 +66,10 @@ _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 _PREPARATIONS: list[Callable[[ir.Context], None]] = []
 
 
-def on_new_context(prepare: Callable[[ir.Context], None]) -> None:
+def on_new_context(prepare: Callable[[ir.Context], None]) -> Callable[[ir.Context], None]:
     """Has `prepare` called on every context that `make_context` makes: how a dialect defined in Python gets into it."""
     _PREPARATIONS.append(prepare)
+    return prepare
 
 
 def make_context() -> ir.Context:

@@ -148,7 +148,10 @@ def inside(block: ir.Block) -> ir.InsertionPoint:
 
 
 def constant(array: Any, dtype: str | None = None) -> Tensor:
-    """A tensor known at import, of numbers or of strings. Raises ModelError for a number that the element type does not have."""
+    """A tensor known at import, of numbers or of strings; floats beyond the range of their type are infinite.
+
+    Raises ModelError for a number that the element type does not have.
+    """
     try:
         if dtype in (None, "string"):
             array = np.asarray(array)
@@ -449,7 +452,7 @@ def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Itera
 
 
 def known(tensor: Tensor, what: str) -> np.ndarray:
-    """The elements of an input that decides the shape of a result. Raises ModelError, naming `what`, where they are not known."""
+    """The elements of an input that importing needs. Raises ModelError, naming `what`, where they are not known."""
     if not tensor.is_known:
         raise ModelError(f"input {what}: expected a value known at import, found {tensor.label}, which depends on an input of the model")
     return tensor.array

@@ -27,9 +27,8 @@ from relayc.symbolic import Dim, Size, exact, proves, symbol, symbols_of
 LONGEST = 64
 """Elements of a tensor of sizes, at most: shapes are short."""
 
-
-_MOST = 4096
-"""Sizes in a tensor that only the program knows, at most: each gets a name."""
+MOST_SIZES = 4096
+"""Sizes that are known one by one, at most: those that only the program knows get a name each."""
 
 
 class Inexact(Exception):
@@ -253,10 +252,10 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
         return tuple(int(v) for v in tensor.array.reshape(-1))
     found = tensor.elements
     if found is None:
-        if tensor.type.is_static and prod(tensor.type.static_shape) > _MOST:
-            raise ModelError(f"input {what}: expected at most {_MOST} elements, found {tensor.type}")
         if not tensor.type.is_static:
             raise ModelError(f"input {what}: expected as many elements as is known at import, found {tensor.type}")
+        if tensor.type.num_elements > MOST_SIZES:
+            raise ModelError(f"input {what}: expected at most {MOST_SIZES} elements, found {tensor.type}")
         name = tensor.name or what
         if resolved is not None:
             tensor, resolved = resolved(), None

@@ -143,6 +143,19 @@ def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides
     return emit("strided_slice", x, begin=[b for b, _, _ in bounds], end=ends, strides=[s for _, _, s in bounds], axes=tuple(axes))
 
 
+def last_part(x: Tensor, begin: Size, end: Size) -> Tensor:
+    """x[..., begin:end]."""
+    return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
+
+
+def neighbours(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x[..., 0::2] and x[..., 1::2]: the sides of its pairs of neighbours, which have an even number of elements."""
+    shape = (*x.shape[:-1], x.shape[-1] // 2)
+    pairs = reshape(x, (*shape, 2))
+    first, second = (reshape(last_part(pairs, i, i + 1), shape) for i in (0, 1))
+    return first, second
+
+
 def in_float32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """`compute` of x in float32 where x is a shorter float, and the result in the type of x."""
     if x.dtype in ("float16", "bfloat16"):

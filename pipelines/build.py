@@ -17,6 +17,7 @@ from relayc.pipelines.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.program.entries import packed_entries
+from relayc.pipelines.program.single import te_program, written_in_te
 from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.schedule.table import FUNCTIONS
 from relayc.pipelines.specializations import ask_for
@@ -62,6 +63,13 @@ def build(
     """
     times = StageTimes()
     mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
+    if first == "relay" and written_in_te(mod):
+        # What a person wrote in the te stage (relayc.te) has only the later ones before it.
+        mod, first = te_program(mod), "tir"
+        if stop_after == "te":
+            return mod
+        if stop_after == "relay":
+            raise RelayError("stop_after: expected te or a later stage, as the module is of the te stage, found 'relay'")
     if specialize:
         with mod.context:
             ask_for(mod.main, specialize)

@@ -32,8 +32,8 @@ def compile_kernel(
     """Compiles one kernel: a function of the te stage, such as those that `relayc.compile(..., stop_after="te")` shows.
 
     Args:
-      kernel: a function over static tensors of linalg, tensor, arith and math operations, as MLIR text, as an operation, or in a module; it
-        stays as it is.
+      kernel: a function over tensors of linalg, tensor, arith and math operations, as MLIR text, as an operation, or in a module; it
+        stays as it is. Symbols in its types are its last arguments (`%n: index {relay.symbol = "n"}`); a call's arrays say their values.
       target: as for `relayc.compile`.
       tuning: numbers of the schedule, {"contraction.rows": 6}; with "strategy" only that strategy is asked, and its name may be left out:
         {"strategy": "contraction", "rows": 6}. What is not said is chosen as always.

@@ -17,7 +17,7 @@ blocks, each of which stands in loops alone. It is TensorIR's form on MLIR's ope
 """
 
 from relayc.dialects.tir.block import Block, TirDialect
-from relayc.dialects.tir.names import ANNOTATIONS, AXES, BUFFER, FORM, KIND, LOOP, OUTPUT, SCOPE, SHAPE, Kind
+from relayc.dialects.tir.names import ANNOTATIONS, AXES, BUFFER, FORM, KIND, LAYOUT, LOOP, OUTPUT, PAD, SCOPE, SHAPE, Kind
 
 __all__ = [
     "ANNOTATIONS",
@@ -25,8 +25,10 @@ __all__ = [
     "BUFFER",
     "FORM",
     "KIND",
+    "LAYOUT",
     "LOOP",
     "OUTPUT",
+    "PAD",
     "SCOPE",
     "SHAPE",
     "Block",

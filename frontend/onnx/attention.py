@@ -20,7 +20,7 @@ def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:
     return reshape(x, (*x.shape[:2], count, x.shape[2] // count)), "BSHD"
 
 
-def _with_past(x: Tensor, layout: str, past: Tensor) -> Tensor:
+def with_past(x: Tensor, layout: str, past: Tensor) -> Tensor:
     """The keys or values of the past, then these: [B, H, S, D]."""
     return emit("concatenate", past, x if layout == "BHSD" else transpose(x, (0, 2, 1, 3)), axis=2)
 
@@ -67,7 +67,7 @@ def Attention(
         if past_key.rank != 4 or past_value.rank != 4:
             raise OnnxError(f"inputs past_key and past_value: expected 4 dimensions, found {past_key.type} and {past_value.type}")
         past = past_key.shape[2]
-        key, value = _with_past(key, key_layout, past_key), _with_past(value, value_layout, past_value)
+        key, value = with_past(key, key_layout, past_key), with_past(value, value_layout, past_value)
         key_layout = value_layout = "BHSD"
     keys = key.shape[key_layout.index("S")]
     if attn_mask is not None and (attn_mask.rank == 0 or not may_equal(attn_mask.shape[-1], keys)):

@@ -7,7 +7,7 @@ default of None marks an optional one) and its keyword-only parameters are the a
     def LeakyRelu(x, *, alpha=0.01):
         return emit("nn.leaky_relu", x, alpha=alpha)
 
-Attributes that many operators share are a TypedDict: `**window: Unpack[ConvAttributes]`.
+Attributes that several operators share are a TypedDict: `**window: Unpack[ConvAttributes]`.
 
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
 gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnx import TypeProto
+from typing_extensions import get_type_hints
 
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
@@ -151,14 +152,15 @@ class Converter:
 
 
 def _unpacked(parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
-    """Parameters of a function, where `**window: Unpack[Window]` stands for what the TypedDict Window has, none of it required."""
+    """Parameters of a function, where `**window: Unpack[Window]` stands for what the TypedDict Window has."""
     for parameter in parameters:
         if parameter.kind is not parameter.VAR_KEYWORD:
             yield parameter
             continue
         (group,) = typing.get_args(parameter.annotation)
-        for name, annotation in typing.get_type_hints(group).items():
-            yield inspect.Parameter(name, parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in get_type_hints(group).items():
+            default = parameter.empty if name in group.__required_keys__ else None
+            yield inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _checked(name: str, value: Any, allowed: tuple[type, ...]) -> Any:

@@ -5,6 +5,7 @@ from math import inf, prod
 from typing import Any
 
 import numpy as np
+from typing_extensions import Required, TypedDict, Unpack
 
 from relayc.dialects.relay.types import DTYPES
 from relayc.dialects.relay.window import windows
@@ -17,14 +18,31 @@ from relayc.frontend.steps import binary, in_float32, multiply
 from relayc.symbolic import maximum
 
 
+class PoolAttributes(TypedDict, total=False):
+    """The attributes of a pooling's window."""
+
+    auto_pad: str
+    ceil_mode: bool
+    kernel_shape: Required[Sequence[int]]
+    pads: Sequence[int]
+    strides: Sequence[int]
+
+
+class DilatedPoolAttributes(PoolAttributes, total=False):
+    """The attributes of a pooling's window whose elements may be apart."""
+
+    dilations: Sequence[int]
+
+
 def _window(
     x: Tensor,
-    auto_pad: str,
-    ceil_mode: bool,
-    dilations: Sequence[int] | None,
+    *,
     kernel_shape: Sequence[int],
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: bool = False,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """The attributes of a Relay pooling, by those of an ONNX one."""
     n = spatial_rank(x)
@@ -47,24 +65,16 @@ def _least(dtype: str) -> float:
 
 
 @converter(foldable=False)  # the reference implementation takes NaN for padding
-def MaxPool(
-    x: Tensor,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: bool = False,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    storage_order: int = 0,
-    strides: Sequence[int] | None = None,
-) -> Tensor | tuple[Tensor, ...]:
-    window = _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+def MaxPool(x: Tensor, *, storage_order: int = 0, **attributes: Unpack[DilatedPoolAttributes]) -> Tensor | tuple[Tensor, ...]:
+    window = _window(x, **attributes)
     data, window["padding"] = padded(x, window["padding"], _least(x.dtype))
     found = emit(f"nn.max_pool{spatial_rank(x)}d", data, **window)
     if not current().wants(1):
         return found
     if data is not x:
-        raise OnnxError(f"attribute auto_pad: expected padding of known size beside the output Indices, found {auto_pad} of {x.type}")
+        raise OnnxError(
+            f"attribute auto_pad: expected padding of known size beside the output Indices, found {attributes['auto_pad']} of {x.type}"
+        )
     return found, emit("nn.max_pool_indices", x, found, **window, column_major=storage_order == 1)
 
 
@@ -73,18 +83,8 @@ def _average(x: Tensor, window: dict[str, object], count_include_pad: bool) -> T
 
 
 @converter(foldable=False)  # the reference implementation takes NaN for padding
-def AveragePool(
-    x: Tensor,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: bool = False,
-    count_include_pad: bool = False,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Tensor:
-    return _average(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), count_include_pad)
+def AveragePool(x: Tensor, *, count_include_pad: bool = False, **attributes: Unpack[DilatedPoolAttributes]) -> Tensor:
+    return _average(x, _window(x, **attributes), count_include_pad)
 
 
 @converter("LpPool")
@@ -100,22 +100,12 @@ def LpPool_1(
     """p may be a fraction; without a kernel the window is the whole image."""
     if kernel_shape is None:
         return GlobalLpPool_1(x, p=p)
-    return _lp_pool(x, _window(x, auto_pad, False, None, kernel_shape, pads, strides), p)
+    return _lp_pool(x, _window(x, auto_pad=auto_pad, kernel_shape=kernel_shape, pads=pads, strides=strides), p)
 
 
 @converter(since=2, foldable=False)  # the reference implementation takes NaN for padding
-def LpPool(
-    x: Tensor,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: bool = False,
-    dilations: Sequence[int] | None = None,
-    p: int = 2,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Tensor:
-    return _lp_pool(x, _window(x, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides), p)
+def LpPool(x: Tensor, *, p: int = 2, **attributes: Unpack[DilatedPoolAttributes]) -> Tensor:
+    return _lp_pool(x, _window(x, **attributes), p)
 
 
 def _lp_pool(x: Tensor, window: dict[str, Any], p: float) -> Tensor:

@@ -7,8 +7,10 @@ the gates. The directions of a bidirectional network are two loops, one after th
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypedDict
 
 import numpy as np
+from typing_extensions import Unpack
 
 from relayc.frontend.converter import Tensor, assume, constant, emit
 from relayc.frontend.errors import ModelError
@@ -18,7 +20,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.loops import counted
 from relayc.frontend.onnx.unary import Elu, HardSigmoid, Softplus, Softsign
 from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, binary, cast, filled, last_part, like, multiply, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 Activation = Callable[[Tensor], Tensor]
@@ -75,6 +77,19 @@ def _clipped(function: Activation, clip: float) -> Activation:
 # ---- what the three have in common ----------------------------------------------------------------------------------------------------
 
 
+class RecurrentAttributes(TypedDict, total=False):
+    """The attributes that the three share."""
+
+    activation_alpha: Sequence[float]
+    activation_beta: Sequence[float]
+    activations: Sequence[str]
+    clip: float
+    direction: str
+    hidden_size: int
+    layout: bool
+    output_sequence: bool
+
+
 @dataclass(frozen=True)
 class _Weights:
     """What one direction has beside the products with its inputs.
@@ -94,26 +109,28 @@ class _Weights:
 
 @dataclass(frozen=True)
 class _Network:
-    """The attributes that the three have in common, as ONNX has them.
+    """One of the three: what it has of its own, and the attributes that all have, as ONNX has them.
 
     Attributes:
       products: how many gates each product with the input is for: those of a product with the state, which adds it to its own.
-      apart: how many of the gates, the last ones, have a bias of the product with the hidden state that is not added to that of the input.
       defaults: names of the activations of a direction.
       cell: computes a step, given the weights of a direction.
+      apart: how many of the gates, the last ones, have a bias of the product with the hidden state that is not added to that of the input.
+      output_sequence: not read: the node says which outputs are wanted.
     """
 
     products: Sequence[int]
     defaults: Sequence[str]
     cell: Callable[[_Weights], Step]
-    hidden_size: int | None
-    direction: str
-    layout: bool
-    activations: Sequence[str] | None
-    activation_alpha: Sequence[float] | None
-    activation_beta: Sequence[float] | None
-    clip: float | None
     apart: int = 0
+    activation_alpha: Sequence[float] | None = None
+    activation_beta: Sequence[float] | None = None
+    activations: Sequence[str] | None = None
+    clip: float | None = None
+    direction: str = "forward"
+    hidden_size: int | None = None
+    layout: bool = False
+    output_sequence: bool = False
 
     def run(
         self,
@@ -192,17 +209,17 @@ class _Network:
         if B is not None:
             of_input, of_hidden = _split(B, 2)
             together = rows // gates * (gates - self.apart)
-            bias = add(_part(of_input, 0, together), _part(of_hidden, 0, together))
+            bias = add(last_part(of_input, 0, together), last_part(of_hidden, 0, together))
             if self.apart:
-                bias = emit("concatenate", bias, _part(of_input, together, rows), axis=0)
-                own = _part(of_hidden, together, rows)
+                bias = emit("concatenate", bias, last_part(of_input, together, rows), axis=0)
+                own = last_part(of_hidden, together, rows)
         found: list[Tensor] = []
         begin: Size = 0
         for count in self.products:
             end = begin + rows // gates * count
             product = _dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))
             if bias is not None:
-                product = emit("nn.bias_add", product, _part(bias, begin, end), axis=1)
+                product = emit("nn.bias_add", product, last_part(bias, begin, end), axis=1)
             found.append(reshape(product, (steps, batch, end - begin)))
             begin = end
         return found, own
@@ -220,14 +237,10 @@ def _dense(x: Tensor, weight: Tensor) -> Tensor:
     return emit("nn.dense", x, weight, units=weight.shape[0])
 
 
-def _part(x: Tensor, begin: Size, end: Size) -> Tensor:
-    return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
-
-
 def _split(x: Tensor, parts: int) -> list[Tensor]:
     """Equal parts of the last axis."""
     width = x.shape[-1] // parts
-    return [_part(x, i * width, (i + 1) * width) for i in range(parts)]
+    return [last_part(x, i * width, (i + 1) * width) for i in range(parts)]
 
 
 def _of(x: Tensor, direction: int) -> Tensor:
@@ -289,21 +302,13 @@ def RNN(
     B: Tensor | None = None,
     sequence_lens: Tensor | None = None,
     initial_h: Tensor | None = None,
-    *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: bool = False,
-    output_sequence: bool = False,
+    **common: Unpack[RecurrentAttributes],
 ) -> tuple[Tensor, ...]:
     def cell(weights: _Weights) -> Step:
         (f,) = weights.activations
         return lambda rows, states: [f(add(_dense(states[0], weights.recurrent), rows[0]))]
 
-    network = _Network([1], ["Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip)
+    network = _Network([1], ["Tanh"], cell, **common)
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h)])
 
 
@@ -316,15 +321,8 @@ def GRU(
     sequence_lens: Tensor | None = None,
     initial_h: Tensor | None = None,
     *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: bool = False,
     linear_before_reset: bool = False,
-    output_sequence: bool = False,
+    **common: Unpack[RecurrentAttributes],
 ) -> tuple[Tensor, ...]:
     """Gates are update, reset and hidden; `linear_before_reset` multiplies the reset gate with the product instead of the state."""
 
@@ -349,19 +347,8 @@ def GRU(
 
         return reset_behind if linear_before_reset else reset_before
 
-    network = _Network(
-        [3] if linear_before_reset else [2, 1],
-        ["Sigmoid", "Tanh"],
-        cell,
-        hidden_size,
-        direction,
-        layout,
-        activations,
-        activation_alpha,
-        activation_beta,
-        clip,
-        apart=int(linear_before_reset),
-    )
+    products = [3] if linear_before_reset else [2, 1]
+    network = _Network(products, ["Sigmoid", "Tanh"], cell, apart=int(linear_before_reset), **common)
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h)])
 
 
@@ -381,15 +368,8 @@ def LSTM(
     initial_c: Tensor | None = None,
     P: Tensor | None = None,
     *,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    activations: Sequence[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
     input_forget: bool = False,
-    layout: bool = False,
-    output_sequence: bool = False,
+    **common: Unpack[RecurrentAttributes],
 ) -> tuple[Tensor, ...]:
     """Gates are input, output, forget and cell; peepholes of the first three see the cell's state."""
 
@@ -410,7 +390,5 @@ def LSTM(
 
         return step
 
-    network = _Network(
-        [4], ["Sigmoid", "Tanh", "Tanh"], cell, hidden_size, direction, layout, activations, activation_alpha, activation_beta, clip
-    )
+    network = _Network([4], ["Sigmoid", "Tanh", "Tanh"], cell, **common)
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h), ("initial_c", initial_c)], P)

@@ -32,7 +32,7 @@ from relayc.frontend.onnx.objects import (
     type_of,
 )
 from relayc.frontend.onnx.transform import Concat
-from relayc.frontend.sizes import elements_of, shape_tensor, sizes
+from relayc.frontend.sizes import MOST_SIZES, elements_of, shape_tensor, sizes
 from relayc.frontend.steps import binary, cast, reshape, strided_slice
 from relayc.symbolic import Dim, Size, bounds, proves
 
@@ -209,7 +209,7 @@ def SplitToSequence(data: Tensor, split: Tensor | None = None, *, axis: int = 0,
     size = data.shape[along]
     if split is None and not keepdims:
         element = ElementType.given(data.dtype, _without(data.shape, along))
-        items = _Slices(data, along, None) if isinstance(size, int) and size <= _MOST_PARTS else None
+        items = _Slices(data, along, None) if isinstance(size, int) and size <= MOST_SIZES else None
         return _split(data, along, constant(np.zeros((0, 0), np.int64)), element, items)
     parts = _parts(size, split)
     if parts is None:
@@ -221,15 +221,14 @@ def SplitToSequence(data: Tensor, split: Tensor | None = None, *, axis: int = 0,
     return _split(data, along, shape_tensor(parts), _element(data, along, same), _Slices(data, along, parts))
 
 
-_MOST_PARTS = 4096
-"""Slices whose sizes are known one by one at import: more of them are taken when the program runs."""
-
-
 def _parts(size: Size, split: Tensor | None) -> list[Size] | None:
-    """The sizes of the slices, where their number is known and small; None elsewhere. Raises OnnxError for sizes that do not fit."""
+    """The sizes of the slices, where there are at most MOST_SIZES, which are known; None elsewhere: they are taken when the program runs.
+
+    Raises OnnxError for sizes that do not fit.
+    """
     step: int | None = 1
     if split is not None and split.rank == 1:
-        if not split.type.is_static or split.type.num_elements > _MOST_PARTS:
+        if not split.type.is_static or split.type.num_elements > MOST_SIZES:
             return None
         parts = list(sizes(split, "split"))
         if not may_equal(sum(parts, 0), size) or any(bounds(p)[1] < 0 for p in parts):
@@ -239,7 +238,7 @@ def _parts(size: Size, split: Tensor | None) -> list[Size] | None:
         step = ints(split, "split")[0] if split.is_known else None
     if step is not None and step < 1:
         raise OnnxError(f"input split: expected a size of 1 or more, found {step}")
-    if step is None or not isinstance(size, int) or size > _MOST_PARTS * step:
+    if step is None or not isinstance(size, int) or size > MOST_SIZES * step:
         return None
     return [min(step, size - start) for start in range(0, size, step)]
 

@@ -10,7 +10,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.sizes import size_value
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Dim, Size, bounds, proves
+from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 QUOTIENT, REMAINDER = "quotient", "remainder"
 
@@ -61,6 +61,9 @@ def _larger(a: Size, b: Size) -> Size:
 
 def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     """Quotient and remainder of the floor division by a positive size."""
+    if index.is_constant:
+        quotient = index.const // divisor
+        return Index(quotient), Index(index.const - quotient * divisor)
     found = index.split(divisor)
     if found is not None:
         return found
@@ -69,12 +72,16 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
 
 def smallest(a: Index, b: Index) -> Index:
     """The smaller of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(minimum(a.const, b.const))
     low, high = (a - b).bounds()
     return a if proves(lambda: high <= 0) else b if proves(lambda: low >= 0) else Index.of(Extremal("min", a, b))
 
 
 def largest(a: Index, b: Index) -> Index:
     """The larger of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(maximum(a.const, b.const))
     low, high = (a - b).bounds()
     return a if proves(lambda: low >= 0) else b if proves(lambda: high <= 0) else Index.of(Extremal("max", a, b))
 
@@ -238,10 +245,10 @@ def write(index: Index) -> ir.Value:
 
 
 class Writer:
-    """Writes indices at one place, each once."""
+    """Writes indices at one place, each once; `known` has values by the keys of their indices."""
 
-    def __init__(self) -> None:
-        self._written: dict[tuple, ir.Value] = {}
+    def __init__(self, known: Mapping[tuple, ir.Value] | None = None) -> None:
+        self._written = dict(known or {})
 
     def __call__(self, index: Index) -> ir.Value:
         """See `write`."""

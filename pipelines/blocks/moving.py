@@ -41,17 +41,21 @@ def check_only_writer(nest: Nest, block: Block) -> None:
     """Raises ScheduleError unless a block alone writes what it writes, and computes all of it by itself."""
     if OPAQUE in block.iterators:
         raise ScheduleError(f"block {block.name}: expected parallel and reduction iterators, found {', '.join(block.iterators)}")
-    beside = blocks_beside(nest, block.operation)
     for buffer in block.outputs():
-        others = [b for b in writers_of(beside, buffer) if b.name != block.name]
-        if others:
-            raise ScheduleError(
-                f"block {block.name}: expected it to be the only one that writes {nest.buffer_name(buffer)}, found also {names_of(others)}"
-            )
+        check_alone(nest, block, buffer)
         if block.init is None and any(a.buffer == buffer for a in block.loads()):
             raise ScheduleError(
                 f"block {block.name}: expected it not to add to {nest.buffer_name(buffer)} without a start, found that it reads it"
             )
+
+
+def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
+    """Raises ScheduleError where another block writes a buffer too."""
+    others = [b for b in writers_of(blocks_beside(nest, block.operation), buffer) if b.name != block.name]
+    if others:
+        raise ScheduleError(
+            f"block {block.name}: expected it to be the only one that writes {nest.buffer_name(buffer)}, found also {names_of(others)}"
+        )
 
 
 def check_intermediate(nest: Nest, block: Block) -> None:

@@ -43,7 +43,9 @@ def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = Tr
 
 def still_in(nest: Nest, loop: Loop) -> set[Var]:
     """What has one value in an iteration of a loop: its variable, those of the loops around it, the iterators of the block it is in."""
-    return {around.var for around in (*nest.loops_around(loop.operation), loop)} | _iterators_around(nest, loop)
+    around = enclosing_block(loop.operation)
+    outer: list[Var] = [] if around is None else iterators_of(nest, around)
+    return {*(found.var for found in (*nest.loops_around(loop.operation), loop)), *outer}
 
 
 def region_of_blocks(
@@ -64,15 +66,11 @@ def region_of_blocks(
     return [clip(reduce(lambda a, b: union(a, b, d), spans), d) for spans, d in zip(zip(*found, strict=True), shape, strict=True)]
 
 
-def _iterators_around(nest: Nest, loop: Loop) -> set[Var]:
-    """The iterators of the block that a loop stands in."""
-    around = enclosing_block(loop.operation)
-    if around is None:
-        return set()
-    block = nest.block_view(around)
-    return {
-        Place(a, v.extent, v.name) for part in (block.init, block.body) if part for a, v in zip(part.arguments, block.vars, strict=True)
-    }
+def iterators_of(nest: Nest, operation: ir.Operation) -> list[Var]:
+    """The iterators of a tir.block, as what is in its init and in its body sees them."""
+    block = nest.block_view(operation)
+    parts = [part for part in (block.init, block.body) if part is not None]
+    return [Place(a, v.extent, v.name) for part in parts for a, v in zip(part.arguments, block.vars, strict=True)]
 
 
 def _whole(extent: Size) -> Span:

@@ -2,8 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir
@@ -12,37 +11,16 @@ from relayc.dialects.tir import names
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Chosen, Knob
 from relayc.pipelines.blocks.create import create_nest
+from relayc.pipelines.blocks.layouts import IndexMap, affine_map
+from relayc.pipelines.blocks.references import BlockLike, BlockRV, LoopLike, LoopRV
 from relayc.pipelines.blocks.registry import PRIMITIVES, find_block
+from relayc.pipelines.blocks.schedule_blocks import BlockMethods
+from relayc.pipelines.blocks.schedule_loops import LoopMethods
 from relayc.pipelines.blocks.structure import Nest, ScheduleError
 from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
 
 
-@dataclass(frozen=True)
-class BlockRV:
-    """A block of a schedule, by name."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True)
-class LoopRV:
-    """A loop of a schedule, by name."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-BlockLike: TypeAlias = BlockRV | str
-LoopLike: TypeAlias = LoopRV | str
-Factor: TypeAlias = int | Chosen | None
-
-
-class Schedule:
+class Schedule(LoopMethods, BlockMethods):
     """A module whose kernels are being scheduled.
 
     Args:
@@ -179,49 +157,15 @@ class Schedule:
         self._trace.steps.append(made)
         return made
 
-    # ---- loops
-
-    def split(self, loop: LoopLike, factors: Sequence[Factor]) -> list[LoopRV]:
-        """A loop as nested ones of these extents, the outermost first; one may be None, and gets what the others leave.
-
-        Where the factors do not divide the extent the blocks inside are guarded.
-        """
-        return self._loops("split", loop=loop, factors=list(factors))
-
-    # ---- where blocks are computed
-
-    def compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, as much as its consumers read there; gives its new loops, ax0, ax1, ...
-
-        All consumers must be under the loop, and the block the only one that writes its buffer, which is no output of the kernel. A
-        reduction moves as a whole. Where the region may reach over the extents the block is guarded.
-
-        Args:
-          preserve_unit_loops: whether iterators of a single value get a loop as well.
-
-        Raises:
-          ScheduleError: which of these does not hold, for which block.
-        """
-        return self._loops("compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
-
-    def reverse_compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, behind its producers, for what they write there; gives its new loops.
-
-        Its producers must be under the loop or be done before it; an iteration must finish what it writes (no reduction that goes on in
-        the next one), and what the block reads must be by one iterator for each dimension that the loop splits.
-
-        Raises:
-          ScheduleError: which of these does not hold, for which block.
-        """
-        return self._loops("reverse_compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
-
     # ---- how primitives are applied
 
-    def _loops(self, primitive: str, **arguments: Any) -> list[LoopRV]:
-        return [LoopRV(name) for name in self._apply(primitive, **arguments)]
+    def _affine_map(self, index_map: IndexMap) -> ir.AffineMap:
+        with self._mod.context:
+            return affine_map(index_map)
 
-    def _blocks(self, primitive: str, **arguments: Any) -> list[BlockRV]:
-        return [BlockRV(name) for name in self._apply(primitive, **arguments)]
+    def _is_loop(self, name: str) -> bool:
+        with self._mod.context:
+            return name in self.nest.loops()
 
     def _apply(self, primitive: str, **arguments: Any) -> list[str]:
         """Applies a primitive, and remembers it. Raises ScheduleError, which names the primitive and what it was given."""

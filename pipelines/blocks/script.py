@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relayc.dialects.declaration import load_operations
-from relayc.dialects.mlir import ext, interpreter, ir, register_operation, transform
+from relayc.dialects.mlir import ext, interpreter, ir, on_new_context, register_operation, transform
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Knob, decode, encode
@@ -93,6 +93,11 @@ def prepared(context: ir.Context) -> ir.Context:
                 _Apply.attach(operation.OPERATION_NAME)
                 _Effects.attach(operation.OPERATION_NAME)
     return context
+
+
+@on_new_context  # from the import of this module on: a compilation that applies no script does not pay for it
+def _prepare(context: ir.Context) -> None:
+    prepared(context)
 
 
 def write(trace: Trace) -> ir.Module:

@@ -247,26 +247,31 @@ class Block:
         """The operations of a name in the body."""
         return (op for op in _walk(self.body) if op.name == name)
 
-    def set_points(self, points: Sequence[Index | ir.Value], guards: Sequence[Guard]) -> "Block":
+    def set_points(
+        self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
+    ) -> "Block":
         """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
 
         Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
         go where nothing uses them.
+
+        Args:
+          written: knows values that stay.
         """
         old = self.operation
         with ir.InsertionPoint(old), old.location:
-            written = Writer()
-            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in _needed(guards)]
+            written = written or Writer()
+            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in needed(guards)]
             values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
             before = list(old.operands)
-            if len(values) == len(before):
+            if keep_init and len(values) == len(before):
                 for i, (value, found) in enumerate(zip(values, before, strict=True)):
                     if value != found:
                         old.operands[i] = value
                 _drop_computations(before)
                 return self
             made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
-        for source, target in zip(old.regions, made.regions, strict=True):
+        for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
             for block in list(source.blocks):
                 block.append_to(target)
         drop(old)
@@ -297,7 +302,7 @@ def holds(guard: Guard) -> bool:
     return proves(lambda: high < guard.limit)
 
 
-def _needed(guards: Sequence[Guard]) -> list[Guard]:
+def needed(guards: Sequence[Guard]) -> list[Guard]:
     """The guards without those that hold everywhere, or wherever another one does."""
     found: list[Guard] = []
     for guard in guards:
@@ -317,6 +322,23 @@ def _implies(known: Guard, guard: Guard) -> bool:
     # ratio * guard.index <= known.index + most, and known.index is smaller than its limit.
     _, most = (guard.index * ratio - known.index).bounds()
     return proves(lambda: known.limit + most <= ratio * guard.limit)
+
+
+def point_computations(operation: ir.Operation) -> list[ir.Operation]:
+    """The computations of the points of a block, which stand before it, in order; of a loop none."""
+    found: dict[ir.Operation, None] = {}
+    here = operation.block
+
+    def visit(op: ir.Operation) -> None:
+        for value in op.operands:
+            owner = value.owner
+            if not isinstance(owner, ir.Block) and owner.operation.block == here and owner.operation.name.startswith(_COMPUTATIONS):
+                visit(owner.operation)
+                found[owner.operation] = None
+
+    if operation.name == "tir.block" and operation.parent.name != "func.func":
+        visit(operation)
+    return list(found)
 
 
 def drop(operation: ir.Operation) -> None:
@@ -622,6 +644,12 @@ def move_body(source: Loop, target: Loop) -> None:
 def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> Block:
     """The block where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
     reader = block.reader(loops)
-    read = [(v, i, substitute(i, point)) for v, i in zip(block.point_values(), block.points(loops, reader), strict=True)]
-    guards = [Guard(substitute(g.index, point), g.limit) for g in block.guards(loops, reader)]
-    return block.set_points([v if new is old else new for v, old, new in read], [*guards, *extra])
+    old = [*block.points(loops, reader), *(g.index for g in block.guards(loops, reader))]
+    new = [substitute(index, point) for index in old]
+    count = len(block.iterators)
+    operands = list(block.operation.operands)
+    values = [*operands[:count], *operands[count::2]]
+    written = Writer({b.key: v for v, a, b in zip(values, old, new, strict=True) if a is b})
+    limits = [reader.size(v) for v in operands[count + 1 :: 2]]
+    guards = [Guard(index, limit) for index, limit in zip(new[count:], limits, strict=True)]
+    return block.set_points(new[:count], [*guards, *extra], written)

@@ -6,7 +6,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx import activation, unary
 from relayc.frontend.onnx.contrib.domain import microsoft
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, multiply, strided_slice
+from relayc.frontend.steps import add, last_part, multiply
 
 
 @microsoft()
@@ -34,8 +34,7 @@ def QuickGelu(x: Tensor, *, alpha: float = 1.7021484375) -> Tensor:
 def BiasSplitGelu(x: Tensor, bias: Tensor) -> Tensor:
     """Of the halves of x + bias along the last axis, the first times GELU of the second."""
     shifted, half = add(x, bias), x.shape[-1] // 2
-    left, right = (strided_slice(shifted, (start,), (end,), (1,), (x.rank - 1,)) for start, end in ((0, half), (half, x.shape[-1])))
-    return multiply(left, Gelu(right))
+    return multiply(last_part(shifted, 0, half), Gelu(last_part(shifted, half, x.shape[-1])))
 
 
 _PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "Elu": ("alpha",), "Clip": ("min", "max")}

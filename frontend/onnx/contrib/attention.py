@@ -8,7 +8,6 @@ from relayc.frontend.onnx.contrib.heads import (
     MASKED,
     Keys,
     attend,
-    last_part,
     mask_scores,
     parts,
     places_from,
@@ -22,7 +21,7 @@ from relayc.frontend.onnx.contrib.quantize import integer_product
 from relayc.frontend.onnx.converters import current
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, cast, reshape, strided_slice
+from relayc.frontend.steps import add, cast, last_part, reshape, strided_slice
 from relayc.symbolic import Size
 
 

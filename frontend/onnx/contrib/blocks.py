@@ -3,15 +3,7 @@
 import numpy as np
 
 from relayc.dialects.relay.blocks import STRIP
-from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
-
-
-def known(x: Tensor, what: str) -> np.ndarray:
-    """An input that is known at import. Raises OnnxError for another."""
-    if not x.is_known:
-        raise OnnxError(f"input {what}: expected weights that are known at import, found {x.label}, which is computed")
-    return x.array
 
 
 def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:

@@ -67,22 +67,5 @@ def NhwcFusedConv(
 
 
 @microsoft()
-def NhwcMaxPool(
-    x: Tensor,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: bool = False,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Tensor:
-    window = {
-        "auto_pad": auto_pad,
-        "ceil_mode": ceil_mode,
-        "dilations": dilations,
-        "kernel_shape": kernel_shape,
-        "pads": pads,
-        "strides": strides,
-    }
+def NhwcMaxPool(x: Tensor, **window: Unpack[pool.DilatedPoolAttributes]) -> Tensor:
     return channels_last(pool.MaxPool(channels_second(x), **window))

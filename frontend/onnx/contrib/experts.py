@@ -6,11 +6,10 @@ import numpy as np
 
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
-from relayc.frontend.onnx.contrib.heads import last_part
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.unary import Gelu
 from relayc.frontend.sizes import positions
-from relayc.frontend.steps import add, cast, multiply, reshape
+from relayc.frontend.steps import add, cast, last_part, multiply, neighbours, reshape
 
 
 @microsoft()
@@ -105,8 +104,7 @@ def _swiglu(x: Tensor, fusion: int, linear: Tensor | None, alpha: float, beta: f
     if linear is not None:
         gate = x
     elif fusion == 1:
-        pairs = reshape(x, (*x.shape[:-1], width // 2, 2))
-        gate, linear = (reshape(last_part(pairs, i, i + 1), (*x.shape[:-1], width // 2)) for i in (0, 1))
+        gate, linear = neighbours(x)
     elif fusion == 2:
         gate, linear = last_part(x, 0, width // 2), last_part(x, width // 2, width)
     else:

@@ -6,19 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from relayc.frontend.converter import Tensor, assume, constant, emit
-from relayc.frontend.onnx.attention import fitting
+from relayc.frontend.onnx.attention import fitting, with_past
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
-from relayc.frontend.steps import add, cast, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, cast, last_part, multiply, neighbours, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 MASKED = -10000.0
 """What is added to the score of a masked key where an operator says nothing else."""
-
-
-def last_part(x: Tensor, begin: Size, end: Size) -> Tensor:
-    """x[..., begin:end]."""
-    return strided_slice(x, (begin,), (end,), (1,), (x.rank - 1,))
 
 
 def parts(x: Tensor, widths: Sequence[Size]) -> list[Tensor]:
@@ -64,8 +59,7 @@ class Keys:
         """These behind those of a cache [B, H, S, D], where there is one."""
         if key is None or value is None:
             return self
-        own = self.cached()
-        return Keys(emit("concatenate", key, own.key, axis=2), emit("concatenate", value, own.value, axis=2), "BHSD")
+        return Keys(with_past(self.key, self.layout, key), with_past(self.value, self.layout, value), "BHSD")
 
     def cached(self) -> "Keys":
         """These in the order of a cache."""
@@ -172,8 +166,7 @@ def rotated(x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor, interleav
     cosine, sine = (_rows(table, places, x.dtype) for table in (cosines, sines))
     turned, rest = last_part(x, 0, 2 * half), last_part(x, 2 * half, x.shape[3])
     if interleaved:
-        pairs = reshape(turned, (*x.shape[:3], half, 2))
-        first, second = (reshape(last_part(pairs, i, i + 1), (*x.shape[:3], half)) for i in (0, 1))
+        first, second = neighbours(turned)
     else:
         first, second = last_part(turned, 0, half), last_part(turned, half, 2 * half)
     left = subtract(multiply(first, cosine), multiply(second, sine))

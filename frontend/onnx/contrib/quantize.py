@@ -1,6 +1,7 @@
 """Arithmetic on quantised numbers: what ONNX has no quantised operator for."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from typing_extensions import Unpack
@@ -129,19 +130,12 @@ def QLinearAveragePool(
     y_scale: Tensor,
     y_zero: Tensor | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: bool = False,
     channels_last: bool = False,
     count_include_pad: bool = False,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    **window: Unpack[pool.PoolAttributes],
 ) -> Tensor:
-    def compute(y: Tensor) -> Tensor:
-        window = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "kernel_shape": kernel_shape, "pads": pads, "strides": strides}
-        return pool.AveragePool(y, count_include_pad=count_include_pad, **window)
-
-    return _quantised(_pooled(_real(x, x_scale, x_zero), channels_last, compute), y_scale, y_zero, x.dtype)
+    average = partial(pool.AveragePool, count_include_pad=count_include_pad, **window)
+    return _quantised(_pooled(_real(x, x_scale, x_zero), channels_last, average), y_scale, y_zero, x.dtype)
 
 
 # ---- products -----------------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import Required, TypedDict
 
 from relayc.frontend.onnx.errors import OnnxError
 
@@ -117,30 +118,44 @@ def weight_table(leaves: np.ndarray, targets: np.ndarray, weights: np.ndarray, s
     return found, present
 
 
+class NodeAttributes(TypedDict, total=False):
+    """The attributes of TreeEnsembleRegressor and TreeEnsembleClassifier that tell their nodes."""
+
+    nodes_falsenodeids: Required[Sequence]
+    nodes_featureids: Required[Sequence]
+    nodes_hitrates: Sequence
+    nodes_hitrates_as_tensor: np.ndarray
+    nodes_missing_value_tracks_true: Sequence
+    nodes_modes: Required[Sequence]
+    nodes_nodeids: Required[Sequence]
+    nodes_treeids: Required[Sequence]
+    nodes_truenodeids: Required[Sequence]
+    nodes_values: Sequence
+    nodes_values_as_tensor: np.ndarray
+
+
 def by_tree(
+    own: NodeAttributes,
     *,
-    tree_ids: Sequence,
-    node_ids: Sequence,
-    modes: Sequence,
-    features: Sequence,
     values: np.ndarray,
-    trues: Sequence,
-    falses: Sequence,
-    missing: Sequence,
     weight_tree_ids: Sequence,
     weight_node_ids: Sequence,
     weight_targets: Sequence,
     weights: np.ndarray,
     targets: int,
 ) -> Nodes:
-    """Nodes that are told by a tree and a number in it, as in TreeEnsembleRegressor and TreeEnsembleClassifier.
+    """Nodes that are told by a tree and a number in it, as in TreeEnsembleRegressor and TreeEnsembleClassifier, with their values.
 
     The root of a tree is its first node. Raises OnnxError where lists do not fit, or name what is not there.
     """
-    count = len(node_ids)
-    for name, given in (("treeids", tree_ids), ("modes", modes), ("featureids", features), ("values", values), ("truenodeids", trues)):
-        _check_count(f"nodes_{name}", given, count)
-    _check_count("nodes_falsenodeids", falses, count)
+    count = len(own["nodes_nodeids"])
+    modes, missing = own["nodes_modes"], own.get("nodes_missing_value_tracks_true", ())
+    _check_count("nodes_treeids", own["nodes_treeids"], count)
+    _check_count("nodes_modes", modes, count)
+    _check_count("nodes_featureids", own["nodes_featureids"], count)
+    _check_count("nodes_values", values, count)
+    _check_count("nodes_truenodeids", own["nodes_truenodeids"], count)
+    _check_count("nodes_falsenodeids", own["nodes_falsenodeids"], count)
     if missing:
         _check_count("nodes_missing_value_tracks_true", missing, count)
     for given in (weight_tree_ids, weight_node_ids, weights):
@@ -153,18 +168,18 @@ def by_tree(
     if unknown:
         raise OnnxError(f"attribute nodes_modes: expected {', '.join(numbers)}, found {', '.join(sorted(unknown))}")
     kinds = np.array([numbers[mode] for mode in modes], np.int64)
-    trees, own = np.asarray(tree_ids, np.int64), np.asarray(node_ids, np.int64)
-    index = _Index(trees, own)
+    trees = np.asarray(own["nodes_treeids"], np.int64)
+    index = _Index(trees, np.asarray(own["nodes_nodeids"], np.int64))
     inner = kinds != LEAF
     leaves = index.find(np.asarray(weight_tree_ids, np.int64), np.asarray(weight_node_ids, np.int64))
     table, present = weight_table(leaves, np.asarray(weight_targets, np.int64), weights, (count, targets))
     follow = [np.zeros(count, np.int64) for _ in range(2)]
-    for found, given in zip(follow, (trues, falses), strict=True):
+    for found, given in zip(follow, (own["nodes_truenodeids"], own["nodes_falsenodeids"]), strict=True):
         found[inner] = index.find(trees[inner], np.asarray(given, np.int64)[inner])
     return Nodes(
         roots=np.unique(trees, return_index=True)[1],
         modes=kinds,
-        features=np.asarray(features, np.int64),
+        features=np.asarray(own["nodes_featureids"], np.int64),
         values=values,
         trues=follow[0],
         falses=follow[1],

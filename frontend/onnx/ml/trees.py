@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
+from typing_extensions import Unpack
 
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.ml.nodes import LEAF, Nodes, by_number, by_tree
+from relayc.frontend.onnx.ml.nodes import LEAF, NodeAttributes, Nodes, by_number, by_tree
 from relayc.frontend.onnx.ml.scores import (
     DOMAIN,
     TRANSFORMS,
@@ -91,35 +92,19 @@ def TreeEnsembleRegressor(
     base_values: Sequence | None = None,
     base_values_as_tensor: np.ndarray | None = None,
     n_targets: int | None = None,
-    nodes_falsenodeids: Sequence,
-    nodes_featureids: Sequence,
-    nodes_hitrates: Sequence | None = None,
-    nodes_hitrates_as_tensor: np.ndarray | None = None,
-    nodes_missing_value_tracks_true: Sequence = (),
-    nodes_modes: Sequence,
-    nodes_nodeids: Sequence,
-    nodes_treeids: Sequence,
-    nodes_truenodeids: Sequence,
-    nodes_values: Sequence | None = None,
-    nodes_values_as_tensor: np.ndarray | None = None,
     post_transform: str = "NONE",
     target_ids: Sequence,
     target_nodeids: Sequence,
     target_treeids: Sequence,
     target_weights: Sequence | None = None,
     target_weights_as_tensor: np.ndarray | None = None,
+    **own: Unpack[NodeAttributes],
 ) -> Tensor:
     """Base values count where there is one for each target."""
     x = _rows(x)
     nodes = by_tree(
-        tree_ids=nodes_treeids,
-        node_ids=nodes_nodeids,
-        modes=nodes_modes,
-        features=nodes_featureids,
-        values=_floats(nodes_values, nodes_values_as_tensor, x.dtype, "nodes_values"),
-        trues=nodes_truenodeids,
-        falses=nodes_falsenodeids,
-        missing=nodes_missing_value_tracks_true,
+        own,
+        values=_floats(own.get("nodes_values"), own.get("nodes_values_as_tensor"), x.dtype, "nodes_values"),
         weight_tree_ids=target_treeids,
         weight_node_ids=target_nodeids,
         weight_targets=target_ids,
@@ -196,18 +181,8 @@ def TreeEnsembleClassifier(
     class_weights_as_tensor: np.ndarray | None = None,
     classlabels_int64s: Sequence | None = None,
     classlabels_strings: Sequence | None = None,
-    nodes_falsenodeids: Sequence,
-    nodes_featureids: Sequence,
-    nodes_hitrates: Sequence | None = None,
-    nodes_hitrates_as_tensor: np.ndarray | None = None,
-    nodes_missing_value_tracks_true: Sequence = (),
-    nodes_modes: Sequence,
-    nodes_nodeids: Sequence,
-    nodes_treeids: Sequence,
-    nodes_truenodeids: Sequence,
-    nodes_values: Sequence | None = None,
-    nodes_values_as_tensor: np.ndarray | None = None,
     post_transform: str = "NONE",
+    **own: Unpack[NodeAttributes],
 ) -> tuple[Tensor, Tensor]:
     labels = Labels.of(classlabels_int64s, classlabels_strings)
     check_transform(post_transform)
@@ -216,14 +191,8 @@ def TreeEnsembleClassifier(
     x = _rows(x)
     weights = _floats(class_weights, class_weights_as_tensor, x.dtype, "class_weights")
     nodes = by_tree(
-        tree_ids=nodes_treeids,
-        node_ids=nodes_nodeids,
-        modes=nodes_modes,
-        features=nodes_featureids,
-        values=_floats(nodes_values, nodes_values_as_tensor, x.dtype, "nodes_values"),
-        trues=nodes_truenodeids,
-        falses=nodes_falsenodeids,
-        missing=nodes_missing_value_tracks_true,
+        own,
+        values=_floats(own.get("nodes_values"), own.get("nodes_values_as_tensor"), x.dtype, "nodes_values"),
         weight_tree_ids=class_treeids,
         weight_node_ids=class_nodeids,
         weight_targets=class_ids,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import Divided, Extremal, equal
+from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
 from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
@@ -14,7 +14,7 @@ from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size, proves
+from relayc.symbolic import Size, exact, proves
 
 Made = TypeVar("Made")
 
@@ -39,12 +39,13 @@ class Memory:
 
 @dataclass
 class File:
-    """A buffer in registers: see Registers; `shape` and `lows` as of Memory."""
+    """A buffer in registers: see Registers; `shape` and `lows` as of Memory; `around` are the loops that it is made anew in."""
 
     registers: Registers
     shape: Sequence[Size]
     lows: Sequence[Index]
     full: Sequence[Size]
+    around: Sequence[str]
 
 
 Storage = Memory | File
@@ -59,6 +60,17 @@ class Lanes:
     mask: ir.Value | None = None
 
 
+@dataclass(frozen=True)
+class Shifted:
+    """The value of a loop variable of which `unit` times is an index, though it is no number of times that itself."""
+
+    base: Index
+    unit: int
+
+
+Point = Index | Shifted
+
+
 @dataclass
 class State:
     """Where the emission stands.
@@ -68,12 +80,14 @@ class State:
       run: another object wherever a loop has another value that is not unrolled or vectorized.
       lanes: of the vectorized loop around; None outside of one.
       facts: guards that hold here: keys of indices with their limits.
+      heights: iterations of unrolled loops that have fewer here, by name.
     """
 
-    point: dict[Var, Index]
+    point: dict[Var, Point]
     run: object = field(default_factory=object)
     lanes: Lanes | None = None
     facts: frozenset[tuple[Hashable, Size]] = frozenset()
+    heights: Mapping[str, int] = field(default_factory=dict)
 
 
 class Bodies:
@@ -128,22 +142,39 @@ class Bodies:
 
     # ---- indices
 
-    def at(self, index: Index, point: Mapping[Var, Index]) -> Index:
+    def at(self, index: Index, point: Mapping[Var, Point]) -> Index:
         """An index of the source over what is emitted; quotients and remainders that do not fold are computed."""
         total = Index(index.const)
         for var, factor in index.terms.items():
-            total += self._of(var, point) * factor
+            total += self._times(var, factor, point)
         return total
 
-    def _of(self, var: Var, point: Mapping[Var, Index]) -> Index:
+    def over(self, index: Index, point: Mapping[Var, Point]) -> Index:
+        """An index where variables that have a value are replaced, and others stay; nothing is emitted."""
+        plain = {v: i for v, i in point.items() if isinstance(i, Index)}
+        total = Index(index.const)
+        for var, factor in index.terms.items():
+            if isinstance(point.get(var), Shifted):
+                total += self._times(var, factor, point)
+            else:
+                total += substitute(Index(0, {var: factor}), plain)
+        return total
+
+    def _times(self, var: Var, factor: Size, point: Mapping[Var, Point]) -> Index:
         if isinstance(var, Divided):
             index = self.at(var.index, point)
-            return self.once((var.kind, index.key, var.divisor), lambda: self.evaluator.divide(index, var.divisor, var.kind))
+            return self.once((var.kind, index.key, var.divisor), lambda: self.evaluator.divide(index, var.divisor, var.kind)) * factor
         if isinstance(var, Extremal):
             a, b = (self.evaluator.index_value(self.at(i, point)) for i in (var.a, var.b))
             a, b = self._alike(a, b)
-            return self.evaluator.opaque(emit.arith(f"{var.kind}si", a, b), var.low, var.high)
-        return point[var]
+            return self.evaluator.opaque(emit.arith(f"{var.kind}si", a, b), var.low, var.high) * factor
+        value = point[var]
+        if isinstance(value, Index):
+            return value * factor
+        times = exact(factor, value.unit)
+        if times is None:
+            raise ScheduleError(f"loop {var.name}: expected it where it is a number of tiles of {value.unit}, found {factor} times it")
+        return value.base * times
 
     def _alike(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
         if emit.is_vector(a) or emit.is_vector(b):
@@ -162,6 +193,7 @@ class Bodies:
         number, stride = place.moving.const, 0
         for var, factor in place.fixed:
             value = state.point[var]
+            assert isinstance(value, Index)  # of a loop that is unrolled or vectorized
             number += value.const * factor
             if value.terms:
                 stride += factor
@@ -181,21 +213,21 @@ class Bodies:
         assert isinstance(number, int)  # the extents of what lies in registers are numbers
         return base.const + number, self.evaluator.width if stride else 1
 
-    def written_slots(self, use: Use, point: Mapping[Var, Index], lanes: Lanes | None, is_init: bool) -> list[tuple[ir.Value, Slot]]:
-        """The slots of registers that a block writes where what is unrolled and vectorized has its values.
+    def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
+        """The slots of registers that a block writes.
 
         Args:
+          state: in which what is unrolled and vectorized has its values.
           is_init: whether only its init is asked for.
         """
         found = []
-        state = State(dict(point), self)
         for which in (True, False) if not is_init else (True,):
             for step in self.steps(use, which):
                 if step.name != "memref.store" or step.access is None:
                     continue
                 storage = self.storage[step.access.access.buffer]
                 if isinstance(storage, File):
-                    with self.along(lanes):
+                    with self.along(state.lanes):
                         found.append((step.access.access.buffer, self._slot(step.access, state, storage)))
         return found
 
@@ -316,7 +348,8 @@ class _Body:
     def _moves(self, step: Step, place: Place) -> bool:
         """Whether an access goes elsewhere for each lane."""
         if place.moving is not None:
-            return any(self.state.point[var].terms for var, _ in place.fixed)
+            values = [self.state.point[var] for var, _ in place.fixed]
+            return any(isinstance(v, Index) and v.terms for v in values)
         return any(i.coefficient(self.evaluator.lane) != 0 or i.has_vector() for i in self._indices(step))
 
     def _across(self, step: Step, place: Place) -> ir.Value:

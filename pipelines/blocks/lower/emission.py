@@ -12,14 +12,14 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import substitute, variables
-from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, State
+from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, Point, Shifted, State
 from relayc.pipelines.blocks.lower.registers import Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
-from relayc.symbolic import Dim, Size, ceil_div, proves
+from relayc.symbolic import Dim, Size, ceil_div, exact, proves
 
 MOST_UNROLLED = 1 << 12
 """Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
@@ -47,6 +47,21 @@ class LoopNode:
 
 
 Node: TypeAlias = LoopNode | Use
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What is behind the last whole tile of an extent.
+
+    Attributes:
+      height: of a tile; partners: the loops over what is in one.
+      limit: the extent; full: whole tiles.
+    """
+
+    height: int
+    partners: frozenset[str]
+    limit: Size
+    full: Size
 
 
 @dataclass(frozen=True)
@@ -97,7 +112,7 @@ class Emission:
         if loop.extent == 1:
             self.emit(node.children, self._at(state, node, Index()), init)
         elif node.kind == Kind.UNROLLED:
-            for value in range(_number(loop)):
+            for value in range(state.heights.get(loop.name, _number(loop))):
                 self.emit(node.children, self._at(state, node, Index(value)), init)
         elif node.kind == Kind.VECTORIZED:
             self._vectorized(node, state, init)
@@ -112,7 +127,7 @@ class Emission:
     def _at(state: State, node: LoopNode, value: Index) -> State:
         """Where a loop has a value."""
         fixed = node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED)
-        return State({**state.point, node.loop.var: value}, state.run if fixed else object(), state.lanes, state.facts)
+        return replace(state, point={**state.point, node.loop.var: value}, run=state.run if fixed else object())
 
     def _vectorized(self, node: LoopNode, state: State, init: Init | None) -> None:
         if state.lanes is not None:
@@ -137,35 +152,53 @@ class Emission:
         while len(chain[-1].children) == 1 and isinstance(child := chain[-1].children[0], LoopNode) and child.kind == Kind.PARALLEL:
             chain.append(child)
         made: dict[Var, Var] = {n.loop.var: Var(0, n.loop.extent - 1, name=n.loop.name) for n in chain if n.loop.extent != 1}
-        inner = chain[-1]
-        point: dict[Var, Index] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}
-        point = {**state.point, **point}
-        inside = State(point, object(), state.lanes, state.facts)
+        point: dict[Var, Point] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}
+        inside = replace(state, point={**state.point, **point}, run=object())
 
         def body() -> None:
             with self.bodies.scope(), self._isolated():
-                self.begin(inner.loop.name, inside)
-                self._guarded(chain[-1].loop, inner, inside, init)
+                self.begin(chain[-1].loop.name, inside)
+                self._iteration(chain, inside, init)
 
         with self._versions(node):
             emit.parallel_loop(list(made.values()), body)
 
-    def _guarded(self, loop: Loop, node: LoopNode, state: State, init: Init | None) -> None:
-        """What is in a parallel loop: by a branch, where the last iterations have guards that the others have not."""
-        full = self._full_iterations(node, state, init)
-        value = state.point[loop.var]
-        if full is None or value.is_constant:
-            self.emit(node.children, state, init)
+    def _iteration(self, chain: Sequence[LoopNode], state: State, init: Init | None) -> None:
+        """An iteration of parallel loops, one inside the other: by a branch, where the last ones have guards that the others have not."""
+        node, *inner = chain
+        value, full = state.point[node.loop.var], self._full_iterations(node, state, init)
+
+        def inside(state: State) -> None:
+            if inner:
+                self._iteration(inner, state, init)
+            else:
+                self.emit(node.children, state, init)
+
+        if full is None or not isinstance(value, Index) or value.is_constant:
+            inside(state)
             return
         var = next(iter(value.terms))
-        condition = emit.compare("slt", emit.materialize(value), emit.index_constant(full))
         first, last = Var(0, full - 1, var.value, name=var.name), Var(full, var.high, var.value, name=var.name)
 
-        def branch(var: Var) -> None:
-            with self.bodies.scope(), self._isolated():
-                self.emit(node.children, self._at(state, node, self._last(var)), init)
+        def last_iterations() -> None:
+            tail = self._tail(node, state, init, full)
+            if tail is not None:
+                self._versions_of_tail(tail, node, state, inside)
+            else:
+                inside(self._at(state, node, self._last(last)))
 
-        nest.when(condition, self.bodies.evaluator, lambda: branch(first), lambda: branch(last))
+        condition = emit.compare("slt", emit.materialize(value), emit.index_constant(full))
+        branches = [lambda: inside(self._at(state, node, Index.of(first))), last_iterations]
+        nest.when(condition, self.bodies.evaluator, *[self._alone(branch) for branch in branches])
+
+    def _alone(self, code: Callable[[], None]) -> Callable[[], None]:
+        """Code in a branch, which only stores to memory."""
+
+        def branch() -> None:
+            with self.bodies.scope(), self._isolated():
+                code()
+
+        return branch
 
     @staticmethod
     def _last(var: Var) -> Index:
@@ -185,10 +218,55 @@ class Emission:
             return
         if not proves(lambda: full <= 0):
             self._run(node, state, init, 0, Index(full), Var(0, full - 1, name=loop.name))
+        tail = self._tail(node, state, init, full)
         if isinstance(full, int) and isinstance(extent, int) and extent - full == 1:
             self.emit(node.children, self._at(state, node, Index(full)), init)
+        elif tail is not None:
+            self._versions_of_tail(tail, node, state, lambda state: self.emit(node.children, state, init))
         else:
             self._run(node, state, init, full, Index(extent), Var(full, extent - 1, name=loop.name))
+
+    # ---- what is left behind the last whole tile of a symbolic extent
+
+    def _tail(self, node: LoopNode, state: State, init: Init | None, full: Size) -> Tail | None:
+        """How the last iteration of a loop over tiles can be cut in smaller tiles: where its guards are those of the unrolled loops over
+        what is in a tile, and nothing else depends on where the tile ends."""
+        if not isinstance(full, Dim):
+            return None
+        height, partners, limits = 0, set[str](), set[Size]()
+        for use, index, limit, var in self._guards_of(node, state, init):
+            factor = index.coefficient(var)
+            height = factor if isinstance(factor, int) else 0
+            rest = index - Index(0, {var: height})
+            inner = [loop for loop in use.loops if loop.var in rest.terms]
+            if height < 2 or len(inner) != 1 or rest.const != 0 or inner[0].extent != height or inner[0].kind != Kind.UNROLLED:
+                return None
+            partners.add(inner[0].name)
+            limits.add(limit)
+        if len(limits) != 1 or self._carried(node, state, init):
+            return None
+        for use in node.uses:
+            places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
+            if any(p.moving is None or exact(p.moving.coefficient(node.loop.var), height) is None for p in places):
+                return None
+            if any(exact(p.coefficient(node.loop.var), height) is None for p in use.points):
+                return None
+        return Tail(height, frozenset(partners), limits.pop(), full)
+
+    def _versions_of_tail(self, tail: Tail, node: LoopNode, state: State, inside: Callable[[State], None]) -> None:
+        """Tiles of half the height, a quarter, down to one, each where what is left has that bit."""
+        left = emit.index_constant(tail.limit - tail.full * tail.height)
+        start = emit.index_constant(tail.full * tail.height)
+        rows = 1 << ((tail.height - 1).bit_length() - 1)
+        while rows:
+            bit = emit.arith("andi", left, emit.index_constant(rows))
+            first = Index.of(Var(0, tail.limit - rows, start, name="row"))
+            heights = {**state.heights, **dict.fromkeys(tail.partners, rows)}
+            point: dict[Var, Point] = {**state.point, node.loop.var: Shifted(first, tail.height)}
+            inner = replace(state, point=point, run=object(), heights=heights)
+            nest.when(emit.compare("ne", bit, emit.index_constant(0)), self.bodies.evaluator, self._alone(lambda: inside(inner)))  # noqa: B023
+            start = emit.arith("addi", start, bit)
+            rows //= 2
 
     def _run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
         """A loop from one number to another; what it writes to registers it carries."""
@@ -199,7 +277,8 @@ class Emission:
         carried = self._carried(node, state, init)
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
-            with emit.for_loop(emit.index_constant(low), emit.materialize(high), 1, var, inits) as made, self.bodies.scope():
+            loop = emit.for_loop(emit.index_constant(low), emit.materialize(high), 1, var, inits)
+            with self._anew(node), loop as made, self.bodies.scope():
                 self._set(carried, made.inner_iter_args if inits else [])
                 self.emit(node.children, self._at(state, node, Index.of(var)), init)
                 if inits:
@@ -214,48 +293,53 @@ class Emission:
     def _carried(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[File, Slot]]:
         """What is written to registers in a loop; each slot is prepared."""
         found: dict[ir.Value, dict[Slot, None]] = {}
-        self._slots([node], {v: i for v, i in state.point.items() if i.is_constant or state.lanes is not None}, state.lanes, init, found)
+        self._slots([node], state, init, found)
         carried = []
         for buffer, slots in found.items():
             file = self.bodies.storage[buffer]
             assert isinstance(file, File)
+            if node.loop.name in file.around:
+                continue  # another one in each iteration
             file.registers.prepare(slots)
             carried += [(file, slot) for slot in slots]
         return carried
 
-    def _slots(
-        self,
-        nodes: Sequence[Node],
-        point: dict[Var, Index],
-        lanes: Lanes | None,
-        init: Init | None,
-        found: dict[ir.Value, dict[Slot, None]],
-    ) -> None:
-        """The slots that stores write, in order, at all values of what is unrolled and vectorized; other loops change nothing about them."""
+    def _slots(self, nodes: Sequence[Node], state: State, init: Init | None, found: dict[ir.Value, dict[Slot, None]]) -> None:
+        """The slots that stores write, in order, at all values of what is unrolled and vectorized: other loops change nothing there."""
         for node in nodes:
             if isinstance(node, LoopNode):
                 if not any(self._writes_registers(use, init) for use in node.uses):
                     continue
                 if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
-                    self._slots(node.children, {**point, node.loop.var: Index()}, lanes, init, found)
+                    self._slots(node.children, self._at(state, node, Index()), init, found)
                 elif node.kind == Kind.UNROLLED:
-                    for value in range(_number(node.loop)):
-                        self._slots(node.children, {**point, node.loop.var: Index(value)}, lanes, init, found)
+                    for value in range(state.heights.get(node.loop.name, _number(node.loop))):
+                        self._slots(node.children, self._at(state, node, Index(value)), init, found)
                 elif node.kind == Kind.VECTORIZED:
                     for start, width in self._pieces(node):
-                        inner = self.bodies.lanes_of(width) if width > 1 else None
-                        at = Index.of(inner.var) + start if inner is not None else Index(start)
-                        self._slots(node.children, {**point, node.loop.var: at}, inner, init, found)
+                        lanes = self.bodies.lanes_of(width) if width > 1 else None
+                        at = Index.of(lanes.var) + start if lanes is not None else Index(start)
+                        self._slots(node.children, replace(self._at(state, node, at), lanes=lanes), init, found)
                 else:
-                    self._slots(node.children, point, lanes, init, found)
+                    self._slots(node.children, state, init, found)
             elif self._writes_registers(node, init):
-                for buffer, slot in self.bodies.written_slots(node, point, lanes, init is not None):
+                for buffer, slot in self.bodies.written_slots(node, state, init is not None):
                     found.setdefault(buffer, {})[slot] = None
 
     def _writes_registers(self, use: Use, init: Init | None) -> bool:
         return (init is None or use is init.use) and any(
             isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store
         )
+
+    @contextmanager
+    def _anew(self, node: LoopNode) -> Iterator[None]:
+        """What is in registers in an iteration of a loop and not before or after it."""
+        files = [s for s in self.bodies.storage.values() if isinstance(s, File) and node.loop.name in s.around]
+        for file in files:
+            file.registers.values = {}
+        yield
+        for file in files:
+            file.registers.values = {}
 
     @contextmanager
     def _isolated(self) -> Iterator[None]:
@@ -290,7 +374,7 @@ class Emission:
                     point = {v: i for v, i in state.point.items() if v != node.loop.var}
                     if init is not None:
                         point |= {loop.var: Index() for loop in use.loops if loop.name in init.skipped and loop.var != node.loop.var}
-                    found.append((use, substitute(guard.index, point), guard.limit, node.loop.var))
+                    found.append((use, self.bodies.over(guard.index, point), guard.limit, node.loop.var))
         return found
 
     def _end(self, node: LoopNode, state: State, init: Init | None) -> tuple[Index, tuple[Hashable, Size]] | None:
@@ -315,8 +399,8 @@ class Emission:
 
     @staticmethod
     def _outside(state: State) -> Iterator[Var]:
-        for index in state.point.values():
-            yield from index.terms
+        for value in state.point.values():
+            yield from (value.base if isinstance(value, Shifted) else value).terms
 
     def _full_iterations(self, node: LoopNode, state: State, init: Init | None) -> Size | None:
         """How many iterations of a loop have no guard at all, however the loops inside stand; None where all have none, or it is not
@@ -363,13 +447,14 @@ class Emission:
             else:
                 self._open(use, state, open_, init)
 
-    @staticmethod
-    def _is_fact(guard: Guard, state: State) -> bool:
-        point = {v: i for v, i in state.point.items()}
+    def _is_fact(self, guard: Guard, state: State) -> bool:
+        """Whether a loop around ends where the guard does."""
         keys = {key for key, limit in state.facts if limit == guard.limit}
         if not keys:
             return False
-        return any(substitute(guard.index, {v: i for v, i in point.items() if v != var}).key in keys for var in guard.index.terms)
+        return any(
+            self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != var}).key in keys for var in guard.index.terms
+        )
 
     def _mask(self, index: Index, limit: Size, lanes: Lanes, before: ir.Value | None) -> ir.Value:
         """The lanes at which an index is below a limit."""

@@ -72,7 +72,9 @@ class _Function:
             self.bodies = Bodies(self.storage, self.nest.sizes)
             for buffer, region in self.regions.items():
                 if self._in_registers(buffer):
-                    self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, self.nest.shape(buffer))
+                    self.storage[buffer] = File(
+                        Registers(buffer.type.element_type), region.extents, region.lows, self.nest.shape(buffer), region.around
+                    )
                 elif buffer in offsets:
                     made = view(body.workspace, offsets[buffer], region.size, buffer.type.element_type)
                     self.storage[buffer] = self._memory(buffer, region, made)

@@ -81,7 +81,7 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use]) -> R
             ends.append((low, high))
         first, last = _smallest([e[0] for e in ends]), _largest([e[1] for e in ends])
         kept = extent if first is None or last is None else last - first + 1
-        if first is None or any(not equal(outers[0], o) for o in outers) or not proves(lambda: kept <= extent):  # noqa: B023
+        if first is None or any(not equal(outers[0], o) for o in outers) or proves(lambda: kept >= extent):  # noqa: B023
             lows.append(Index())
             extents.append(extent)
         else:

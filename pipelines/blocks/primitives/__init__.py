@@ -5,6 +5,50 @@ what it is applied to: loops, blocks and buffers by name, numbers, texts, lists 
 made. It raises ScheduleError before it changes anything, where it is not legal.
 """
 
-from relayc.pipelines.blocks.primitives import compute_at, reverse_compute_at, split
+from relayc.pipelines.blocks.primitives import (
+    add_unit_loop,
+    annotate,
+    bind,
+    blockize,
+    cache_read,
+    cache_write,
+    compute_at,
+    compute_inline,
+    decompose_reduction,
+    fuse,
+    parallel,
+    reindex,
+    reorder,
+    reverse_compute_at,
+    reverse_compute_inline,
+    rfactor,
+    set_scope,
+    split,
+    transform_layout,
+    unroll,
+    vectorize,
+)
 
-__all__ = ["compute_at", "reverse_compute_at", "split"]
+__all__ = [
+    "add_unit_loop",
+    "annotate",
+    "bind",
+    "blockize",
+    "cache_read",
+    "cache_write",
+    "compute_at",
+    "compute_inline",
+    "decompose_reduction",
+    "fuse",
+    "parallel",
+    "reindex",
+    "reorder",
+    "reverse_compute_at",
+    "reverse_compute_inline",
+    "rfactor",
+    "set_scope",
+    "split",
+    "transform_layout",
+    "unroll",
+    "vectorize",
+]

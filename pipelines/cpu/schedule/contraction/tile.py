@@ -7,7 +7,7 @@ from math import prod
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.schedule.tuning import distinct, part_sizes
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir.buffers import LINE
+from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES
 from relayc.symbolic import Size, bounds, ceil_div, guess
 
 PARALLEL_GRAIN = 1 << 17
@@ -195,11 +195,15 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
         steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps))
     chunked = chunk < outer
-    # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for.
+    # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for;
+    # the sums lie on the stack.
     most_rows = max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
     most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
+    if chunked:
+        sums = ceil_div(contraction.node.element.width, 8) * min(most_panels, panels) * tile.width * tile.rows
+        most_rows = max(1, min(most_rows, MOST_LOCAL_BYTES // sums))
     others = max(1, guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1])))
     rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
     return Blocks(rows, columns, chunk)

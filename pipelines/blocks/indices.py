@@ -180,7 +180,8 @@ def _product(a: Index, b: Index) -> Index | None:
 
 
 def _positive(index: Index) -> bool:
-    return index.is_constant and bounds(index.const)[0] >= 1
+    # A symbol that may be 0 divides nothing where it is: what is divided by an extent stands in the loops that have it.
+    return index.is_constant and index.const != 0 and bounds(index.const)[0] >= 0
 
 
 def _floor(a: Index, b: Index) -> Index | None:
@@ -245,10 +246,10 @@ def write(index: Index) -> ir.Value:
 
 
 class Writer:
-    """Writes indices at one place, each once."""
+    """Writes indices at one place, each once; `known` has values by the keys of their indices."""
 
-    def __init__(self) -> None:
-        self._written: dict[tuple, ir.Value] = {}
+    def __init__(self, known: Mapping[tuple, ir.Value] | None = None) -> None:
+        self._written = dict(known or {})
 
     def __call__(self, index: Index) -> ir.Value:
         """See `write`."""

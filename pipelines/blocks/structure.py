@@ -13,7 +13,7 @@ from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
-from relayc.pipelines.blocks.indices import Reader, Writer, substitute
+from relayc.pipelines.blocks.indices import Reader, Writer, substitute, variables
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import function_sizes, symbol_positions
 from relayc.pipelines.tir import emit
@@ -181,7 +181,10 @@ class Block:
     def points(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Index]:
         """The value of each iterator, over the loops around the block."""
         reader = reader or self.reader(loops)
-        return [reader.read(v) for v in self.point_values()]
+        found = [reader.read(v) for v in self.point_values()]
+        if any(type(var) is Var for index in found for var in variables(index)):
+            raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
+        return found
 
     def guards(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Guard]:
         """Where the block ends, over the loops around it."""
@@ -247,15 +250,20 @@ class Block:
         """The operations of a name in the body."""
         return (op for op in _walk(self.body) if op.name == name)
 
-    def set_points(self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True) -> "Block":
+    def set_points(
+        self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
+    ) -> "Block":
         """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
 
         Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
         go where nothing uses them.
+
+        Args:
+          written: knows values that stay.
         """
         old = self.operation
         with ir.InsertionPoint(old), old.location:
-            written = Writer()
+            written = written or Writer()
             pairs = [(written(g.index), emit.index_constant(g.limit)) for g in needed(guards)]
             values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
             before = list(old.operands)
@@ -317,6 +325,23 @@ def _implies(known: Guard, guard: Guard) -> bool:
     # ratio * guard.index <= known.index + most, and known.index is smaller than its limit.
     _, most = (guard.index * ratio - known.index).bounds()
     return proves(lambda: known.limit + most <= ratio * guard.limit)
+
+
+def point_computations(operation: ir.Operation) -> list[ir.Operation]:
+    """The computations of the points of a block, which stand before it, in order; of a loop none."""
+    found: dict[ir.Operation, None] = {}
+    here = operation.block
+
+    def visit(op: ir.Operation) -> None:
+        for value in op.operands:
+            owner = value.owner
+            if not isinstance(owner, ir.Block) and owner.operation.block == here and owner.operation.name.startswith(_COMPUTATIONS):
+                visit(owner.operation)
+                found[owner.operation] = None
+
+    if operation.name == "tir.block" and operation.parent.name != "func.func":
+        visit(operation)
+    return list(found)
 
 
 def drop(operation: ir.Operation) -> None:
@@ -622,6 +647,12 @@ def move_body(source: Loop, target: Loop) -> None:
 def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> Block:
     """The block where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
     reader = block.reader(loops)
-    read = [(v, i, substitute(i, point)) for v, i in zip(block.point_values(), block.points(loops, reader), strict=True)]
-    guards = [Guard(substitute(g.index, point), g.limit) for g in block.guards(loops, reader)]
-    return block.set_points([v if new is old else new for v, old, new in read], [*guards, *extra])
+    old = [*block.points(loops, reader), *(g.index for g in block.guards(loops, reader))]
+    new = [substitute(index, point) for index in old]
+    count = len(block.iterators)
+    operands = list(block.operation.operands)
+    values = [*operands[:count], *operands[count::2]]
+    written = Writer({b.key: v for v, a, b in zip(values, old, new, strict=True) if a is b})
+    limits = [reader.size(v) for v in operands[count + 1 :: 2]]
+    guards = [Guard(index, limit) for index, limit in zip(new[count:], limits, strict=True)]
+    return block.set_points(new[:count], [*guards, *extra], written=written)

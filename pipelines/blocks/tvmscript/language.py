@@ -63,30 +63,22 @@ def var(dtype: str = "int64", name: str | None = None) -> Symbol:
 # ---- loops
 
 
-def serial(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def serial(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop of steps that follow one another, over 0 to `start`, or from `start` to `stop`."""
     return _loop(start, stop, Kind.SERIAL, annotations, name)
 
 
-def parallel(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def parallel(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop whose steps are shared by threads."""
     return _loop(start, stop, Kind.PARALLEL, annotations, name)
 
 
-def vectorized(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def vectorized(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop whose steps are lanes of vectors."""
     return _loop(start, stop, Kind.VECTORIZED, annotations, name)
 
 
-def unroll(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def unroll(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop whose steps are written one behind the other."""
     return _loop(start, stop, Kind.UNROLLED, annotations, name)
 
@@ -404,7 +396,9 @@ def infinity(dtype: str) -> Expr:
     return cast(reductions.infinity(dtype).value, dtype)
 
 
-def op(name: str, *operands: Any, result: str | None = "", predicate: str | None = None, attributes: Mapping[str, str] | None = None) -> Any:
+def op(
+    name: str, *operands: Any, result: str | None = "", predicate: str | None = None, attributes: Mapping[str, str] | None = None
+) -> Any:
     """An operation of MLIR by its name: `T.op("math.fma", a, b, c)`, `T.op("vector.load", A, i, j, result="vector<8xf32>")`.
 
     Args:
@@ -459,4 +453,3 @@ def _comparison(name: str, operands: Sequence[ir.Value], predicate: str, what: s
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), known.index(predicate))
     made = ir.Operation.create(name, [ir.IntegerType.get_signless(1)], list(operands), {"predicate": number}).results[0]
     return values.Flag(lambda: made)
-

@@ -53,7 +53,29 @@ _ELEMENTWISE = {
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _OF_WIDE_FLOATS = {
     f"math.{name}": name
-    for name in "exp log log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf ceil floor trunc".split()
+    for name in [
+        "exp",
+        "log",
+        "log2",
+        "log10",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "erf",
+        "ceil",
+        "floor",
+        "trunc",
+    ]
 } | {"math.roundeven": "round", "math.powf": "pow", "arith.remf": "fmod"}
 _WIDE = ("float32", "float64")
 _DEFAULTS = ("fastmath", "overflowFlags")
@@ -69,9 +91,7 @@ class Renderer:
       symbols: by name, those that are called otherwise in the script.
     """
 
-    def __init__(
-        self, reader: Reader, names: dict[ir.Value, Text], dtypes: Mapping[ir.Value, str], symbols: Mapping[str, str]
-    ) -> None:
+    def __init__(self, reader: Reader, names: dict[ir.Value, Text], dtypes: Mapping[ir.Value, str], symbols: Mapping[str, str]) -> None:
         self.reader, self.names, self.dtypes, self.symbols = reader, names, dtypes, symbols
         self.pending: dict[ir.Value, Text] = {}
         """Values that are written where they are used, in order."""

@@ -1,5 +1,6 @@
 """Schedules: how kernels run, said by people. See docs/schedules.md."""
 
+from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
 from relayc.pipelines.blocks.references import BlockRV, LoopRV
 from relayc.pipelines.blocks.schedule import Schedule, replay
 from relayc.pipelines.blocks.structure import ScheduleError
@@ -12,10 +13,13 @@ from relayc.pipelines.blocks.tvmscript.source import ScriptError
 __all__ = [
     "BlockRV",
     "LoopRV",
+    "Operand",
     "Schedule",
     "ScheduleError",
     "ScriptError",
     "T",
+    "TensorCall",
+    "TensorIntrin",
     "Trace",
     "from_source",
     "prim_func",

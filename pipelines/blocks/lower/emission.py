@@ -354,7 +354,7 @@ class Emission:
     def _versions(self, node: LoopNode) -> Iterator[None]:
         """What is loaded from buffers that a loop stores to is another value in each iteration, and after it."""
         stored = {a.buffer for use in node.uses for a in use.accesses if a.is_store}
-        memories = [m for m in map(self.bodies.storage.__getitem__, stored) if isinstance(m, Memory)]
+        memories = [m for m in map(self.bodies.storage.get, stored) if isinstance(m, Memory)]
         for memory in memories:
             memory.version += 1
         yield
@@ -480,30 +480,59 @@ class Emission:
             with self.bodies.scope(), self._isolated():
                 self._run_block(use, state, init, False)
 
-        for access in use.accesses:
-            storage = self.bodies.storage[access.buffer]
-            if access.is_store and isinstance(storage, Memory):
-                storage.version += 1
+        self._changed(use)
         nest.when(condition, self.bodies.evaluator, then)
+        self._changed(use)
 
     def _is_local(self, use: Use) -> bool:
         """Whether a block writes registers only: nobody sees what it computes where it should not."""
         return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
 
+    def _init_at_start(self, use: Use, state: State, points: Callable[[], list[Index]], safe: bool) -> None:
+        """The init of a block where the step of its reduction is the first one: loops cannot tell."""
+        if state.lanes is not None:
+            raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
+        at, zero = points(), emit.index_constant(0)
+        conditions = [emit.compare("eq", emit.materialize(at[i]), zero) for i in use.block.reduction]
+        condition = conditions[0]
+        for other in conditions[1:]:
+            condition = emit.arith("andi", condition, other)
+        self._changed(use)
+        nest.when(condition, self.bodies.evaluator, self._alone(lambda: self.bodies.run(use, state, points, True, safe)))
+        self._changed(use)
+
+    def _changed(self, use: Use) -> None:
+        """What a block stores to in a branch is another value before and after it."""
+        for access in use.accesses:
+            storage = self.bodies.storage[access.buffer]
+            if access.is_store and isinstance(storage, Memory):
+                storage.version += 1
+
     def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
         def points() -> list[Index]:
             return [self.bodies.at(p, state.point) for p in use.points]
 
-        if use.block.init is not None and (init is not None or not reduction_loops(use)):
+        if use.block.init is not None and init is None and is_mixed(use):
+            self._init_at_start(use, state, points, safe)
+        elif use.block.init is not None and (init is not None or not reduction_loops(use)):
             self.bodies.run(use, state, points, True, safe)
         if init is None:
             self.bodies.run(use, state, points, False, safe)
 
 
 def reduction_loops(use: Use) -> list[str]:
-    """Names of the loops that the reduction of a block runs along, outermost first."""
-    found = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
-    return [loop.name for loop in use.loops if loop.var in found]
+    """Names of the loops that the reduction of a block runs along, and nothing else of it, outermost first."""
+    found = _variables_of(use, use.block.reduction)
+    return [loop.name for loop in use.loops if loop.var in found] if not is_mixed(use) else []
+
+
+def is_mixed(use: Use) -> bool:
+    """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
+    return not _variables_of(use, use.block.reduction).isdisjoint(_variables_of(use, use.block.parallel))
+
+
+def _variables_of(use: Use, iterators: Sequence[int]) -> set[Var]:
+    return set[Var]().union(*(variables(use.points[i]) for i in iterators))
 
 
 def _number(loop: Loop) -> int:

@@ -49,9 +49,7 @@ def convolution() -> Kernel:
     a, w = te.placeholder((2, 5, 5), name="A"), te.placeholder((3, 2, 3, 3), name="W")
     c, y, x = (te.reduce_axis((0, e), name=name) for e, name in ((2, "c"), (3, "y"), (3, "x")))
     inside = lambda i: te.all(i >= 1, i < 6)  # noqa: E731
-    padded = te.compute(
-        (2, 7, 7), lambda c, i, j: te.if_then_else(te.all(inside(i), inside(j)), a[c, i - 1, j - 1], 0.0), name="padded"
-    )
+    padded = te.compute((2, 7, 7), lambda c, i, j: te.if_then_else(te.all(inside(i), inside(j)), a[c, i - 1, j - 1], 0.0), name="padded")
     found = te.compute((3, 5, 5), lambda o, i, j: te.sum(padded[c, i + y, j + x] * w[o, c, y, x], axis=[c, y, x]), name="found")
     return Kernel(te.create_prim_func([a, w, found]), [_whole(2, 5, 5), _whole(3, 2, 3, 3, seed=1)])
 

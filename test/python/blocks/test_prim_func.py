@@ -275,7 +275,13 @@ def test_kinds_of_loops_annotations_and_blocks_in_blocks() -> None:
                     B[vi, vj] = C[vi, vj]
 
     text = str(main)
-    for part in ('tir.kind = "blockIdx.x"', 'tir.annotations = {depth = 2 : i64}', 'tir.annotations = {note = "x"}', '"C.local"', '@main.1'):
+    for part in (
+        'tir.kind = "blockIdx.x"',
+        "tir.annotations = {depth = 2 : i64}",
+        'tir.annotations = {note = "x"}',
+        '"C.local"',
+        "@main.1",
+    ):
         assert part in text
     a = random(8, 4)
     np.testing.assert_array_equal(run(main, [a])[0], a + 1)
@@ -296,7 +302,11 @@ BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            
         (HEAD + "    for i in [1, 2]:\n        B[i] = 0.0", 2, "for: expected loops (range, T.serial, "),
         (HEAD + "    for i, j in range(8):\n        B[i] = 0.0", 2, "for: expected 1 names of loops, found 2"),
         (HEAD + "    for i in range(0, 8, 2):\n        B[i] = 0.0", 2, "range: expected steps of 1, found 2"),
-        (HEAD + "    for i in range(8):\n        for j in range(i):\n            B[j] = 0.0", 3, "a loop: expected a number that is not negative"),
+        (
+            HEAD + "    for i in range(8):\n        for j in range(i):\n            B[j] = 0.0",
+            3,
+            "a loop: expected a number that is not negative",
+        ),
         (HEAD + "    for i in range('8'):\n        B[i] = 0.0", 2, "TypeError: "),
         (HEAD + "    return B", 2, "expected a statement of a script, found return"),
         (HEAD + "    x = A[0]", 2, "an element of A: expected it in the body of a block (with T.block), found it outside of one"),
@@ -306,34 +316,70 @@ BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            
         (HEAD + "    B[0:2] = 0.0", 2, "B: expected an element, found a slice"),
         (HEAD + "    B[0] = 'x'", 2, "B[...]: expected an expression or a number, found 'x'"),
         (HEAD + "    B[0] = A", 2, "B[...]: expected an expression or a number, found the buffer A"),
-        (HEAD + "    A[0] = A[1]\n    B[0] = 0.0", 1, "A: expected an argument that is read or written, found it read before it is written"),
+        (
+            HEAD + "    A[0] = A[1]\n    B[0] = 0.0",
+            1,
+            "A: expected an argument that is read or written, found it read before it is written",
+        ),
         (HEAD + "    A[0] = B[0]", 1, "B: expected what is read in front of what is written, found it behind A"),
         (HEAD + "    pass", 1, "main: expected a function that writes one of its arguments, found none written"),
         (HEAD + "    if A[0] > 0.0:\n        B[0] = 0.0", 2, "an element of A: expected it in the body of a block"),
-        (HEAD + "    for i in range(8):\n        if i < 3:\n            B[i] = 0.0\n        else:\n            B[i] = 1.0", 3, "if: expected no else"),
-        (HEAD + "    for i in range(8):\n        if i < 3 or i > 5:\n            B[i] = 0.0", 3, "if: expected comparisons of indices, joined by and"),
+        (
+            HEAD + "    for i in range(8):\n        if i < 3:\n            B[i] = 0.0\n        else:\n            B[i] = 1.0",
+            3,
+            "if: expected no else",
+        ),
+        (
+            HEAD + "    for i in range(8):\n        if i < 3 or i > 5:\n            B[i] = 0.0",
+            3,
+            "if: expected comparisons of indices, joined by and",
+        ),
         (HEAD + "    B[0] = T.exp(3.0, 4.0)", 2, "TypeError: "),
         (HEAD + "    C = T.alloc_buffer(('m',))\n    B[0] = 0.0", 2, "expected sizes over the symbols of the arguments, none, found m"),
-        (HEAD + "    for i in range(8):\n        C = T.alloc_buffer((8,))\n        B[i] = 0.0", 3, "T.alloc_buffer C: expected it outside of loops"),
+        (
+            HEAD + "    for i in range(8):\n        C = T.alloc_buffer((8,))\n        B[i] = 0.0",
+            3,
+            "T.alloc_buffer C: expected it outside of loops",
+        ),
         (HEAD + "    n = 3\n    m = T.int64()\n    B[0] = 0.0", 3, "m: expected what is said of arguments at the start of the function"),
         (BLOCK + "B[i] = A[vi]", 5, "block B: expected its iterators, found the loop i (an axis binds it"),
         (BLOCK + "B[vi] = A[vi + 1]", 5, "A: index of dimension 0: expected 0 to 7, found 1 to 8"),
         (BLOCK + "B[vi] = A[vi]\n            vj = T.axis.spatial(8, i)", 6, "T.axis: expected it at the start of a block"),
-        (BLOCK + "T.where(A[vi] > 0.0)\n            B[vi] = 0.0", 5, "an element of A: expected it in the body of a block (with T.block), found it among its axes"),
+        (
+            BLOCK + "T.where(A[vi] > 0.0)\n            B[vi] = 0.0",
+            5,
+            "an element of A: expected it in the body of a block (with T.block), found it among its axes",
+        ),
         (BLOCK + "T.where(vi < 3 or vi > 4)\n            B[vi] = 0.0", 5, "T.where: expected comparisons of indices"),
         (BLOCK + "T.reads(B[vi])\n            B[vi] = A[vi]", 3, "T.reads of block B: expected A among them, found B"),
         (BLOCK + "T.writes()\n            B[vi] = A[vi]", 3, "T.writes of block B: expected B among them, found none"),
         (BLOCK + "B[vi] = A[vi] + T.float64(1)", 5, "B[...]: expected a value of float32 (T.cast), found float64"),
         (BLOCK + "B[vi] = A[vi] & 1", 5, "bitwise_and: expected integers, found float32"),
-        (BLOCK + "B[vi] = A[vi] / (vi // 0)", 5, "floor_divide: expected a divisor that is a size of 1 or more, found 0"),
+        (BLOCK + "B[vi] = A[vi] / (vi // 0)", 5, "floor_divide: expected a divisor that is a size other than 0, found 0"),
         (BLOCK + "B[vi] = T.exp(vi)", 5, "T.exp: expected a float (T.cast), found index"),
         (BLOCK + "B[vi] = T.op('math.nothing', A[vi])", 5, "T.op('math.nothing'): expected an operation of MLIR"),
-        (BLOCK + "if A[vi] > 0.0:\n                B[vi] = 0.0", 5, "an element of A: expected it in the body of a block (with T.block), found it among its axes"),
+        (
+            BLOCK + "if A[vi] > 0.0:\n                B[vi] = 0.0",
+            5,
+            "an element of A: expected it in the body of a block (with T.block), found it among its axes",
+        ),
         (BLOCK + "x = 0.0\n            if vi > 0:\n                B[vi] = x", 6, "if: expected it around"),
-        (BLOCK + "total = A[vi]\n            for j in range(8):\n                total = total + A[j]\n            B[vi] = total", 7, "total: expected a name that is assigned in one place"),
-        (BLOCK + "B[vi] = 0.0\n        with T.block('B'):\n            B[0] = 1.0", 6, "T.block('B'): expected a name that no other block has"),
+        (
+            BLOCK + "total = A[vi]\n            for j in range(8):\n                total = total + A[j]\n            B[vi] = total",
+            7,
+            "total: expected a name that is assigned in one place",
+        ),
+        (
+            BLOCK + "B[vi] = 0.0\n        with T.block('B'):\n            B[0] = 1.0",
+            6,
+            "T.block('B'): expected a name that no other block has",
+        ),
         ("def main(A):\n    pass", 1, "A: expected an annotation such as T.Buffer((128,), 'float32'), found none"),
-        ("def main(A: T.Buffer((8,), 'float33')):\n    pass", 1, "T.Buffer: expected a dtype such as float32, int8 or bool, found 'float33'"),
+        (
+            "def main(A: T.Buffer((8,), 'float33')):\n    pass",
+            1,
+            "T.Buffer: expected a dtype such as float32, int8 or bool, found 'float33'",
+        ),
         ("def main(A: T.Buffer((-8,))):\n    pass", 1, "T.Buffer: dimension 0: expected a number that is not negative"),
         ("def main(A: T.Buffer(('8 +',))):\n    pass", 1, "T.Buffer: dimension 0: expected a size such as 'n'"),
         ("def main(a: T.handle):\n    pass", 1, "a: expected a T.match_buffer of it at the start of the function, found none"),

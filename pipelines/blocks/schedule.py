@@ -27,15 +27,17 @@ class Schedule(LoopMethods, BlockMethods):
     Args:
       mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
       seed: of what is sampled without a decision.
+      decisions: choices for knobs by name, in place of what the schedule decides.
 
     Raises:
       ScheduleError: a function that cannot be written as blocks, or none at all.
     """
 
-    def __init__(self, mod: IRModule, seed: int = 0) -> None:
+    def __init__(self, mod: IRModule, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
         self._mod = blocks_module(mod)
         self._trace = Trace()
         self._random = random.Random(seed)
+        self._decisions = dict(decisions or {})
         self._nest: Nest | None = None
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
@@ -151,6 +153,11 @@ class Schedule(LoopMethods, BlockMethods):
         while free in taken:
             number += 1
             free = f"{name}_{number}"
+        if free in self._decisions:
+            decided = self._decisions[free]
+            value = tuple(decided) if isinstance(decided, list) else decided
+            if value not in options:
+                raise ScheduleError(f"knob {free}: expected one of {', '.join(map(str, options))}, found {decided}")
         made = Knob(free, value, options)
         self._trace.steps.append(made)
         return made

@@ -22,11 +22,11 @@ from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES, flat, local_buf
 from relayc.symbolic import Size, ceil_div, proves
 
 
-def lower_function(nest: Nest, target: Target, source: Kernel | None = None) -> Scheduled:
+def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) -> Scheduled:
     """Emits a scheduled function as a kernel at the ambient insertion point.
 
     Args:
-      source: the kernel that was scheduled, whose parameters may now lie in another order.
+      source: the te function that was scheduled, whose parameters may now lie in another order.
 
     Raises ScheduleError where the schedule asks for what the target cannot do: a buffer of a thread that fits no stack, a vectorized loop
     whose extent is not known.
@@ -35,7 +35,7 @@ def lower_function(nest: Nest, target: Target, source: Kernel | None = None) -> 
 
 
 class _Function:
-    def __init__(self, nest: Nest, target: Target, source: Kernel | None) -> None:
+    def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
         self.nest, self.target, self.source = nest, target, source
         self.uses = uses_of(nest)
         by_name = {use.block.name: use for use in self.uses}
@@ -104,7 +104,8 @@ class _Function:
                 raise ScheduleError(f"buffer {label}: expected a parameter that is padded with 0, found {attributes[names.PAD]}")
             layout = ir.AffineMapAttr(attributes[names.LAYOUT]).value
             try:
-                found[i] = Packing.layout(layout, self.source.args[i].static_shape, tensor.static_shape)
+                shape = self.source.regions[0].blocks[0].arguments[i].type.shape
+                found[i] = Packing.layout(layout, shape, tensor.static_shape)
             except ValueError as error:
                 raise ScheduleError(f"buffer {label}: transform_layout of a parameter: {error}") from None
         return found

@@ -12,15 +12,18 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.indices import equal, variables
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, Point, Shifted, State
-from relayc.pipelines.blocks.lower.registers import Slot
+from relayc.pipelines.blocks.lower.programs import Place
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Dim, Size, ceil_div, exact, proves
 
+MOST_SUMS = 32
+"""Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
 MOST_UNROLLED = 1 << 12
 """Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
 
@@ -274,6 +277,10 @@ class Emission:
             if high.const > low:
                 self.emit(node.children, self._at(state, node, Index(low)), init)
             return
+        with self._accumulators(node, state, init):
+            self._emit_run(node, state, init, low, high, var)
+
+    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
         carried = self._carried(node, state, init)
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
@@ -284,6 +291,57 @@ class Emission:
                 if inits:
                     emit.yield_values([file.registers.value(slot) for file, slot in carried])
             self._set(carried, made.results)
+
+    @contextmanager
+    def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:
+        """Sums that lie in memory are in registers while the loop of their steps runs, where it adds to a few of them, the same in each
+        iteration."""
+        bodies = self.bodies
+        held = [] if init is not None else [f for use in node.uses if (f := self._sums_of(use, node, state)) is not None]
+        files: list[tuple[ir.Value, File, Index]] = []
+        for buffer, place in held:
+            memory = bodies.storage[buffer]
+            assert isinstance(memory, Memory)
+            file = File(Registers(buffer.type.element_type), memory.shape, memory.lows, memory.full, (), memory)
+            bodies.storage[buffer] = file
+            found: dict[ir.Value, dict[Slot, None]] = {}
+            self._slots([node], state, init, found)
+            if not 0 < len(found[buffer]) <= MOST_SUMS:
+                bodies.storage[buffer] = memory
+                continue
+            base = bodies.base_of(place, state)
+            for slot in found[buffer]:
+                file.registers.values[slot] = bodies.read_slot(memory, base, slot)
+            files.append((buffer, file, base))
+        yield
+        for buffer, file, base in files:
+            assert file.memory is not None
+            bodies.storage[buffer] = file.memory
+            for slot, value in file.registers.values.items():
+                bodies.write_slot(value, file.memory, base, slot)
+
+    def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, Place] | None:
+        """The buffer of a reduction in a loop whose elements are the same in all its iterations, and a place in it; None where they are
+        not, where a guard may exclude some, or where something else in the loop uses the buffer."""
+        inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]
+        if not use.block.is_reduction or any(loop.extent != 1 and loop.kind not in (Kind.UNROLLED, Kind.VECTORIZED) for loop in inner):
+            return None
+        stores = [s.access for s in self.bodies.steps(use, False) if s.name == "memref.store" and s.access is not None]
+        if len(stores) != 1 or not isinstance(self.bodies.storage[stores[0].access.buffer], Memory):
+            return None
+        place, buffer = stores[0], stores[0].access.buffer
+        others = [s.access for s in self.bodies.steps(use, False) if s.access is not None and s.access.access.buffer == buffer]
+        if any(not equal(a, b) for other in others for a, b in zip(other.indices, place.indices, strict=True)):
+            return None
+        if any(a.buffer == buffer for other in node.uses if other is not use for a in other.accesses):
+            return None
+        if place.moving is None or place.moving.coefficient(node.loop.var) != 0 or any(v == node.loop.var for v, _ in place.fixed):
+            return None
+        for guard in self.guards[use.block.name]:
+            _, high = self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != node.loop.var}).bounds()
+            if not proves(lambda: high < guard.limit):  # noqa: B023
+                return None
+        return buffer, place
 
     @staticmethod
     def _set(carried: Sequence[tuple[File, Slot]], values: Sequence[ir.Value]) -> None:

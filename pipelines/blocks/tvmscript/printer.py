@@ -296,14 +296,11 @@ class _Printer:
         self._line(f"{element} = {text}")
 
     def _stored(self, value: ir.Value, buffer: ir.Value) -> str:
-        owner = value.owner
         dtype = self.dtypes[buffer]
         text = self.renderer.value(value)
         if dtype == "bool" and text.dtype != "bool":
-            return f'T.reinterpret("bool", {text.text})'
-        if text.number is not None and not isinstance(owner, ir.Block):
-            return self.renderer.beside(text, dtype).text
-        return text.text
+            return text.condition or f'T.reinterpret("bool", {text.text})'
+        return self.renderer.beside(text, dtype).text
 
     def _settle(self) -> None:
         """What has been written is no longer waiting."""

@@ -406,7 +406,9 @@ def _of_indices(name: str, a: Index, b: Index) -> Index | None:
     if name in ("minimum", "maximum"):
         return (smallest if name == "minimum" else largest)(a, b)
     if name in ("floor_divide", "floor_mod", "truncdiv", "truncmod"):
-        check(b.is_constant and bounds(b.const)[0] >= 1, name, "a divisor that is a size of 1 or more", str(b))
+        # A symbol may be 0 where no loop runs.
+        positive = b.is_constant and b.const != 0 and bounds(b.const)[0] >= 0
+        check(positive, name, "a divisor that is a size other than 0", str(b))
         low, _ = a.bounds()
         if name.startswith("trunc"):
             check(proves(lambda: low >= 0), name, "a dividend that is not negative (// and % round down)", str(a))

@@ -386,7 +386,7 @@ class Emission:
 
     def _writes_registers(self, use: Use, init: Init | None) -> bool:
         return (init is None or use is init.use) and any(
-            isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store
+            isinstance(self.bodies.storage.get(a.buffer), File) for a in use.accesses if a.is_store
         )
 
     @contextmanager

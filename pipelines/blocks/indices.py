@@ -180,7 +180,8 @@ def _product(a: Index, b: Index) -> Index | None:
 
 
 def _positive(index: Index) -> bool:
-    return index.is_constant and bounds(index.const)[0] >= 1
+    # A size that is an expression counts as not 0: what is divided by it stands in loops that have no iteration then.
+    return index.is_constant and bounds(index.const)[0] >= (0 if isinstance(index.const, Dim) else 1)
 
 
 def _floor(a: Index, b: Index) -> Index | None:

@@ -6,6 +6,7 @@ from relayc.pipelines.blocks.schedule import Schedule, replay
 from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.blocks.trace import Trace
 from relayc.pipelines.blocks.tvmscript import language as T
+from relayc.pipelines.blocks.tvmscript.printer import script, show
 from relayc.pipelines.blocks.tvmscript.reader import from_source, prim_func
 from relayc.pipelines.blocks.tvmscript.source import ScriptError
 
@@ -23,4 +24,6 @@ __all__ = [
     "from_source",
     "prim_func",
     "replay",
+    "script",
+    "show",
 ]

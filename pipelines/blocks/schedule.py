@@ -18,6 +18,7 @@ from relayc.pipelines.blocks.schedule_blocks import BlockMethods
 from relayc.pipelines.blocks.schedule_loops import LoopMethods
 from relayc.pipelines.blocks.structure import Nest, ScheduleError
 from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
+from relayc.pipelines.blocks.tvmscript.printer import script, show
 
 
 class Schedule(LoopMethods, BlockMethods):
@@ -26,15 +27,17 @@ class Schedule(LoopMethods, BlockMethods):
     Args:
       mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
       seed: of what is sampled without a decision.
+      decisions: choices for knobs by name, in place of what the schedule decides.
 
     Raises:
       ScheduleError: a function that cannot be written as blocks, or none at all.
     """
 
-    def __init__(self, mod: IRModule, seed: int = 0) -> None:
+    def __init__(self, mod: IRModule, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
         self._mod = blocks_module(mod)
         self._trace = Trace()
         self._random = random.Random(seed)
+        self._decisions = dict(decisions or {})
         self._nest: Nest | None = None
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
@@ -50,9 +53,13 @@ class Schedule(LoopMethods, BlockMethods):
         """What has been done: a script of the transform dialect as text (`str`), which `replay` applies to another module."""
         return self._trace
 
+    def script(self) -> str:
+        """The functions as they are now, in TVMScript's form, which `relayc.tir.from_source` reads. Raises ScheduleError (see there)."""
+        return script(self._mod)
+
     def show(self) -> None:
-        """Prints the function that is being scheduled."""
-        print(self._mod)
+        """Prints the functions in TVMScript's form; as MLIR where they hold what has no place in it."""
+        show(self._mod)
 
     def work_on(self, function: str) -> None:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
@@ -146,6 +153,11 @@ class Schedule(LoopMethods, BlockMethods):
         while free in taken:
             number += 1
             free = f"{name}_{number}"
+        if free in self._decisions:
+            decided = self._decisions[free]
+            value = tuple(decided) if isinstance(decided, list) else decided
+            if value not in options:
+                raise ScheduleError(f"knob {free}: expected one of {', '.join(map(str, options))}, found {decided}")
         made = Knob(free, value, options)
         self._trace.steps.append(made)
         return made

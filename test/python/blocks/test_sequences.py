@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from blocks.kernels import KERNELS, Kernel
+from blocks.te_kernels import KERNELS, Kernel
 
 from relayc.tir import BlockRV, LoopRV, Schedule, ScheduleError, replay
 

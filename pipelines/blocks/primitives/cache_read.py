@@ -54,5 +54,5 @@ def cache_read(
             if not access.is_store and copies.outermost(nest, b, readers) in changed:
                 bodies.set_buffer(access, made)
         domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
-        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.start_of(before))
+        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.ahead_of(before))
     return [name]

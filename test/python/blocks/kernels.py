@@ -36,10 +36,10 @@ def product() -> Kernel:
 def softmax() -> Kernel:
     """Of rows."""
     a = te.placeholder((3, 9), name="A")
-    k, l = te.reduce_axis((0, 9), name="k"), te.reduce_axis((0, 9), name="l")
+    k, m = te.reduce_axis((0, 9), name="k"), te.reduce_axis((0, 9), name="l")
     most = te.compute((3,), lambda i: te.max(a[i, k], axis=k), name="most")
     powers = te.compute((3, 9), lambda i, j: te.exp(a[i, j] - most[i]), name="powers")
-    total = te.compute((3,), lambda i: te.sum(powers[i, l], axis=l), name="total")
+    total = te.compute((3,), lambda i: te.sum(powers[i, m], axis=m), name="total")
     found = te.compute((3, 9), lambda i, j: powers[i, j] / total[i], name="found")
     return Kernel(te.create_prim_func([a, found]), [_whole(3, 9)])
 
@@ -49,9 +49,7 @@ def convolution() -> Kernel:
     a, w = te.placeholder((2, 5, 5), name="A"), te.placeholder((3, 2, 3, 3), name="W")
     c, y, x = (te.reduce_axis((0, e), name=name) for e, name in ((2, "c"), (3, "y"), (3, "x")))
     inside = lambda i: te.all(i >= 1, i < 6)  # noqa: E731
-    padded = te.compute(
-        (2, 7, 7), lambda c, i, j: te.if_then_else(te.all(inside(i), inside(j)), a[c, i - 1, j - 1], 0.0), name="padded"
-    )
+    padded = te.compute((2, 7, 7), lambda c, i, j: te.if_then_else(te.all(inside(i), inside(j)), a[c, i - 1, j - 1], 0.0), name="padded")
     found = te.compute((3, 5, 5), lambda o, i, j: te.sum(padded[c, i + y, j + x] * w[o, c, y, x], axis=[c, y, x]), name="found")
     return Kernel(te.create_prim_func([a, w, found]), [_whole(2, 5, 5), _whole(3, 2, 3, 3, seed=1)])
 

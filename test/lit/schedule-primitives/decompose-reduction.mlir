@@ -32,7 +32,6 @@ module attributes {transform.with_named_sequence} {
 // CHECK: "tir.block"(%[[I]], %[[I]], %c6) ({
 // CHECK: }, {
 // CHECK: memref.store %cst
-// CHECK-SAME: {{.*}}
 // CHECK: name = "sum_init"
 // CHECK: } {tir.loop = "i_1_init"}
 // CHECK: scf.for %{{.*}} = %c0 to %c10

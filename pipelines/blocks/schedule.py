@@ -14,26 +14,30 @@ from relayc.pipelines.blocks.create import create_nest
 from relayc.pipelines.blocks.layouts import IndexMap, affine_map
 from relayc.pipelines.blocks.references import BlockLike, BlockRV, LoopLike, LoopRV
 from relayc.pipelines.blocks.registry import PRIMITIVES, find_block
+from relayc.pipelines.blocks.schedule_blocks import BlockMethods
 from relayc.pipelines.blocks.schedule_loops import LoopMethods
 from relayc.pipelines.blocks.structure import Nest, ScheduleError
 from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
+from relayc.pipelines.blocks.tvmscript.printer import script, show
 
 
-class Schedule(LoopMethods):
+class Schedule(LoopMethods, BlockMethods):
     """A module whose kernels are being scheduled.
 
     Args:
       mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
       seed: of what is sampled without a decision.
+      decisions: choices for knobs by name, in place of what the schedule decides.
 
     Raises:
       ScheduleError: a function that cannot be written as blocks, or none at all.
     """
 
-    def __init__(self, mod: IRModule, seed: int = 0) -> None:
+    def __init__(self, mod: IRModule, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
         self._mod = blocks_module(mod)
         self._trace = Trace()
         self._random = random.Random(seed)
+        self._decisions = dict(decisions or {})
         self._nest: Nest | None = None
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
@@ -49,9 +53,13 @@ class Schedule(LoopMethods):
         """What has been done: a script of the transform dialect as text (`str`), which `replay` applies to another module."""
         return self._trace
 
+    def script(self) -> str:
+        """The functions as they are now, in TVMScript's form, which `relayc.tir.from_source` reads. Raises ScheduleError (see there)."""
+        return script(self._mod)
+
     def show(self) -> None:
-        """Prints the function that is being scheduled."""
-        print(self._mod)
+        """Prints the functions in TVMScript's form; as MLIR where they hold what has no place in it."""
+        show(self._mod)
 
     def work_on(self, function: str) -> None:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
@@ -145,114 +153,20 @@ class Schedule(LoopMethods):
         while free in taken:
             number += 1
             free = f"{name}_{number}"
+        if free in self._decisions:
+            decided = self._decisions[free]
+            value = tuple(decided) if isinstance(decided, list) else decided
+            if value not in options:
+                raise ScheduleError(f"knob {free}: expected one of {', '.join(map(str, options))}, found {decided}")
         made = Knob(free, value, options)
         self._trace.steps.append(made)
         return made
 
-    # ---- where blocks are computed
-
-    def compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, as much as its consumers read there; gives its new loops, ax0, ax1, ...
-
-        All consumers must be under the loop, and the block the only one that writes its buffer, which is no output of the kernel. A
-        reduction moves as a whole. Where the region may reach over the extents the block is guarded.
-
-        Args:
-          preserve_unit_loops: whether iterators of a single value get a loop as well.
-
-        Raises:
-          ScheduleError: which of these does not hold, for which block.
-        """
-        return self._loops("compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
-
-    def reverse_compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, behind its producers, for what they write there; gives its new loops.
-
-        Its producers must be under the loop or be done before it; an iteration must finish what it writes (no reduction that goes on in
-        the next one), and what the block reads must be by one iterator for each dimension that the loop splits.
-
-        Raises:
-          ScheduleError: which of these does not hold, for which block.
-        """
-        return self._loops("reverse_compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
-
-    def compute_inline(self, block: BlockLike) -> None:
-        """Computes a block inside of those that read it, at each load; block and buffer are gone then.
-
-        It must be complete (no reduction), be the only one that writes its buffer, go over all of it, and the buffer be no output.
-        """
-        self._apply("compute_inline", block=block)
-
-    def reverse_compute_inline(self, block: BlockLike) -> None:
-        """Computes a block inside of the one that makes its input; block and that buffer are gone then.
-
-        It must be complete and the only consumer of its producer, which must be complete as well (behind a reduction reverse_compute_at
-        serves), and read one element of it at each point. Its other inputs must be done before the producer.
-        """
-        self._apply("reverse_compute_inline", block=block)
-
-    # ---- buffers
-
-    def cache_read(
-        self, block: BlockLike, read_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[BlockLike] | None = None
-    ) -> BlockRV:
-        """Copies a buffer that a block reads into one called BUFFER_SCOPE, which its readers read; gives the block that copies.
-
-        Args:
-          read_buffer_index: which of the buffers that the block reads, by position or name.
-          storage_scope: "global", or "local" of one thread.
-          consumer_blocks: the readers that read the copy; all by default.
-        """
-        readers = None if consumer_blocks is None else list(consumer_blocks)
-        given = {"read_buffer_index": read_buffer_index, "storage_scope": storage_scope, "consumer_blocks": readers}
-        return self._blocks("cache_read", block=block, **given)[0]
-
-    def cache_write(self, block: BlockLike, write_buffer_index: int | str, storage_scope: str) -> BlockRV:
-        """Lets a block write a buffer called BUFFER_SCOPE, which another block copies into the old one; gives that block.
-
-        The block must be the only one that writes the buffer.
-        """
-        return self._blocks("cache_write", block=block, write_buffer_index=write_buffer_index, storage_scope=storage_scope)[0]
-
-    def reindex(self, block: BlockLike, buffer: tuple[str, int | str]) -> BlockRV:
-        """Lets a block access a buffer by its iterators, through a copy BUFFER_reindex; gives the block that copies.
-
-        Args:
-          buffer: ("read", i) or ("write", i): which of the buffers that the block reads or writes, by position or name.
-        """
-        return self._blocks("reindex", block=block, buffer=list(buffer))[0]
-
-    def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
-        """Says where a buffer lies that a block writes: "global", or "local" of one thread. It must be no argument of the kernel."""
-        self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
-
-    def transform_layout(
-        self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap, pad_value: float | None = None
-    ) -> list[BlockRV]:
-        """Lets a buffer lie in memory in another order, everywhere in the kernel: `lambda i, j: [i // 16, j, i % 16]`.
-
-        A parameter is packed so when the model is compiled. Other arguments keep their order: cache_read or cache_write makes a buffer of
-        the kernel of them.
-
-        Args:
-          buffer: ("read", i) or ("write", i): which of the buffers that the block reads or writes, by position or name; or a name.
-          index_map: the indices at which an element lies, by those it has. Each element needs another place.
-          pad_value: of what is left over where an extent is not divided, which a block BUFFER_pad writes then (the result); nothing is
-            known of it without.
-        """
-        with self._mod.context:
-            layout = affine_map(index_map)
-        given = buffer if isinstance(buffer, str) else list(buffer)
-        return self._blocks("transform_layout", block=block, buffer=given, index_map=layout, pad_value=pad_value)
-
-    # ---- tensor intrinsics
-
-    def blockize(self, loop: LoopLike) -> BlockRV:
-        """Makes one block, NAME_o, of a loop that holds one block, NAME, in loops. The start of a reduction that goes on outside moves to
-        the new block. Points must be sums of what is outside and inside of the loop."""
-        return self._blocks("blockize", loop=loop)[0]
-
     # ---- how primitives are applied
+
+    def _affine_map(self, index_map: IndexMap) -> ir.AffineMap:
+        with self._mod.context:
+            return affine_map(index_map)
 
     def _is_loop(self, name: str) -> bool:
         with self._mod.context:

@@ -1,28 +1,14 @@
 """The primitives of loops and reductions, as methods of Schedule."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from relayc.pipelines.blocks.references import BlockLike, BlockRV, Factor, LoopLike, LoopRV
+from relayc.pipelines.blocks.schedule_base import Methods
 
 
-class LoopMethods(ABC):
+class LoopMethods(Methods):
     """Loops: their extents, their order, how they run; reductions along them. Each method raises ScheduleError where it is not legal."""
-
-    @abstractmethod
-    def _apply(self, primitive: str, **arguments: Any) -> list[str]:
-        """Applies a primitive, and remembers it."""
-
-    @abstractmethod
-    def _is_loop(self, name: str) -> bool:
-        """Whether a loop is called so."""
-
-    def _loops(self, primitive: str, **arguments: Any) -> list[LoopRV]:
-        return [LoopRV(name) for name in self._apply(primitive, **arguments)]
-
-    def _blocks(self, primitive: str, **arguments: Any) -> list[BlockRV]:
-        return [BlockRV(name) for name in self._apply(primitive, **arguments)]
 
     # ---- extents and order
 

@@ -131,8 +131,8 @@ def write(trace: Trace) -> ir.Module:
     )
 
 
-def apply_script(script: str, mod: IRModule, decisions: Mapping[str, Any] | None = None) -> None:
-    """Runs the sequence of a script on a module of blocks and loops, in place.
+def apply_script(script: str, mod: IRModule, decisions: Mapping[str, Any] | None = None) -> dict[str, Knob]:
+    """Runs the sequence of a script on a module of blocks and loops, in place; gives its knobs with what was chosen, by name.
 
     Args:
       decisions: choices for knobs, by name, in place of what the script says.
@@ -142,8 +142,9 @@ def apply_script(script: str, mod: IRModule, decisions: Mapping[str, Any] | None
     """
     with prepared(mod.context), ir.Location.unknown(mod.context):
         module = _parsed(script)
-        _decide(module, decisions or {})
+        knobs = _decide(module, decisions or {})
         run_sequence(mod.module, module)
+    return knobs
 
 
 def run_sequence(payload: ir.Module, script: ir.Module) -> None:
@@ -164,17 +165,39 @@ def _parsed(text: str) -> ir.Module:
         raise ScheduleError(f"script: expected a module with a transform.named_sequence, found {error}") from None
 
 
-def _decide(module: ir.Module, decisions: Mapping[str, Any]) -> None:
-    """Sets the choices of knobs."""
-    left = dict(decisions)
+def functions_of(script: str, context: ir.Context) -> list[str]:
+    """Names of the functions that a script works on. Raises ScheduleError for text that does not parse."""
+    found: dict[str, None] = {}
+    with prepared(context), ir.Location.unknown(context):
+        for sequence in _parsed(script).body.operations:
+            for op in sequence.regions[0].blocks[0].operations:
+                if op.operation.name == "transform.structured.match" and "op_attrs" in op.attributes:
+                    wanted = ir.DictAttr(op.attributes["op_attrs"])
+                    if "sym_name" in wanted:
+                        found[ir.StringAttr(wanted["sym_name"]).value] = None
+    return list(found)
+
+
+def _decide(module: ir.Module, decisions: Mapping[str, Any]) -> dict[str, Knob]:
+    """Sets the choices of knobs; gives them by name."""
+    left, knobs = dict(decisions), {}
     for sequence in module.body.operations:
         for op in sequence.regions[0].blocks[0].operations:
-            name = ir.StringAttr(op.attributes["name"]).value if op.operation.name == "transform.tune.knob" else None
+            if op.operation.name != "transform.tune.knob":
+                continue
+            name, options = ir.StringAttr(op.attributes["name"]).value, ir.ArrayAttr(op.attributes["options"])
             if name in left:
-                options = ir.ArrayAttr(op.attributes["options"])
                 wanted = encode(left.pop(name))
                 if wanted not in list(options):
                     raise ScheduleError(f"knob {name}: expected one of {options}, found {wanted}")
                 op.attributes["selected"] = wanted
+            knobs[name] = Knob(name, _choice(op.attributes["selected"]), tuple(map(_choice, options)))
     if left:
         raise ScheduleError(f"decisions: expected knobs of the script, found {', '.join(left)}")
+    return knobs
+
+
+def _choice(attribute: ir.Attribute) -> Any:
+    """What a knob may be: a number, or several together."""
+    found = decode(attribute, str)
+    return tuple(found) if isinstance(found, list) else found

@@ -255,7 +255,8 @@ class Block:
     ) -> "Block":
         """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
 
-        The operations that compute the points stand right before the block; those of the old ones go where nothing uses them.
+        Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
+        go where nothing uses them.
 
         Args:
           written: knows values that stay.

@@ -31,7 +31,7 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
         text that does not parse.
       TypeError: `kernel` is none of these.
     """
-    mod = _parsed(kernel)
+    mod = parsed(kernel, "compile_kernel")
     with mod.context, ir.Location.unknown():
         function = _find(mod.module, name)
         for op in [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and symbol_name(op) != symbol_name(function)]:
@@ -71,7 +71,9 @@ def te_program(mod: IRModule) -> IRModule:
     return mod
 
 
-def _parsed(kernel: Source) -> IRModule:
+def parsed(kernel: Source, what: str) -> IRModule:
+    """Kernels in a module of their own; errors begin with `what`. Raises RelayError for text that does not parse, TypeError for what is no
+    kernel."""
     if isinstance(kernel, IRModule):
         kernel = kernel.module.operation
     elif isinstance(kernel, ir.Module):
@@ -79,11 +81,11 @@ def _parsed(kernel: Source) -> IRModule:
     if isinstance(kernel, (ir.OpView, ir.Operation)):
         kernel = kernel.get_asm(enable_debug_info=True)
     if not isinstance(kernel, str):
-        raise TypeError(f"compile_kernel: expected a function of the te stage as MLIR text, an operation or a module, found {kernel!r}")
+        raise TypeError(f"{what}: expected a function of the te stage as MLIR text, an operation or a module, found {kernel!r}")
     try:
         return IRModule.parse(kernel)
     except ir.MLIRError as e:
-        raise RelayError(f"compile_kernel: expected MLIR text of the te stage: {e}") from None
+        raise RelayError(f"{what}: expected MLIR text of the te stage: {e}") from None
 
 
 def _find(module: ir.Module, name: str | None) -> ir.OpView:

@@ -18,7 +18,7 @@ from relayc.pipelines.blocks.tvmscript.buffers import BufferType, Handle, Region
 from relayc.pipelines.blocks.tvmscript.building import current
 from relayc.pipelines.blocks.tvmscript.predicates import PREDICATES
 from relayc.pipelines.blocks.tvmscript.reader import from_source, prim_func
-from relayc.pipelines.blocks.tvmscript.specs import Allocation, Axis, BlockSpec, Init, Loops, Match, Symbol, guarding
+from relayc.pipelines.blocks.tvmscript.specs import Allocation, Axis, BlockSpec, Init, Loops, Match, Symbol, guarding, of_regions
 from relayc.pipelines.blocks.tvmscript.values import Expr, ExprLike, IndexExpr, Scalar, as_index, cast, reinterpret, size_of
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language import reductions
@@ -63,30 +63,22 @@ def var(dtype: str = "int64", name: str | None = None) -> Symbol:
 # ---- loops
 
 
-def serial(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def serial(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop of steps that follow one another, over 0 to `start`, or from `start` to `stop`."""
     return _loop(start, stop, Kind.SERIAL, annotations, name)
 
 
-def parallel(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def parallel(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop whose steps are shared by threads."""
     return _loop(start, stop, Kind.PARALLEL, annotations, name)
 
 
-def vectorized(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def vectorized(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop whose steps are lanes of vectors."""
     return _loop(start, stop, Kind.VECTORIZED, annotations, name)
 
 
-def unroll(
-    start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None
-) -> Loops:
+def unroll(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
     """A loop whose steps are written one behind the other."""
     return _loop(start, stop, Kind.UNROLLED, annotations, name)
 
@@ -133,11 +125,13 @@ def init() -> Init:
     return Init()
 
 
+@of_regions
 def reads(*regions: Any) -> None:
     """What a block reads: buffers, and regions of them. It is checked; which elements they are follows from the accesses themselves."""
     _regions("T.reads", regions)
 
 
+@of_regions
 def writes(*regions: Any) -> None:
     """What a block writes; see `reads`."""
     _regions("T.writes", regions)
@@ -154,10 +148,11 @@ def _regions(what: str, regions: Sequence[Any]) -> None:
 
 def where(predicate: ExprLike) -> None:
     """The block does nothing where this does not hold: comparisons of indices, joined by `and`."""
+    state = current("T.where")
     flag = values.condition(predicate, "T.where")
     if flag.less is None:
         raise RelayError("T.where: expected comparisons of indices (<, <=, >, >=, ==), joined by and, found another condition")
-    current("T.where").add_guards(flag.less)
+    state.add_guards(flag.less)
 
 
 def func_attr(attrs: Mapping[str, Any]) -> None:
@@ -404,7 +399,9 @@ def infinity(dtype: str) -> Expr:
     return cast(reductions.infinity(dtype).value, dtype)
 
 
-def op(name: str, *operands: Any, result: str | None = "", predicate: str | None = None, attributes: Mapping[str, str] | None = None) -> Any:
+def op(
+    name: str, *operands: Any, result: str | None = "", predicate: str | None = None, attributes: Mapping[str, str] | None = None
+) -> Any:
     """An operation of MLIR by its name: `T.op("math.fma", a, b, c)`, `T.op("vector.load", A, i, j, result="vector<8xf32>")`.
 
     Args:
@@ -459,4 +456,3 @@ def _comparison(name: str, operands: Sequence[ir.Value], predicate: str, what: s
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), known.index(predicate))
     made = ir.Operation.create(name, [ir.IntegerType.get_signless(1)], list(operands), {"predicate": number}).results[0]
     return values.Flag(lambda: made)
-

@@ -10,7 +10,7 @@ from typing import Any, overload
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.tir import names
+from relayc.dialects.relay.types import signless_dtype
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.structure import Nest, make_buffer
 from relayc.pipelines.blocks.tvmscript import signature, values
@@ -21,7 +21,6 @@ from relayc.pipelines.blocks.tvmscript.source import Source, is_text, kind_of
 from relayc.pipelines.blocks.tvmscript.specs import Allocation, Axis, BlockSpec, Init, Loops, Match, Symbol
 from relayc.pipelines.blocks.tvmscript.values import Expr, Flag, IndexExpr
 from relayc.pipelines.kernel.index import Index
-from relayc.dialects.relay.types import signless_dtype
 from relayc.pipelines.te.scalar import te_element
 from relayc.symbolic import Dim, symbol, symbols_of
 
@@ -257,6 +256,10 @@ class _Reader:
             raise RelayError(f"{name}: expected what is said of arguments at the start of the function, found it behind other statements")
         if isinstance(value, (Loops, BlockSpec, Init)):
             raise RelayError(f"{name}: expected a value, found a loop or a block (for, with)")
+        block = self.building.block
+        if isinstance(value, Flag) and block is not None and block.region:
+            found = value.emit()  # once, and not at each use
+            return Flag(lambda: found, value.less)
         return value
 
     def _allocate(self, name: str, said: Allocation) -> Buffer:
@@ -301,7 +304,12 @@ class _Reader:
             said = Loops(((said.start, max(0, said.stop - said.start)),), Kind.SERIAL, {})
         elif isinstance(said, _Range):
             said = said.loops()
-        check(isinstance(said, Loops), "for", "loops (range, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding, T.grid)", repr(said))
+        check(
+            isinstance(said, Loops),
+            "for",
+            "loops (range, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding, T.grid)",
+            repr(said),
+        )
         targets = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
         check(len(targets) == len(said.ranges), "for", f"{len(said.ranges)} names of loops", len(targets))
         with ExitStack() as stack, self._scope() as scope:
@@ -322,7 +330,9 @@ class _Reader:
         state = self.building
         if state.block is not None:
             inside = "around a block, or around all statements of one" if not state.block.loops else "around the block"
-            raise RelayError(f"if: expected it {inside} (T.if_then_else chooses values), found it among the statements of {state.block.name}")
+            raise RelayError(
+                f"if: expected it {inside} (T.if_then_else chooses values), found it among the statements of {state.block.name}"
+            )
         before = state.conditions
         state.conditions = [*before, *less]
         with self._scope():
@@ -337,7 +347,9 @@ class _Reader:
         return [(self.building.resolved(a), self.building.resolved(b)) for a, b in flag.less]
 
     def _with(self, node: ast.With) -> None:
-        check(len(node.items) == 1 and node.items[0].optional_vars is None, "with", "one T.block or T.init", ast.unparse(node).split(":")[0])
+        check(
+            len(node.items) == 1 and node.items[0].optional_vars is None, "with", "one T.block or T.init", ast.unparse(node).split(":")[0]
+        )
         said = self.evaluate(node.items[0].context_expr)
         if isinstance(said, BlockSpec):
             if said.name == "root" and not self.building.visible and self.building.block is None:
@@ -388,7 +400,9 @@ class _Reader:
             check(not node.orelse, "if", "no else (T.if_then_else chooses values)", "one")
             flag = values.condition(condition, "if")
             if flag.less is None:
-                raise RelayError("if: expected comparisons of indices, joined by and (T.if_then_else chooses values), found another condition")
+                raise RelayError(
+                    "if: expected comparisons of indices, joined by and (T.if_then_else chooses values), found another condition"
+                )
             self.building.add_guards(flag.less)
             return node.body
 

@@ -438,19 +438,27 @@ class Nest:
         if self._contents is not None:
             return self._contents
         found = _Contents({}, {}, {})
-        for op in _walk(self.entry):
-            if op.name == "scf.for":
-                if names.LOOP in op.attributes:
-                    loop = self.loop_view(op)
-                    found.loops[loop.name] = loop
-            elif op.name == "tir.block":
-                block = self.block_view(op)
-                found.blocks[block.name] = block
-            elif op.name == "memref.alloc":
-                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
+        self._find(self.entry, found)
         if not self._is_edited:
             self._contents = found
         return found
+
+    def _find(self, block: ir.Block, found: "_Contents") -> None:
+        """Notes what a block of operations holds."""
+        for view in block.operations:
+            op = view.operation
+            name = op.name
+            if name == "scf.for":
+                if names.LOOP in op.attributes:
+                    loop = self.loop_view(op)
+                    found.loops[loop.name] = loop
+                self._find(op.regions[0].blocks[0], found)
+            elif name == "tir.block":
+                made = self.block_view(op)
+                found.blocks[made.name] = made
+                self._find(op.regions[1].blocks[0], found)
+            elif name == "memref.alloc":
+                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
 
     def loop_view(self, operation: ir.Operation) -> Loop:
         if self._contents is not None and names.LOOP in operation.attributes:

@@ -94,6 +94,15 @@ def test_reducers_have_an_identity(combine: Callable, dtype: str) -> None:
     check(kernel, schedule)
 
 
+def test_a_product_of_padded_extents() -> None:
+    kernel = KERNELS["product"]()
+    schedule = Schedule(kernel.mod)
+    assert [b.name for b in schedule.pad_einsum("D", [4, 8, 3])] == ["A_pad", "B_pad", "D_pad"]
+    _, j, _ = schedule.get_loops("D")
+    schedule.vectorize(j)
+    check(kernel, schedule)
+
+
 def test_annotations_are_of_blocks_and_loops() -> None:
     schedule = Schedule(KERNELS["total"]().mod)
     schedule.annotate("total", "why", "because")
@@ -123,6 +132,9 @@ def test_what_is_not_legal_is_refused() -> None:
     _refused("softmax", lambda s: s.bind("k", "blockIdx.x"), "found a reduction of block most that runs along it")
     _refused("softmax", lambda s: s.decompose_reduction("powers", "i2"), "found block powers without an init")
     _refused("softmax", lambda s: s.decompose_reduction("total", "i"), "expected one of the loops around block total")
+    _refused("total", lambda s: s.pad_einsum("total", [1, 1]), "padding: expected 3 numbers of 1 or more")
+    _refused("total", lambda s: s.pad_einsum("total", [1, 1, 2]), "expected a sum of products, found arith.addf of memref.load")
+    _refused("convolution", lambda s: s.pad_einsum("found", [2] * 6), "by one iterator for each dimension")
     _refused("total", lambda s: s.rfactor("k", 3), "factor_axis: expected a number from -3 to 2, found 3")
 
 

@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, linearize
-from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
 
@@ -209,16 +209,16 @@ class Bodies:
         """Indices of a buffer in what of it is kept."""
         return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
 
-    def _slot(self, place: Place, state: State, storage: File) -> tuple[int, int]:
-        """First element and lanes of an access to registers."""
+    def _elements(self, place: Place, state: State, storage: File) -> tuple[int, int, int]:
+        """Which elements of a buffer in registers an access is: the first, how many, and how far apart."""
         if place.moving is None:
             raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
         base, number, stride = self._offset(place, state)
         if storage.memory is not None:
             base = Index()  # the same all the time
-        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int) or stride not in (0, 1):
-            raise ScheduleError(f"a buffer in registers: expected elements at numbers, one after the other along lanes, found {base}")
-        return base.const + number, self.evaluator.width if stride else 1
+        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
+            raise ScheduleError(f"a buffer in registers: expected elements at numbers, found one at {base + number}")
+        return base.const + number, self.evaluator.width if stride else 1, stride
 
     def base_of(self, place: Place, state: State) -> Index:
         """What the loops that run add to where an access goes, which is linear."""
@@ -254,7 +254,9 @@ class Bodies:
                 storage = self.storage[step.access.access.buffer]
                 if isinstance(storage, File):
                     with self.along(state.lanes):
-                        found.append((step.access.access.buffer, self._slot(step.access, state, storage)))
+                        first, lanes, stride = self._elements(step.access, state, storage)
+                    slots = [(first, lanes)] if stride in (0, 1) else [(first + i * stride, 1) for i in range(lanes)]
+                    found += [(step.access.access.buffer, slot) for slot in slots]
         return found
 
     def load(self, place: Place, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
@@ -262,7 +264,7 @@ class Bodies:
         source, evaluator = place.access.buffer, self.evaluator
         storage = self.storage[source]
         if isinstance(storage, File):
-            return storage.registers.load(*self._slot(place, state, storage))
+            return storage.registers.load(*self._elements(place, state, storage))
         if place.moving is not None and (not safe or evaluator.mask is not None):
             base, number, stride = self._offset(place, state)
             key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
@@ -297,17 +299,32 @@ class Bodies:
     def store(self, value: ir.Value, place: Place, state: State, indices: Callable[[], list[Index]]) -> None:
         storage, evaluator = self.storage[place.access.buffer], self.evaluator
         if isinstance(storage, File):
-            first, lanes = self._slot(place, state, storage)
+            first, lanes, stride = self._elements(place, state, storage)
             if lanes > 1 and evaluator.mask is not None:
-                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes))
-            storage.registers.store(value, first, lanes)
+                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes, stride))
+            storage.registers.store(value, first, lanes, stride)
             return
         storage.version += 1
         if place.moving is None:
-            evaluator.store(value, storage.buffer, linearize(self._local(indices(), state, storage), storage.shape))
-            return
-        base, number, stride = self._offset(place, state)
-        evaluator.store(value, storage.buffer, base + number + Index(0, {evaluator.lane: stride}) if stride else base + number)
+            offset = linearize(self._local(indices(), state, storage), storage.shape)
+        else:
+            base, number, stride = self._offset(place, state)
+            offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
+        if offset.has_vector() or (evaluator.mask is not None and offset.coefficient(evaluator.lane) != 1):
+            self._scatter(value, storage.buffer, offset)
+        else:
+            evaluator.store(value, storage.buffer, offset)
+
+    def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
+        """Stores the lanes that count, one by one."""
+        evaluator, width = self.evaluator, self.evaluator.width
+        value, places = emit.broadcast(value, width), emit.broadcast(evaluator.index_value(offset), width)
+        for i in range(width):
+            stored = lambda i=i: emit.create("memref.store", [], [vectors.extract(value, i), buffer, vectors.extract(places, i)])  # noqa: E731
+            if evaluator.mask is None:
+                stored()
+            else:
+                nest.when(vectors.extract(evaluator.mask, i), evaluator, stored)
 
     # ---- bodies
 

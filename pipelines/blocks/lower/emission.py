@@ -450,7 +450,7 @@ class Emission:
             return None
         rest = index - Index(0, {var: 1})
         low, _ = rest.bounds()
-        if not proves(lambda: low >= 0):
+        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # of lanes, or a quotient that is not computed yet
             return None
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)

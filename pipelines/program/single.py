@@ -22,7 +22,7 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
     """A new te module of one kernel and a public program that calls it; gives the name of the kernel, too.
 
     Args:
-      kernel: a function over tensors, as text, as an operation, or in a module; it stays as it is.
+      kernel: a function over tensors, or of blocks and loops, as text, as an operation, or in a module; it stays as it is.
       name: of the function, where there are several.
       params: arguments that are parameters, by position.
 
@@ -31,7 +31,10 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
         text that does not parse.
       TypeError: `kernel` is none of these.
     """
+    from relayc.pipelines.blocks.written import stand_in
+
     mod = parsed(kernel, "compile_kernel")
+    stand_in(mod)
     with mod.context, ir.Location.unknown():
         function = _find(mod.module, name)
         for op in [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and symbol_name(op) != symbol_name(function)]:

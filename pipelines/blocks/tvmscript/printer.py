@@ -4,7 +4,6 @@ import keyword
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from os.path import commonprefix
 
 from relayc.dialects.functions import DTYPE, value_attributes
 from relayc.dialects.mlir import ir
@@ -244,7 +243,7 @@ class _Printer:
     def _axis_name(self, point: Index, position: int) -> str:
         """vNAME for the loop NAME, and for those that a split made of it: NAME_0 and NAME_1, or what else begins so."""
         found = sorted((self.renderer.position(v), self.values[v.value].text) for v in variables(point) if v.value in self.values)
-        shared = commonprefix([text for _, text in found])
+        shared = _common_start([text for _, text in found])
         stem = re.sub(r"(_\d+)+$|_$" if len(found) == 1 else r"[\d_]+$", "", shared) or (found[0][1] if found else str(position))
         return f"v{stem}"
 
@@ -338,6 +337,12 @@ def _is_loop(point: Index, extent: Size) -> bool:
     return (
         var is not None and point.coefficient(var) == 1 and not isinstance(point.const, Dim) and point.const == 0 and var.extent == extent
     )
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    """What all of some texts begin with."""
+    first, last = min(texts, default=""), max(texts, default="")
+    return next((first[:i] for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), first[: len(last)])
 
 
 def _annotations(operation: ir.Operation) -> str:

@@ -53,7 +53,7 @@ def compile_kernel(
       ScheduleError: a ValueError that names the schedule and the kernel: it is not legal for it, or raised something.
     """
     from relayc.dialects.functions import symbols_of
-    from relayc.pipelines.blocks.written import as_written, is_written
+    from relayc.dialects.tir.names import WRITTEN
     from relayc.pipelines.build import build
     from relayc.pipelines.passes import PassContext
     from relayc.pipelines.program.single import kernel_program
@@ -61,7 +61,9 @@ def compile_kernel(
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
     mod, found = kernel_program(kernel, name, params or {})
-    if schedule is None and is_written(symbols_of(mod.module)[found]):
+    if schedule is None and WRITTEN in symbols_of(mod.module)[found].attributes:
+        from relayc.pipelines.blocks.written import as_written
+
         schedule = as_written
     outer = PassContext.current()
     label = None if schedule is None else _label(schedule)

@@ -1,6 +1,6 @@
 """Functions of blocks and loops that people wrote as kernels: each as a te function that stands for it, which programs can call.
 
-The te function says what the kernel takes and gives, and computes nothing; its attribute WRITTEN is the text of what it stands for, which
+The te function says what the kernel takes and gives, and computes nothing; its attribute names.WRITTEN is the text of what it stands for, which
 is what its schedule gets.
 """
 
@@ -18,9 +18,6 @@ from relayc.pipelines.te.core import empty
 
 if TYPE_CHECKING:
     from relayc.pipelines.blocks.schedule import Schedule
-
-WRITTEN = "tir.written"
-"""Of a te function: the text of a module with the function of blocks and loops that it stands for."""
 
 
 def stand_in(mod: IRModule) -> None:
@@ -48,21 +45,16 @@ def _te_function(nest: Nest) -> None:
     made.attributes["res_attrs"] = ir.ArrayAttr.get(kept[count:])
     made.attributes["relay.input_dtypes"] = strings_attribute(dtypes[:count])
     made.attributes["relay.output_dtypes"] = strings_attribute(dtypes[count:])
-    made.attributes[WRITTEN] = ir.StringAttr.get(str(nest.function))
+    made.attributes[names.WRITTEN] = ir.StringAttr.get(str(nest.function))
     with ir.InsertionPoint(made.add_entry_block()):
         with function_sizes(made):
             results = [empty(type_) for type_ in types[count:]]
         func.ReturnOp(results)
 
 
-def is_written(function: ir.OpView) -> bool:
-    """Whether a te function stands for one of blocks and loops."""
-    return WRITTEN in function.attributes
-
-
 def copy_written(function: ir.OpView) -> None:
     """The function of blocks and loops that a te function stands for, under its name, at the ambient insertion point."""
-    found = IRModule.parse(ir.StringAttr(function.attributes[WRITTEN]).value, context=function.operation.context)
+    found = IRModule.parse(ir.StringAttr(function.attributes[names.WRITTEN]).value, context=function.operation.context)
     (source,) = [op for op in found.module.body.operations if names.FORM in op.attributes]
     made = source.operation.clone()
     made.attributes["sym_name"] = ir.StringAttr.get(symbol_name(function))

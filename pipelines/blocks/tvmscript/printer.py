@@ -1,9 +1,11 @@
 """Functions of blocks and loops -> Python text in TVMScript's form, which `from_source` reads back as the same function."""
 
+import json
 import keyword
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from relayc.dialects.functions import DTYPE, value_attributes
 from relayc.dialects.mlir import ir
@@ -349,7 +351,16 @@ def _annotations(operation: ir.Operation) -> str:
     def refuse(name: str) -> object:
         raise ScheduleError(f"annotations: expected a value, found a knob {name}")
 
-    return repr({name: decode(attribute, refuse) for name, attribute in read_annotations(operation).items()})
+    return _literal({name: decode(attribute, refuse) for name, attribute in read_annotations(operation).items()})
+
+
+def _literal(value: Any) -> str:
+    """A value of an annotation as Python writes it, with double quotes."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def _identifier(name: str) -> str:

@@ -1,7 +1,7 @@
 """Functions of blocks and loops that people wrote as kernels: each as a te function that stands for it, which programs can call.
 
-The te function says what the kernel takes and gives, and computes nothing; its attribute names.WRITTEN is the text of what it stands for, which
-is what its schedule gets.
+The te function says what the kernel takes and gives, and computes nothing; its attribute `tir.written` is the text of what it stands for,
+which is what its schedule gets.
 """
 
 from typing import TYPE_CHECKING

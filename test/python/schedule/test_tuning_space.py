@@ -73,8 +73,8 @@ def test_values_hold_beside_those_that_are_set():
     (space,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")
     with relayc.PassContext(config={"schedule.kernels": {"*": {"contraction.vectors": 2}}}):
         (narrow,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")
-    # Of 32 registers 6 hold vectors of B and one an element of A, so four rows of sums are left; with 2 there are 14, of which 13 are enough
-    # for 37 rows in three tiles.
+    # Of 32 registers 6 hold vectors of B and one an element of A, so four rows of sums are left; with 2 there are 14, of which 13 are
+    # enough for 37 rows in three tiles.
     assert (space.chosen["vectors"], space.values["rows"][-1]) == (6, 4)
     assert (narrow.chosen["vectors"], narrow.values["rows"][-1]) == (2, 13)
 

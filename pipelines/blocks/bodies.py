@@ -7,13 +7,11 @@ from operator import itemgetter
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
+from relayc.pipelines.blocks.intrinsics import ANNOTATION
 from relayc.pipelines.blocks.structure import Access, Block, Nest, Place, ScheduleError, drop, enclosing_block, read_annotations
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size
-
-TENSOR_INTRIN = "tensor_intrin"
-"""Annotation of a block: the tensor intrinsic that computes it."""
 
 
 def accesses_of(nest: Nest, buffer: ir.Value) -> Iterator[tuple[Block, Access]]:
@@ -65,10 +63,10 @@ def check_plain(block: Block) -> None:
 def check_changeable(blocks: Sequence[Block]) -> None:
     """Raises ScheduleError where what blocks compute is that of a tensor intrinsic."""
     for block in blocks:
-        if TENSOR_INTRIN in read_annotations(block.operation):
+        if ANNOTATION in read_annotations(block.operation):
             raise ScheduleError(
                 f"block {block.name}: expected a block whose body may change, found one of the tensor intrinsic "
-                f"{ir.StringAttr(read_annotations(block.operation)[TENSOR_INTRIN]).value}"
+                f"{ir.StringAttr(read_annotations(block.operation)[ANNOTATION]).value}"
             )
 
 

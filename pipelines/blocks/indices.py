@@ -180,7 +180,8 @@ def _product(a: Index, b: Index) -> Index | None:
 
 
 def _positive(index: Index) -> bool:
-    return index.is_constant and bounds(index.const)[0] >= 1
+    # A symbol that may be 0 divides nothing where it is: what is divided by an extent stands in the loops that have it.
+    return index.is_constant and index.const != 0 and bounds(index.const)[0] >= 0
 
 
 def _floor(a: Index, b: Index) -> Index | None:

@@ -18,6 +18,7 @@ from relayc.pipelines.blocks.schedule_blocks import BlockMethods
 from relayc.pipelines.blocks.schedule_loops import LoopMethods
 from relayc.pipelines.blocks.structure import Nest, ScheduleError
 from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
+from relayc.pipelines.blocks.tvmscript.printer import script, show
 
 
 class Schedule(LoopMethods, BlockMethods):
@@ -52,9 +53,13 @@ class Schedule(LoopMethods, BlockMethods):
         """What has been done: a script of the transform dialect as text (`str`), which `replay` applies to another module."""
         return self._trace
 
+    def script(self) -> str:
+        """The functions as they are now, in TVMScript's form, which `relayc.tir.from_source` reads. Raises ScheduleError (see there)."""
+        return script(self._mod)
+
     def show(self) -> None:
-        """Prints the function that is being scheduled."""
-        print(self._mod)
+        """Prints the functions in TVMScript's form; as MLIR where they hold what has no place in it."""
+        show(self._mod)
 
     def work_on(self, function: str) -> None:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""

@@ -111,3 +111,18 @@ class BlockMethods(Methods):
         """Makes one block, NAME_o, of a loop that holds one block, NAME, in loops. The start of a reduction that goes on outside moves to
         the new block. Points must be sums of what is outside and inside of the loop."""
         return self._blocks("blockize", loop=loop)[0]
+
+    def tensorize(self, block_or_loop: BlockLike | LoopLike, tensor_intrin: str) -> BlockRV:
+        """Lets a tensor intrinsic compute a tile; gives the block of the tile.
+
+        What the loop holds, or the block that blockize made, must be what the intrinsic says, up to names, the place in its buffers and the
+        order of operands where that means nothing. Tiles must be full: a guard inside is an error.
+
+        Args:
+          block_or_loop: a loop becomes a block (see blockize); a text is the name of a loop where there is one.
+          tensor_intrin: the name under which it was registered (TensorIntrin.register).
+        """
+        is_loop = isinstance(block_or_loop, LoopRV) or (isinstance(block_or_loop, str) and self._is_loop(block_or_loop))
+        given = {"loop": block_or_loop} if is_loop else {"block": block_or_loop}
+        made = self._blocks("tensorize", tensor_intrin=tensor_intrin, **given)
+        return made[0] if is_loop else BlockRV(str(block_or_loop))

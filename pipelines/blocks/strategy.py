@@ -90,7 +90,7 @@ def schedule_by(name: str, source: Source, function: ir.OpView, target: Target, 
             for knob in applied.knobs.values():
                 tuning.knob(knob.name, knob.value, knob.options)
             after = str(applied.nest.function) if observers else ""
-            scheduled = lower_function(applied.nest, target)
+            scheduled = lower_function(applied.nest, target, function)
     except Exception as error:  # whatever a person's function raises
         raise _error(name, kernel, error) from error
     for observer in observers:

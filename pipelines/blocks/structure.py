@@ -13,7 +13,7 @@ from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
-from relayc.pipelines.blocks.indices import Reader, Writer, substitute
+from relayc.pipelines.blocks.indices import Reader, Writer, substitute, variables
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import function_sizes, symbol_positions
 from relayc.pipelines.tir import emit
@@ -181,7 +181,10 @@ class Block:
     def points(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Index]:
         """The value of each iterator, over the loops around the block."""
         reader = reader or self.reader(loops)
-        return [reader.read(v) for v in self.point_values()]
+        found = [reader.read(v) for v in self.point_values()]
+        if any(type(var) is Var for index in found for var in variables(index)):
+            raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
+        return found
 
     def guards(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Guard]:
         """Where the block ends, over the loops around it."""
@@ -652,4 +655,4 @@ def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Inde
     written = Writer({b.key: v for v, a, b in zip(values, old, new, strict=True) if a is b})
     limits = [reader.size(v) for v in operands[count + 1 :: 2]]
     guards = [Guard(index, limit) for index, limit in zip(new[count:], limits, strict=True)]
-    return block.set_points(new[:count], [*guards, *extra], written)
+    return block.set_points(new[:count], [*guards, *extra], written=written)

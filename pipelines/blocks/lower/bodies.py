@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
@@ -39,13 +39,19 @@ class Memory:
 
 @dataclass
 class File:
-    """A buffer in registers: see Registers; `shape` and `lows` as of Memory; `around` are the loops that it is made anew in."""
+    """A buffer in registers: see Registers; `shape` and `lows` as of Memory.
+
+    Attributes:
+      around: the loops that it is made anew in.
+      memory: where it lies else, of one that is in registers while a loop runs.
+    """
 
     registers: Registers
     shape: Sequence[Size]
     lows: Sequence[Index]
     full: Sequence[Size]
     around: Sequence[str]
+    memory: Memory | None = None
 
 
 Storage = Memory | File
@@ -93,7 +99,7 @@ class State:
 class Bodies:
     """Emits bodies of blocks. Values are shared inside of a scope: one basic block, or what it dominates."""
 
-    def __init__(self, storage: Mapping[ir.Value, Storage], sizes: Mapping[ir.Value, Size]) -> None:
+    def __init__(self, storage: dict[ir.Value, Storage], sizes: Mapping[ir.Value, Size]) -> None:
         self.storage, self.sizes = storage, sizes
         self.evaluator = Evaluator({})
         self.scopes: list[dict[Hashable, Any]] = [{}]
@@ -208,10 +214,30 @@ class Bodies:
         if place.moving is None:
             raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
         base, number, stride = self._offset(place, state)
-        if not base.is_constant or not isinstance(base.const, int) or stride not in (0, 1):
+        if storage.memory is not None:
+            base = Index()  # the same all the time
+        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int) or stride not in (0, 1):
             raise ScheduleError(f"a buffer in registers: expected elements at numbers, one after the other along lanes, found {base}")
-        assert isinstance(number, int)  # the extents of what lies in registers are numbers
         return base.const + number, self.evaluator.width if stride else 1
+
+    def base_of(self, place: Place, state: State) -> Index:
+        """What the loops that run add to where an access goes, which is linear."""
+        return self._offset(place, replace(state, point={**dict.fromkeys((var for var, _ in place.fixed), Index()), **state.point}))[0]
+
+    def read_slot(self, memory: Memory, base: Index, slot: Slot) -> ir.Value:
+        """What memory holds in the place of a slot."""
+        with self.along(self.lanes_of(slot[1])):
+            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base, slot))
+
+    def write_slot(self, value: ir.Value, memory: Memory, base: Index, slot: Slot) -> None:
+        """Stores a slot where it belongs in memory."""
+        memory.version += 1
+        with self.along(self.lanes_of(slot[1])):
+            self.evaluator.store(value, memory.buffer, self._placed(base, slot))
+
+    def _placed(self, base: Index, slot: Slot) -> Index:
+        first, width = slot
+        return base + first + (Index.of(self.evaluator.lane) if width > 1 else 0)
 
     def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
         """The slots of registers that a block writes.

@@ -12,15 +12,18 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.indices import equal, variables
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, Point, Shifted, State
-from relayc.pipelines.blocks.lower.registers import Slot
+from relayc.pipelines.blocks.lower.programs import Place
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Dim, Size, ceil_div, exact, proves
 
+MOST_SUMS = 32
+"""Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
 MOST_UNROLLED = 1 << 12
 """Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
 
@@ -274,6 +277,10 @@ class Emission:
             if high.const > low:
                 self.emit(node.children, self._at(state, node, Index(low)), init)
             return
+        with self._accumulators(node, state, init):
+            self._emit_run(node, state, init, low, high, var)
+
+    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
         carried = self._carried(node, state, init)
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
@@ -284,6 +291,57 @@ class Emission:
                 if inits:
                     emit.yield_values([file.registers.value(slot) for file, slot in carried])
             self._set(carried, made.results)
+
+    @contextmanager
+    def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:
+        """Sums that lie in memory are in registers while the loop of their steps runs, where it adds to a few of them, the same in each
+        iteration."""
+        bodies = self.bodies
+        held = [] if init is not None else [f for use in node.uses if (f := self._sums_of(use, node, state)) is not None]
+        files: list[tuple[ir.Value, File, Index]] = []
+        for buffer, place in held:
+            memory = bodies.storage[buffer]
+            assert isinstance(memory, Memory)
+            file = File(Registers(buffer.type.element_type), memory.shape, memory.lows, memory.full, (), memory)
+            bodies.storage[buffer] = file
+            found: dict[ir.Value, dict[Slot, None]] = {}
+            self._slots([node], state, init, found)
+            if not 0 < len(found[buffer]) <= MOST_SUMS:
+                bodies.storage[buffer] = memory
+                continue
+            base = bodies.base_of(place, state)
+            for slot in found[buffer]:
+                file.registers.values[slot] = bodies.read_slot(memory, base, slot)
+            files.append((buffer, file, base))
+        yield
+        for buffer, file, base in files:
+            assert file.memory is not None
+            bodies.storage[buffer] = file.memory
+            for slot, value in file.registers.values.items():
+                bodies.write_slot(value, file.memory, base, slot)
+
+    def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, Place] | None:
+        """The buffer of a reduction in a loop whose elements are the same in all its iterations, and a place in it; None where they are
+        not, where a guard may exclude some, or where something else in the loop uses the buffer."""
+        inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]
+        if not use.block.is_reduction or any(loop.extent != 1 and loop.kind not in (Kind.UNROLLED, Kind.VECTORIZED) for loop in inner):
+            return None
+        stores = [s.access for s in self.bodies.steps(use, False) if s.name == "memref.store" and s.access is not None]
+        if len(stores) != 1 or not isinstance(self.bodies.storage[stores[0].access.buffer], Memory):
+            return None
+        place, buffer = stores[0], stores[0].access.buffer
+        others = [s.access for s in self.bodies.steps(use, False) if s.access is not None and s.access.access.buffer == buffer]
+        if any(not equal(a, b) for other in others for a, b in zip(other.indices, place.indices, strict=True)):
+            return None
+        if any(a.buffer == buffer for other in node.uses if other is not use for a in other.accesses):
+            return None
+        if place.moving is None or place.moving.coefficient(node.loop.var) != 0 or any(v == node.loop.var for v, _ in place.fixed):
+            return None
+        for guard in self.guards[use.block.name]:
+            _, high = self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != node.loop.var}).bounds()
+            if not proves(lambda: high < guard.limit):  # noqa: B023
+                return None
+        return buffer, place
 
     @staticmethod
     def _set(carried: Sequence[tuple[File, Slot]], values: Sequence[ir.Value]) -> None:
@@ -354,7 +412,7 @@ class Emission:
     def _versions(self, node: LoopNode) -> Iterator[None]:
         """What is loaded from buffers that a loop stores to is another value in each iteration, and after it."""
         stored = {a.buffer for use in node.uses for a in use.accesses if a.is_store}
-        memories = [m for m in map(self.bodies.storage.__getitem__, stored) if isinstance(m, Memory)]
+        memories = [m for m in map(self.bodies.storage.get, stored) if isinstance(m, Memory)]
         for memory in memories:
             memory.version += 1
         yield
@@ -480,30 +538,59 @@ class Emission:
             with self.bodies.scope(), self._isolated():
                 self._run_block(use, state, init, False)
 
-        for access in use.accesses:
-            storage = self.bodies.storage[access.buffer]
-            if access.is_store and isinstance(storage, Memory):
-                storage.version += 1
+        self._changed(use)
         nest.when(condition, self.bodies.evaluator, then)
+        self._changed(use)
 
     def _is_local(self, use: Use) -> bool:
         """Whether a block writes registers only: nobody sees what it computes where it should not."""
         return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
 
+    def _init_at_start(self, use: Use, state: State, points: Callable[[], list[Index]], safe: bool) -> None:
+        """The init of a block where the step of its reduction is the first one: loops cannot tell."""
+        if state.lanes is not None:
+            raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
+        at, zero = points(), emit.index_constant(0)
+        conditions = [emit.compare("eq", emit.materialize(at[i]), zero) for i in use.block.reduction]
+        condition = conditions[0]
+        for other in conditions[1:]:
+            condition = emit.arith("andi", condition, other)
+        self._changed(use)
+        nest.when(condition, self.bodies.evaluator, self._alone(lambda: self.bodies.run(use, state, points, True, safe)))
+        self._changed(use)
+
+    def _changed(self, use: Use) -> None:
+        """What a block stores to in a branch is another value before and after it."""
+        for access in use.accesses:
+            storage = self.bodies.storage[access.buffer]
+            if access.is_store and isinstance(storage, Memory):
+                storage.version += 1
+
     def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
         def points() -> list[Index]:
             return [self.bodies.at(p, state.point) for p in use.points]
 
-        if use.block.init is not None and (init is not None or not reduction_loops(use)):
+        if use.block.init is not None and init is None and is_mixed(use):
+            self._init_at_start(use, state, points, safe)
+        elif use.block.init is not None and (init is not None or not reduction_loops(use)):
             self.bodies.run(use, state, points, True, safe)
         if init is None:
             self.bodies.run(use, state, points, False, safe)
 
 
 def reduction_loops(use: Use) -> list[str]:
-    """Names of the loops that the reduction of a block runs along, outermost first."""
-    found = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
-    return [loop.name for loop in use.loops if loop.var in found]
+    """Names of the loops that the reduction of a block runs along, and nothing else of it, outermost first."""
+    found = _variables_of(use, use.block.reduction)
+    return [loop.name for loop in use.loops if loop.var in found] if not is_mixed(use) else []
+
+
+def is_mixed(use: Use) -> bool:
+    """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
+    return not _variables_of(use, use.block.reduction).isdisjoint(_variables_of(use, use.block.parallel))
+
+
+def _variables_of(use: Use, iterators: Sequence[int]) -> set[Var]:
+    return set[Var]().union(*(variables(use.points[i]) for i in iterators))
 
 
 def _number(loop: Loop) -> int:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
+from relayc.dialects.tir import names
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
 from relayc.pipelines.blocks.lower.emission import Emission, LoopNode, Node
@@ -12,6 +14,7 @@ from relayc.pipelines.blocks.structure import Guard, Nest, ScheduleError, holds,
 from relayc.pipelines.kernel.graph import Kernel, NotStructured
 from relayc.pipelines.kernel.graph import Node as Tensor
 from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.sizes import symbol_names
 from relayc.pipelines.target import Target
@@ -19,18 +22,21 @@ from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES, flat, local_buf
 from relayc.symbolic import Size, ceil_div, proves
 
 
-def lower_function(nest: Nest, target: Target) -> Scheduled:
+def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) -> Scheduled:
     """Emits a scheduled function as a kernel at the ambient insertion point.
+
+    Args:
+      source: the te function that was scheduled, whose parameters may now lie in another order.
 
     Raises ScheduleError where the schedule asks for what the target cannot do: a buffer of a thread that fits no stack, a vectorized loop
     whose extent is not known.
     """
-    return _Function(nest, target).run()
+    return _Function(nest, target, source).run()
 
 
 class _Function:
-    def __init__(self, nest: Nest, target: Target) -> None:
-        self.nest, self.target = nest, target
+    def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
+        self.nest, self.target, self.source = nest, target, source
         self.uses = uses_of(nest)
         by_name = {use.block.name: use for use in self.uses}
         self.tree = self._tree(nest.at_root(), by_name)
@@ -64,7 +70,8 @@ class _Function:
         kernel = Kernel(self.nest.function, self.nest.name, tensors[:count], tensors[count:], symbol_names(self.nest.function))
         offsets, workspace = self._workspace()
         self.storage: dict[ir.Value, Storage] = {}
-        with kernel_body(kernel, workspace_bytes=workspace) as body:
+        packings = self._packings(tensors[:count])
+        with kernel_body(kernel, packings, workspace) as body:
             flats = [*map(flat, body.arguments), *body.outputs]
             for argument, tensor, buffer in zip(arguments, tensors, flats, strict=True):
                 lows = [Index()] * len(tensor.shape)
@@ -82,7 +89,26 @@ class _Function:
             state = State({})
             emission = Emission(self.bodies, self.guards, self._lanes, lambda name, _: self._begin(name))
             emission.emit(self.tree, state)
-        return Scheduled(body.function, workspace_bytes=workspace)
+        return Scheduled(body.function, packings, workspace)
+
+    def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
+        """How parameters are packed that lie in another order."""
+        found = {}
+        for i, (tensor, attributes) in enumerate(zip(inputs, value_attributes(self.nest.function), strict=False)):
+            if names.LAYOUT not in attributes:
+                continue
+            label = ir.StringAttr(attributes[names.BUFFER]).value
+            if self.source is None:
+                raise ScheduleError(f"buffer {label}: expected a parameter of a kernel in another layout, found one of no kernel")
+            if names.PAD in attributes and _number(attributes[names.PAD]) != 0:
+                raise ScheduleError(f"buffer {label}: expected a parameter that is padded with 0, found {attributes[names.PAD]}")
+            layout = ir.AffineMapAttr(attributes[names.LAYOUT]).value
+            try:
+                shape = self.source.regions[0].blocks[0].arguments[i].type.shape
+                found[i] = Packing.layout(layout, shape, tensor.static_shape)
+            except ValueError as error:
+                raise ScheduleError(f"buffer {label}: transform_layout of a parameter: {error}") from None
+        return found
 
     def _memory(self, buffer: ir.Value, region: Region, made: ir.Value) -> Memory:
         return Memory(made, region.extents, region.lows, self.nest.shape(buffer))
@@ -124,3 +150,7 @@ class _Function:
             except NotStructured as error:
                 raise ScheduleError(f"buffer {name}: {error}") from None
             self.storage[buffer] = self._memory(buffer, region, made)
+
+
+def _number(attribute: ir.Attribute) -> float:
+    return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else ir.IntegerAttr(attribute).value

@@ -9,7 +9,7 @@ from relayc.pipelines.blocks.bodies import copy_operations
 from relayc.pipelines.blocks.indices import equal, substitute, variables, write
 from relayc.pipelines.blocks.regions import span, still_in
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, ScheduleError, body_point, needed
+from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, ScheduleError, body_point, is_statement, needed
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, ceil_div, exact, proves
@@ -79,14 +79,24 @@ def make(nest: Nest, loop: Loop) -> Block:
 
 def nest_under(nest: Nest, loop: Loop) -> tuple[Block, list[Loop]]:
     """The only block under a loop, and the loops around it from that loop on. Raises ScheduleError."""
-    found = [loop]
+    return _down(nest, f"loop {loop.name}", [loop.operation])
+
+
+def nest_in(nest: Nest, block: Block) -> tuple[Block, list[Loop]]:
+    """The only block in the body of a block, and the loops around it. Raises ScheduleError."""
+    return _down(nest, f"block {block.name}", [op.operation for op in block.body.operations if is_statement(op.operation)])
+
+
+def _down(nest: Nest, where: str, members: list[ir.Operation]) -> tuple[Block, list[Loop]]:
+    found: list[Loop] = []
     while True:
-        members = found[-1].members()
+        inside = found[-1].name if found else where
         if len(members) != 1 or members[0].name == "memref.alloc":
-            raise ScheduleError(f"loop {loop.name}: expected one block in it, found {len(members)} members of loop {found[-1].name}")
+            raise ScheduleError(f"{where}: expected one block in loops in it, found {len(members)} loops and blocks in {inside}")
         if members[0].name == "tir.block":
             return nest.block_view(members[0]), found
         found.append(nest.loop_view(members[0]))
+        members = found[-1].members()
 
 
 def _tile(name: str, point: Index, extent: Size, still: Set[Var]) -> Tile:

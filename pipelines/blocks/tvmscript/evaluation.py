@@ -11,7 +11,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.blocks.tvmscript import values
 from relayc.pipelines.blocks.tvmscript.building import Building
 from relayc.pipelines.blocks.tvmscript.source import Source, kind_of
-from relayc.pipelines.blocks.tvmscript.specs import GUARDING
+from relayc.pipelines.blocks.tvmscript.specs import GUARDING, OF_REGIONS
 from relayc.pipelines.blocks.tvmscript.values import Expr
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -177,6 +177,12 @@ class Evaluator:
 
     def _call(self, node: ast.Call) -> Any:
         function = self(node.func)
+        if self.building is not None and callable(function) and function in OF_REGIONS:
+            self.building.says_regions = True
+            try:
+                return function(*self._elements(node.args))
+            finally:
+                self.building.says_regions = False
         first = GUARDING.get(function) if callable(function) else None
         args: list[Any] = []
         for i, part in enumerate(node.args):

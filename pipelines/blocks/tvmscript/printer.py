@@ -4,6 +4,7 @@ import keyword
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from os.path import commonprefix
 
 from relayc.dialects.functions import DTYPE, value_attributes
 from relayc.dialects.mlir import ir
@@ -44,7 +45,18 @@ def script(mod: IRModule) -> str:
     return "from relayc.tir import T\n\n\n" + "\n\n\n".join(found) + "\n"
 
 
+def show(mod: IRModule) -> None:
+    """Prints the functions of blocks and loops of a module as `script` gives them; as MLIR where that cannot be written so."""
+    try:
+        text = script(mod)
+    except ScheduleError as error:
+        text = f"// {error}\n{mod}"
+    print(text, end="")
+
+
 class _Printer:
+    """Writes one function."""
+
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.lines: list[str] = []
@@ -230,9 +242,11 @@ class _Printer:
         return shown
 
     def _axis_name(self, point: Index, position: int) -> str:
-        """vNAME for the loop NAME, and for those that a split made of it (NAME_0, NAME_1)."""
+        """vNAME for the loop NAME, and for those that a split made of it: NAME_0 and NAME_1, or what else begins so."""
         found = sorted((self.renderer.position(v), self.values[v.value].text) for v in variables(point) if v.value in self.values)
-        return "v" + (re.sub(r"(_\d+)+$", "", found[0][1]) if found else str(position))
+        shared = commonprefix([text for _, text in found])
+        stem = re.sub(r"(_\d+)+$|_$" if len(found) == 1 else r"[\d_]+$", "", shared) or (found[0][1] if found else str(position))
+        return f"v{stem}"
 
     def _region(self, region: ir.Block, block: Block, shown: Sequence[str]) -> None:
         with self._scope():
@@ -282,14 +296,11 @@ class _Printer:
         self._line(f"{element} = {text}")
 
     def _stored(self, value: ir.Value, buffer: ir.Value) -> str:
-        owner = value.owner
         dtype = self.dtypes[buffer]
         text = self.renderer.value(value)
         if dtype == "bool" and text.dtype != "bool":
-            return f'T.reinterpret("bool", {text.text})'
-        if text.number is not None and not isinstance(owner, ir.Block):
-            return self.renderer.beside(text, dtype).text
-        return text.text
+            return text.condition or f'T.reinterpret("bool", {text.text})'
+        return self.renderer.beside(text, dtype).text
 
     def _settle(self) -> None:
         """What has been written is no longer waiting."""

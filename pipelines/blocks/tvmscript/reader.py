@@ -256,6 +256,10 @@ class _Reader:
             raise RelayError(f"{name}: expected what is said of arguments at the start of the function, found it behind other statements")
         if isinstance(value, (Loops, BlockSpec, Init)):
             raise RelayError(f"{name}: expected a value, found a loop or a block (for, with)")
+        block = self.building.block
+        if isinstance(value, Flag) and block is not None and block.region:
+            found = value.emit()  # once, and not at each use
+            return Flag(lambda: found, value.less)
         return value
 
     def _allocate(self, name: str, said: Allocation) -> Buffer:

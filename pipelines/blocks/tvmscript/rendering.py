@@ -31,6 +31,7 @@ class Text:
       dtype: what the reader takes it for; "index" for indices, "bool" for conditions, and for bytes of 0 and 1.
       loads: whether it reads memory.
       number: of a constant that may stand beside another value without its dtype.
+      condition: of a condition as a byte of 0 or 1, the condition.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Text:
     dtype: str = "index"
     loads: bool = False
     number: str | None = None
+    condition: str | None = None
 
     def at(self, level: int) -> str:
         """Its text as an operand of an operator of a level."""
@@ -334,7 +336,8 @@ class Renderer:
         a = self.value(operand)
         if a.number is not None or (scalar.is_unsigned(a.dtype) and op.name != "arith.extui"):
             return None
-        return Text(f'T.cast({_explicit(a)}, "{target}")', ATOM, target, a.loads)
+        condition = a.text if (op.name, target) == ("arith.extui", "int8") else None
+        return Text(f'T.cast({_explicit(a)}, "{target}")', ATOM, target, a.loads, condition=condition)
 
     def _bitcast(self, op: ir.Operation) -> Text | None:
         target = type_name(op.results[0].type)

@@ -19,7 +19,7 @@ from relayc.pipelines.te.language.dtypes import check_computed, check_dtype, com
 from relayc.pipelines.te.language.scalars import operation
 from relayc.pipelines.te.literal import INDEX_DTYPE
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
+from relayc.symbolic import Dim, Size, bounds, proves
 
 ExprLike: TypeAlias = Any
 """An expression, a size, or a number."""
@@ -404,11 +404,11 @@ def _of_indices(name: str, a: Index, b: Index) -> Index | None:
             return b * a.const
         return a * b.const if b.is_constant else opaque(arith.MulIOp(written(a), written(b)).result)
     if name in ("minimum", "maximum"):
-        if a.is_constant and b.is_constant:
-            return Index((minimum if name == "minimum" else maximum)(a.const, b.const))
         return (smallest if name == "minimum" else largest)(a, b)
     if name in ("floor_divide", "floor_mod", "truncdiv", "truncmod"):
-        check(b.is_constant and bounds(b.const)[0] >= 1, name, "a divisor that is a size of 1 or more", str(b))
+        # A symbol may be 0 where no loop runs.
+        positive = b.is_constant and b.const != 0 and bounds(b.const)[0] >= 0
+        check(positive, name, "a divisor that is a size other than 0", str(b))
         low, _ = a.bounds()
         if name.startswith("trunc"):
             check(proves(lambda: low >= 0), name, "a dividend that is not negative (// and % round down)", str(a))

@@ -2,7 +2,8 @@
 
 It follows the text and nothing else: a function becomes Python source that does one thing after the other, which is run.
 
-- Loops run from 0 up; those that are parallel or bound to threads run from their end down, so that what depends on an order shows.
+- Loops run from 0 up; those that are parallel or bound to blocks of threads run from their end down, so that what depends on an order
+  shows.
 - A block does nothing where a guard does not hold. Its init runs where every reduction iterator is 0 (as in TVM); iterators must lie
   inside of its extents.
 - Memory that nothing has written holds NaN, and large numbers in buffers of integers.
@@ -316,7 +317,7 @@ class _Writer:
         variable, *carried = [self._new(a) for a in body.arguments]
         kind = ir.StringAttr(op.attributes[names.KIND]).value if names.KIND in op.attributes else names.Kind.SERIAL
         steps = f"range({low}, {high}, {step})"
-        if kind == names.Kind.PARALLEL or kind in names.Kind.THREADS:
+        if kind == names.Kind.PARALLEL or kind.startswith("blockIdx."):
             steps = f"reversed({steps})"
         if starts:
             self._line(f"{', '.join(carried)} = {', '.join(starts)}")

@@ -6,8 +6,9 @@ from onnx import helper
 from onnx_models import model_of
 
 import relayc
+from relayc import te
 from relayc.pipelines.cpu.schedule.table import TABLE
-from relayc.tir import Schedule, ScheduleError, Trace
+from relayc.tir import Schedule, ScheduleError, T, Trace, prim_func
 
 RANDOM = np.random.default_rng(0)
 X, W = RANDOM.standard_normal((4, 64), np.float32), RANDOM.standard_normal((64, 48), np.float32)
@@ -228,3 +229,31 @@ def test_blocks_before_and_after_and_the_trace_are_dumped_and_kept(tmp_path):
     assert '_1"}' in after and "schedule.split" in trace and 'transform.tune.knob<"rows"> = 2' in trace
     assert module.ir["blocks"] == text
     assert "blocks" not in relayc.compile(model(), keep_ir=True).ir
+
+
+@prim_func
+def twice(a: T.Buffer((4, 16), "float32"), b: T.Buffer((4, 16), "float32")):
+    for i, j in T.grid(4, 16):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            b[vi, vj] = a[vi, vj] * T.float32(2)
+
+
+def exponential(rows):
+    return model_of([helper.make_node("Exp", ["x"], ["y"])], {"x": [rows, 16]})
+
+
+def test_a_function_by_hand_stands_in_place_of_a_kernel():
+    module = relayc.compile(exponential(4), schedules={"fused_exp": twice})
+    assert module.kernels[0].schedule == "twice"
+    np.testing.assert_array_equal(module["main"](X[:, :16].copy()), 2 * X[:, :16])
+
+
+def test_a_te_function_with_symbols_stands_in_place_of_a_kernel():
+    n = te.var("n")
+    a = te.placeholder((n, 16), name="a")
+    source = te.create_prim_func([a, te.compute((n, 16), lambda i, j: a[i, j] * 2.0, name="b")])
+    module = relayc.compile(exponential("n"), schedules={"fused_exp": source})
+    np.testing.assert_array_equal(module["main"](X[:3, :16].copy()), 2 * X[:3, :16])
+    with pytest.raises(ScheduleError, match="argument 0: expected an input 4x16xf32, found an input nx16xf32"):
+        relayc.compile(exponential(4), schedules={"fused_exp": source})

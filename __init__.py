@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.backend import Backend, register_backend
+    from relayc.pipelines.blocks.rules import remove_schedule_rule, schedule_rule
     from relayc.pipelines.compile_kernel import compile_kernel
     from relayc.pipelines.driver import compile
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
+    from relayc.pipelines.tuning_space import TuningSpace, tuning_space
     from relayc.runtime import Device, Module, get_global_func, num_threads, register_func, set_num_threads
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ __all__ = [
     "Sequential",
     "Target",
     "TensorType",
+    "TuningSpace",
     "compile",
     "compile_kernel",
     "from_onnx",
@@ -51,7 +54,10 @@ __all__ = [
     "register_frontend",
     "register_func",
     "remove_frontend",
+    "remove_schedule_rule",
+    "schedule_rule",
     "set_num_threads",
+    "tuning_space",
 ]
 
 # Public names are looked up on first use: `import relayc.runtime` must import neither MLIR nor onnx.
@@ -63,13 +69,15 @@ _HOMES = {
     "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.backend": ("Backend", "register_backend"),
+    "relayc.pipelines.blocks.rules": ("remove_schedule_rule", "schedule_rule"),
     "relayc.pipelines.compile_kernel": ("compile_kernel",),
     "relayc.pipelines.driver": ("compile",),
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),
+    "relayc.pipelines.tuning_space": ("TuningSpace", "tuning_space"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
 }
-_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "runtime", "tools")
+_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "runtime", "te", "tir", "tools")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""lit: the tests are the .mlir files below test/lit, run as `lit test/lit`."""
+"""lit: the tests are the .mlir and .py files below test/lit, run as `lit test/lit`."""
 
 import os
 import sys
@@ -7,11 +7,12 @@ import lit.formats
 
 config.name = "relayc"  # noqa: F821 (lit gives `config` to this file)
 config.test_format = lit.formats.ShTest(execute_external=False)  # noqa: F821
-config.suffixes = [".mlir"]  # noqa: F821
+config.suffixes = [".mlir", ".py"]  # noqa: F821
 # lit looks this file up from the tests' directory upwards, and takes paths from here on.
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))  # noqa: F821
 config.test_exec_root = os.path.join(config.test_source_root, "build", "lit")  # noqa: F821
 config.substitutions += [  # noqa: F821
+    ("%python", sys.executable),
     (r"\brelayc-opt\b", f"{sys.executable} -m relayc.tools.opt"),
     (r"\bfilecheck\b", f"{sys.executable} -m filecheck"),
 ]

@@ -24,8 +24,10 @@ from torch_mlir.dialects import (
     memref,
     scf,
     tensor,
+    transform,
     vector,
 )
+from torch_mlir.dialects.transform import interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "cf",
     "ext",
     "func",
+    "interpreter",
     "ir",
     "irdl",
     "linalg",
@@ -52,6 +55,7 @@ __all__ = [
     "rewrite",
     "scf",
     "tensor",
+    "transform",
     "vector",
 ]
 
@@ -62,9 +66,10 @@ _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 _PREPARATIONS: list[Callable[[ir.Context], None]] = []
 
 
-def on_new_context(prepare: Callable[[ir.Context], None]) -> None:
+def on_new_context(prepare: Callable[[ir.Context], None]) -> Callable[[ir.Context], None]:
     """Has `prepare` called on every context that `make_context` makes: how a dialect defined in Python gets into it."""
     _PREPARATIONS.append(prepare)
+    return prepare
 
 
 def make_context() -> ir.Context:

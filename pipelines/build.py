@@ -12,12 +12,14 @@ from relayc.dialects.relay.module import IRModule
 from relayc.frontend import import_model
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.graph import graph_pipeline
-from relayc.pipelines.instruments import DumpIR, PassInstrument, ir_text
+from relayc.pipelines.instruments import DumpIR, KeepSchedules, PassInstrument, ir_text
 from relayc.pipelines.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.program.entries import packed_entries
+from relayc.pipelines.program.single import te_program, written_in_te
 from relayc.pipelines.program.tir import TirModule
+from relayc.pipelines.schedule.table import FUNCTIONS
 from relayc.pipelines.specializations import ask_for
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
@@ -52,6 +54,7 @@ def build(
     first: str = "relay",
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     specialize: Sequence[Mapping[str, int]] = (),
+    schedules: Mapping[str, Any] | None = None,
 ) -> Artifact | IRModule:
     """Compiles a model; the arguments are those of `relayc.compile`.
 
@@ -60,6 +63,13 @@ def build(
     """
     times = StageTimes()
     mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
+    if first == "relay" and written_in_te(mod):
+        # What a person wrote in the te stage (relayc.te) has only the later ones before it.
+        mod, first = te_program(mod), "tir"
+        if stop_after == "te":
+            return mod
+        if stop_after == "relay":
+            raise RelayError("stop_after: expected te or a later stage, as the module is of the te stage, found 'relay'")
     if specialize:
         with mod.context:
             ask_for(mod.main, specialize)
@@ -68,7 +78,10 @@ def build(
     if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):
         precision = "f32"
     config = {**outer.config, "target": target, "relay.ToMixedPrecision.precision": precision}
-    instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else [])]
+    if schedules:
+        config[FUNCTIONS] = {**outer.get(FUNCTIONS), **schedules}
+    kept = KeepSchedules()
+    instruments = [*outer.instruments, *([DumpIR(dump_ir)] if dump_ir is not None else []), *([kept] if keep_ir else [])]
     level = outer.opt_level if opt_level is None else opt_level
     texts: dict[str, str] = {}
     steps = {"relay": graph_pipeline(), "te": te_pipeline, "tir": te_to_tir, "llvm": tir_to_llvm}
@@ -82,6 +95,8 @@ def build(
             mod = step(mod)
             if keep_ir:
                 texts[stage] = ir_text(mod.module.operation)
+                if stage == "tir" and kept.texts:
+                    texts["blocks"] = "\n".join(kept.texts)
             times.mark(stage)
             if stage == stop_after:
                 return mod

@@ -86,14 +86,16 @@ def find_slot(
     precision: str,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     specialize: Sequence[Mapping[str, int]] = (),
+    schedules: Mapping[str, Any] | None = None,
 ) -> Slot | None:
-    """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, or someone observes.
+    """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, someone observes, or a
+    schedule is no text.
 
     The arguments are those of `relayc.compile`.
     """
     cache = Cache.default() if wanted is not False and device_kind(find_backend(target.kind).device).loads_code else None
     settings = _settings(opt_level)
-    if cache is None or settings is None or not _sources_are_loaded():
+    if cache is None or settings is None or not _is_plain(schedules) or not _sources_are_loaded():
         return None
     path = Path(model) if isinstance(model, (str, os.PathLike)) else None
     try:
@@ -109,6 +111,7 @@ def find_slot(
         "model": content,
         "shapes": extents,
         "dims": sizes,
+        "schedules": list((schedules or {}).items()),
         "specialize": [sorted(entry.items()) for entry in specialize],
         "target": [str(target), target.fingerprint],
         "settings": settings,
@@ -176,7 +179,7 @@ def _registered() -> Iterator[Any]:
         "relayc.runtime.device": lambda m: m.registered_device_kinds(),
         "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
         "relayc.pipelines.te.core": lambda m: m.RULES.values(),
-        "relayc.pipelines.schedule.table": lambda m: (entry.schedule for found in m.STRATEGIES.values() for entry in found),
+        "relayc.pipelines.schedule.table": lambda m: (entry.name for found in m.STRATEGIES.values() for entry in found),
         "relayc.pipelines.graph.evaluators": lambda m: (e.function for e in m.EVALUATORS.values()),
         "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
         "relayc.frontend.registry": lambda m: m.outside_functions(),
@@ -192,7 +195,7 @@ def _registered() -> Iterator[Any]:
 
 
 def _has_outside_code() -> bool:
-    # Names of fusion rules, which are texts, are all from outside.
+    # Names of fusion rules and of strategies, which are texts, are all from outside.
     return not all(getattr(entry, "__module__", "").startswith("relayc.") for entry in _registered())
 
 

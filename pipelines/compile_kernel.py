@@ -27,12 +27,13 @@ def compile_kernel(
     num_threads: int | None = None,
     dump_ir: "str | os.PathLike | None" = None,
     keep_ir: bool = False,
+    schedule: Any = None,
 ) -> Kernel:
     """Compiles one kernel: a function of the te stage, such as those that `relayc.compile(..., stop_after="te")` shows.
 
     Args:
-      kernel: a function over static tensors of linalg, tensor, arith and math operations, as MLIR text, as an operation, or in a module; it
-        stays as it is.
+      kernel: a function over tensors of linalg, tensor, arith and math operations, as MLIR text, as an operation, or in a module; it
+        stays as it is. Symbols in its types are its last arguments (`%n: index {relay.symbol = "n"}`); a call's arrays say their values.
       target: as for `relayc.compile`.
       tuning: numbers of the schedule, {"contraction.rows": 6}; with "strategy" only that strategy is asked, and its name may be left out:
         {"strategy": "contraction", "rows": 6}. What is not said is chosen as always.
@@ -41,10 +42,12 @@ def compile_kernel(
       name: which function, where the text or module has several.
       num_threads: as for `relayc.compile`.
       dump_ir, keep_ir: as for `relayc.compile`.
+      schedule: how it runs: a schedule as `schedules` of `relayc.compile` has them. `tuning` then says what its knobs are, {"rows": 6}.
 
     Raises:
       ValueError, TypeError: text that does not parse; there is no such function; a parameter that does not fit it; a number that no
         strategy has; a strategy that does not take the kernel.
+      ScheduleError: a ValueError that names the schedule and the kernel: it is not legal for it, or raised something.
     """
     from relayc.pipelines.build import build
     from relayc.pipelines.passes import PassContext
@@ -54,20 +57,35 @@ def compile_kernel(
         target = Target(target, num_threads=num_threads)
     mod, found = kernel_program(kernel, name, params or {})
     outer = PassContext.current()
-    config = {**outer.config, "schedule.kernels": {**outer.config.get("schedule.kernels", {}), escape(found): _tuning(tuning or {})}}
+    label = None if schedule is None else _label(schedule)
+    wanted = (tuning or {}).get("strategy")
+    if label is not None and wanted not in (None, label):
+        raise ValueError(f"compile_kernel: expected a schedule or a strategy, found {label} and {wanted}")
+    config = {
+        **outer.config,
+        "schedule.kernels": {**outer.get("schedule.kernels"), escape(found): _tuning(tuning or {}, wanted or label)},
+        "schedule.functions": {escape(found): schedule} if schedule is not None else {},
+    }
     with PassContext(outer.opt_level, outer.required_pass, outer.disabled_pass, config, outer.instruments):
         artifact = build(mod, target, None, None, dump_ir, keep_ir, None, None, "f32", first="tir")
     assert isinstance(artifact, Artifact)
     module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
     made = Kernel(found, module)
-    wanted = (tuning or {}).get("strategy")
     if wanted is not None and made.info.schedule.split()[0] != wanted:
         raise ValueError(f"strategy {wanted}: expected a kernel that it takes, found @{found}")
     return made
 
 
-def _tuning(tuning: Mapping[str, Any]) -> dict[str, Any]:
-    """Tuned numbers under their full names."""
-    strategy = tuning.get("strategy")
+def _label(schedule: Any) -> str:
+    from relayc.pipelines.blocks.strategy import name_of
+
+    try:
+        return name_of(schedule)
+    except TypeError as error:
+        raise TypeError(f"compile_kernel: schedule: {error}") from None
+
+
+def _tuning(tuning: Mapping[str, Any], strategy: str | None) -> dict[str, Any]:
+    """Tuned numbers under their full names; those without the name of a strategy are of this one."""
     return {key if "." in key or key == "strategy" or strategy is None else f"{strategy}.{key}": value for key, value in tuning.items()}

@@ -41,6 +41,7 @@ def compile(
     num_threads: int | None = ...,
     dims: Mapping[str, int | tuple[int, int]] | None = ...,
     specialize: Sequence[Mapping[str, int]] | None = ...,
+    schedules: Mapping[str, Any] | None = ...,
 ) -> Module: ...
 @overload
 def compile(
@@ -58,6 +59,7 @@ def compile(
     num_threads: int | None = ...,
     dims: Mapping[str, int | tuple[int, int]] | None = ...,
     specialize: Sequence[Mapping[str, int]] | None = ...,
+    schedules: Mapping[str, Any] | None = ...,
 ) -> "IRModule": ...
 
 
@@ -75,6 +77,7 @@ def compile(
     num_threads: int | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     specialize: Sequence[Mapping[str, int]] | None = None,
+    schedules: Mapping[str, Any] | None = None,
 ) -> "Module | IRModule":
     """Compiles a model.
 
@@ -103,12 +106,18 @@ def compile(
       specialize: hot sizes, each as sizes by symbol: [{"batch": 1}, {"batch": 8, "seq": 128}]. `main` is compiled for each of them beside
         the program for all sizes, and branches to it; where several hold, to one of most symbols. Each costs as much time and code as
         the program compiled for that size, and parameters where its kernels want them in a layout of their own.
+      schedules: how kernels run whose names match a pattern, {"fused_dense*": schedule}; of several that match the last one holds. A
+        schedule is a function of the `relayc.tir.Schedule` of a module of the kernel alone, which it schedules in place, or for which it
+        gives back a module; a trace of another schedule (relayc.tir.Trace, or its text); or a module with a function in place of the
+        kernel (an IRModule of blocks and loops, or its text). Programs with functions and modules among them bypass the cache, those
+        with texts do not.
 
     Returns:
       A runtime Module: `module["main"](*inputs)`.
 
     Raises:
       ValueError, TypeError: no frontend takes the model, it is invalid (OnnxError or another ModelError, RelayError), or an argument is.
+      ScheduleError: a ValueError that names the schedule and the kernel: it is not legal for it, or raised something.
     """
     if stop_after is not None and stop_after not in STAGES:
         raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}")
@@ -118,13 +127,15 @@ def compile(
         raise TypeError(f"shapes: expected a mapping of names of inputs, found {shapes!r}")
     if dims is not None and not isinstance(dims, Mapping):
         raise TypeError(f"dims: expected a mapping of names of dimensions, found {dims!r}")
+    if schedules is not None and not isinstance(schedules, Mapping):
+        raise TypeError(f"schedules: expected a mapping of patterns of names of kernels, found {schedules!r}")
     entries = _entries(specialize)
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
     options = {"target": target, "shapes": shapes, "opt_level": opt_level, "keep_ir": keep_ir, "cache": cache, "precision": precision}
-    source = _Source(model, {**options, "num_threads": num_threads, "dims": dims})
+    source = _Source(model, {**options, "num_threads": num_threads, "dims": dims, "schedules": schedules})
     observed = dump_ir is not None or keep_ir or stop_after is not None
-    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims, entries)
+    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims, entries, schedules)
     if slot is not None:
         start = time.perf_counter()
         artifact = slot.load()
@@ -135,7 +146,20 @@ def compile(
     from relayc.pipelines.release_memory import release_memory
 
     contexts = live_contexts()
-    built = build(model, target, shapes, opt_level, dump_ir, keep_ir, stop_after, progress, precision, dims=dims, specialize=entries)
+    built = build(
+        model,
+        target,
+        shapes,
+        opt_level,
+        dump_ir,
+        keep_ir,
+        stop_after,
+        progress,
+        precision,
+        dims=dims,
+        specialize=entries,
+        schedules=schedules or {},
+    )
     if not isinstance(built, Artifact):
         return built
     if slot is not None:

@@ -47,8 +47,36 @@ class PassInfo:
         return flag_of(self.name)
 
 
+@dataclass(frozen=True)
+class KernelSchedule:
+    """A schedule that a person wrote, applied to a kernel.
+
+    Attributes:
+      kernel, schedule: their names.
+      before, after: the kernel as MLIR text: blocks and loops; before a replacement by another function what it is in te.
+      trace: what was done, as a script; empty for a replacement.
+    """
+
+    kernel: str
+    schedule: str
+    before: str
+    after: str
+    trace: str
+
+    def __str__(self) -> str:
+        """The three, apart as MLIR's tools split files."""
+        parts = [f"// Kernel {self.kernel} before the schedule {self.schedule}.\n{self.before}", f"// After it.\n{self.after}"]
+        return "\n// -----\n".join([*parts, *([f"// The schedule.\n{self.trace}"] if self.trace else [])]) + "\n"
+
+
 class PassInstrument:
-    """Base of the instruments: every method may be left as it is."""
+    """Base of the instruments: every method may be left as it is.
+
+    Attributes:
+      observes_schedules: whether `run_on_schedule` is to be called.
+    """
+
+    observes_schedules = False
 
     def enter_pass_ctx(self) -> None:
         """Called when the PassContext is entered."""
@@ -65,6 +93,9 @@ class PassInstrument:
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Called with the module that the pass gave."""
+
+    def run_on_schedule(self, found: KernelSchedule) -> None:
+        """Called with each kernel that a schedule which a person wrote was applied to."""
 
 
 @dataclass
@@ -133,8 +164,11 @@ def ir_text(operation: ir.Operation, elide_above: int = ELIDE_ABOVE, locations: 
 class DumpIR(PassInstrument):
     """Writes the IR after each pass to DIR/STAGE/NNN-flag.mlir, numbered through all stages; 000-input is what the first pass got.
 
-    Large constants are elided. A Sequential writes nothing: what it leaves is what its last pass left.
+    Large constants are elided. A Sequential writes nothing: what it leaves is what its last pass left. Kernels with a schedule that a
+    person wrote go to DIR/tir/blocks/KERNEL.mlir, before and after it, and with its trace.
     """
+
+    observes_schedules = True
 
     def __init__(self, directory: str | os.PathLike) -> None:
         self.directory = Path(directory)
@@ -146,6 +180,11 @@ class DumpIR(PassInstrument):
         (folder / f"{self._count:03}-{name}.mlir").write_text(ir_text(mod.module.operation))
         self._count += 1
 
+    def run_on_schedule(self, found: KernelSchedule) -> None:
+        folder = self.directory / "tir" / "blocks"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{found.kernel}.mlir").write_text(str(found))
+
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         if self._count == 0:
             self._write(mod, "relay", "input")
@@ -153,6 +192,22 @@ class DumpIR(PassInstrument):
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         if not info.composite:
             self._write(mod, info.stage, info.flag)
+
+
+class KeepSchedules(PassInstrument):
+    """Keeps the texts of kernels with a schedule that a person wrote.
+
+    Attributes:
+      texts: one for each kernel.
+    """
+
+    observes_schedules = True
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def run_on_schedule(self, found: KernelSchedule) -> None:
+        self.texts.append(str(found))
 
 
 class Verifier(PassInstrument):

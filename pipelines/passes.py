@@ -48,7 +48,12 @@ __all__ = [
 
 # Modules that register passes and config options on import; read when a name is not known yet, so that a tool which needs one pass
 # does not pay for importing all of them.
-_PASS_MODULES = ("relayc.pipelines.graph", "relayc.pipelines.lowering", "relayc.pipelines.schedule.table")
+_PASS_MODULES = (
+    "relayc.pipelines.graph",
+    "relayc.pipelines.lowering",
+    "relayc.pipelines.schedule.table",
+    "relayc.pipelines.blocks.passes",
+)
 
 
 # ---- configuration --------------------------------------------------------------------------------------------------------------------

@@ -286,6 +286,8 @@ class KernelInfo:
       schedule: the strategy that it got, and its tunable numbers: "contraction rows=6 vectors=2".
       own_flops: those that its operators are by their definitions, where the kernel computes them with others (Winograd); else None.
       symbols: names of the symbols whose values its packed function takes, integers after the tensors.
+      declined: why strategies that were asked before did not take it, "NAME: WHY", where that was asked for ("schedule.why" of a
+        PassContext).
     """
 
     name: str
@@ -298,6 +300,7 @@ class KernelInfo:
     schedule: str = ""
     own_flops: Size | None = None
     symbols: tuple[str, ...] = ()
+    declined: tuple[str, ...] = ()
 
     @property
     def operator_flops(self) -> Size:

@@ -431,7 +431,9 @@ def _kernel(row: dict[str, Any]) -> KernelInfo:
     inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
     names = tuple(row["ops"]), tuple(row["sources"])
     flops, moved, own = (_size_of(row[key]) for key in ("flops", "bytes", "own_flops"))
-    return KernelInfo(row["name"], inputs, outputs, *names, flops, moved, row["schedule"], own, tuple(row["symbols"]))
+    return KernelInfo(
+        row["name"], inputs, outputs, *names, flops, moved, row["schedule"], own, tuple(row["symbols"]), tuple(row["declined"])
+    )
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------------------

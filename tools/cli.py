@@ -1,7 +1,7 @@
 """The command `relayc`.
 
     relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it
-    relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), or its IR or machine code
+    relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), its IR or machine code, or what can be tuned
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc cache           shows the compiled programs that are kept on disk; relayc cache clear removes them
 
@@ -47,7 +47,7 @@ from relayc.tools.inputs import (
     tensors_of,
 )
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
-from relayc.tools.tables import kernel_table, operators_table, profile_table, stage_table
+from relayc.tools.tables import kernel_table, operators_table, profile_table, space_table, stage_table, why_table
 
 
 class CommandError(Exception):
@@ -185,7 +185,10 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.stage is not None:
         print(_stage_text(arguments), end="")
         return
-    module = compile_model(arguments)
+    if arguments.space:
+        _print_space(arguments, console)
+        return
+    module = _compile_with_reasons(arguments) if arguments.why else compile_model(arguments)
     for kind, specs in (("input", module.inputs), ("output", module.outputs)):
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
@@ -197,6 +200,26 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
     else:
         _print_saved(profile, console)
         console.print(_sum_text(profile))
+    if arguments.why:
+        console.print("", why_table(module.kernels), sep="\n")
+
+
+def _compile_with_reasons(arguments: argparse.Namespace) -> Module:
+    """The module, whose kernels say why they did not get the strategies that were asked before theirs."""
+    from relayc.pipelines.passes import PassContext
+    from relayc.pipelines.schedule.table import WHY
+
+    with PassContext(config={WHY: True}):
+        return compile_model(arguments)
+
+
+def _print_space(arguments: argparse.Namespace, console: Console) -> None:
+    from relayc.pipelines.passes import PassContext
+    from relayc.pipelines.tuning_space import tuning_space
+
+    with PassContext(opt_level=arguments.opt_level):
+        te: Any = compile_model(arguments, stop_after="te")
+        console.print(space_table(tuning_space(te, arguments.target)))
 
 
 def _stage_text(arguments: argparse.Namespace) -> str:
@@ -253,7 +276,12 @@ def make_parser() -> argparse.ArgumentParser:
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
     _add_model_options(inspector)
     stages = "print the program at a stage instead: its IR, or with asm the machine code"
-    inspector.add_argument("--stage", choices=("relay", "te", "tir", "llvm", "asm"), help=stages)
+    shown = inspector.add_mutually_exclusive_group()
+    shown.add_argument("--stage", choices=("relay", "te", "tir", "llvm", "asm"), help=stages)
+    shown.add_argument("--space", action="store_true", help="print the tunable numbers of each kernel instead, with their sensible values")
+    shown.add_argument(
+        "--why", action="store_true", help="say of each kernel why strategies that were asked before its own did not take it"
+    )
     inspector.set_defaults(action=inspect)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)

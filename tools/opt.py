@@ -105,6 +105,8 @@ class _ListPasses(argparse.Action):
 def _outputs(text: str, arguments: argparse.Namespace, ctx: PassContext) -> Iterator[tuple[str, bool]]:
     """(text, whether it went well) of every program in the input; errors go to stderr where they happen."""
     names = split_pipeline(arguments.passes)
+    for name in names:
+        _known(name)  # imports the pass, and with it the dialects that it needs, before anything is parsed
     for part in _SPLIT.split(text) if arguments.split_input_file else [text]:
         try:
             mod = run_passes(IRModule.parse(part), names, ctx)

@@ -1,7 +1,7 @@
 """What the commands print: tables of stages and kernels."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
@@ -10,9 +10,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from relayc.runtime import CallSite, Profile
+from relayc.runtime import CallSite, KernelInfo, Profile
 from relayc.runtime.profile import Work, make_profile, marked, share_texts
 from relayc.symbolic import Dim
+
+if TYPE_CHECKING:
+    from relayc.pipelines.tuning_space import TuningSpace
 
 NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 """Options of a column of numbers."""
@@ -69,6 +72,41 @@ def kernel_table(sites: Sequence[CallSite], profile: Profile | None = None) -> T
     taken = [f"{rows.seconds * 1e6:.1f}", "100.0%" if sites else ""] if times else []
     table.add_row(f"{whole.calls} calls", "", "", *([""] * len(flow)), scaled(whole.flops), scaled(whole.bytes), *taken)
     return _whole_numbers(table)
+
+
+def why_table(kernels: Sequence[KernelInfo]) -> Table:
+    """For each kernel its strategy, and why those that were asked before did not take it."""
+    table = make_table("strategies", kernel={"overflow": "fold"}, operators={"overflow": "fold"}, strategy={}, why={"overflow": "fold"})
+    for kernel in kernels:
+        table.add_row(kernel.name, " ".join(kernel.ops), kernel.schedule.split(" ")[0], "takes it")
+        for declined in kernel.declined:
+            strategy, _, why = declined.partition(": ")
+            table.add_row("", "", strategy, why)
+    return table
+
+
+_SHOWN = 12
+"""Values of a parameter that are shown, of more the first ones."""
+
+
+def space_table(spaces: "Sequence[TuningSpace]") -> Table:
+    """For each kernel its tunable numbers: what is used, and what is sensible."""
+    columns: dict[str, dict[str, Any]] = {name: {"overflow": "fold"} for name in ("kernel", "operators")}
+    table = make_table("tunable numbers", **columns, strategy={}, number={}, used=NUMBER, values={"overflow": "fold"})
+    for space in spaces:
+        names = [space.kernel, " ".join(space.ops), space.strategy]
+        for name, used in space.chosen.items():
+            values = space.values[name]
+            more = f" ... ({len(values)} in all)" if len(values) > _SHOWN else ""
+            table.add_row(*names, name, _value(used), " ".join(map(_value, values[:_SHOWN])) + more)
+            names = ["", "", ""]
+        if not space.chosen:
+            table.add_row(*names, "", "", "")
+    return table
+
+
+def _value(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _flow_columns(profile: Profile) -> dict[str, dict[str, Any]]:

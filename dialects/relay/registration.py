@@ -11,10 +11,10 @@ the same type, which decides how a few things are written down:
 """
 
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from relayc.dialects.mlir import ext, ir, irdl, on_new_context, register_operation
+from relayc.dialects.declaration import load_operations
+from relayc.dialects.mlir import ext, ir, on_new_context, register_operation
 from relayc.dialects.relay.scopes import defined_by, scope_before
 
 if TYPE_CHECKING:
@@ -64,29 +64,12 @@ def register(cls: type["Op"]) -> None:
     """Makes `cls` the class of the operations of its name, in every context made from now on."""
     OPS[cls._op_name] = cls
     register_operation(RelayDialect, cls)
-    _text.cache_clear()
-
-
-@cache
-def _text(names: tuple[str, ...]) -> str:
-    """The operators in IRDL, as text: parsing it takes a fifth of the time of building it."""
-    with ir.Context(), ir.Location.unknown():
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
-            dialect = irdl.dialect(RelayDialect.DIALECT_NAMESPACE)
-            with ir.InsertionPoint(dialect.body):
-                for name in names:
-                    OPS[name]._emit_operation()
-        return str(module)
 
 
 def load(context: ir.Context) -> None:
     """Registers the operators in a context that has none of them yet."""
     operators = [cls for cls in OPS.values() if cls.OPERATION_NAME.startswith("relay.")]
-    with context, ir.Location.unknown():
-        irdl.load_dialects(ir.Module.parse(_text(tuple(cls._op_name for cls in operators))))
-        for cls in operators:
-            cls._attach_traits()
+    load_operations(context, RelayDialect.DIALECT_NAMESPACE, operators)
 
 
 on_new_context(load)

@@ -136,6 +136,8 @@ def _check_standin(functions: Functions, name: str) -> None:
         raise RelayError(f"@{wanted}, which @{name} stands for: expected the type {expected}, found {found}")
 
 
+DECLINED = "relay.declined"
+"""Of a kernel in tir: why strategies that were asked did not take it."""
 WORKSPACE = "relay.workspace"
 """Attribute of a function of the tir stage: bytes of its workspace, where that is an expression."""
 

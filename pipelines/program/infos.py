@@ -17,7 +17,7 @@ from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.body import memref_bytes
 from relayc.pipelines.program.calls import max_depth
 from relayc.pipelines.program.components import functions_of, is_packed, programs_of
-from relayc.pipelines.program.functions import packings_of, strings_of, workspace_of
+from relayc.pipelines.program.functions import DECLINED, packings_of, strings_of, workspace_of
 from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
@@ -66,7 +66,8 @@ def _kernel_info(function: ir.OpView) -> KernelInfo:
     schedule = ir.StringAttr(function.attributes["relay.schedule"]).value
     ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
     own = read_size_attribute(function.attributes[OWN_FLOPS]) if OWN_FLOPS in function.attributes else None
-    return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule, own, tuple(symbol_names(function)))
+    symbols, declined = tuple(symbol_names(function)), tuple(strings_of(function, DECLINED))
+    return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule, own, symbols, declined)
 
 
 def _tensors(function: ir.OpView, names: tuple[list[str], list[str]] = ([], [])) -> tuple[Specs, Specs]:

@@ -8,6 +8,7 @@ What a person and the runtime want to know stands in the attributes of the funct
 
 - `relay.tensors`: the type of the kernel as callers see it, with signs and bools;
 - `relay.ops`, `relay.sources`: what it was made from;
+- `relay.declined`: why strategies that were asked before did not take it, where that was asked for ("schedule.why");
 - `relay.schedule`: the strategy and its numbers; `relay.flops`: floating-point operations of a call; `relay.bytes`: bytes that a call moves
   at least, in and out;
 - `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
@@ -18,9 +19,10 @@ What a person and the runtime want to know stands in the attributes of the funct
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from relayc.dialects.functions import Names, signature_of, symbol_name, value_attributes
+from relayc.dialects.functions import Names, signature_of, strings_attribute, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.module import IRModule
@@ -29,10 +31,12 @@ from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.kernel.updates import UPDATES, updates_of
-from relayc.pipelines.program.functions import WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
+from relayc.pipelines.program.functions import DECLINED, WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
+from relayc.pipelines.program.schedules import Schedules
 from relayc.pipelines.program.turning import mark_repeated
+from relayc.pipelines.schedule.choice import Choice
 from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.table import schedule_kernel
+from relayc.pipelines.schedule.table import WHY
 from relayc.pipelines.schedule.turns import TURNS
 from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.target import Target
@@ -49,7 +53,7 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
       config: of the PassContext: tunable numbers of schedules (see schedule.table).
 
     Raises:
-      ValueError: a number that no schedule has.
+      ValueError: a number that no schedule has; a pattern of schedules that matches no kernel; a schedule that is not legal.
       RelayError: the module is none of the te stage.
     """
     with mod.context, ir.Location.unknown():
@@ -57,9 +61,12 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
         called = {name for f in functions.programs.values() for name in callees(f)}
         mark_repeated(functions.programs.values(), functions.kernels)
         _stand_in(mod.module, functions, [name for name in functions.kernels if name in called])
-        for name, (scheduled, schedule) in _schedule(mod.module, functions.kernels, target, config).items():
-            function = functions.kernels[name]
-            _describe(scheduled, schedule, function)
+        for name, choice in _schedule(mod.module, functions.kernels, target, config).items():
+            function, scheduled = functions.kernels[name], choice.scheduled
+            assert scheduled is not None
+            _describe(scheduled, str(choice), function)
+            if config.get(WHY):
+                scheduled.function.attributes[DECLINED] = strings_attribute(f"{name}: {why}" for name, why in choice.declined)
             scheduled.function.operation.move_before(function.operation)
         for function in functions.kernels.values():
             function.operation.erase()
@@ -68,19 +75,16 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
     return mod
 
 
-def _schedule(
-    module: ir.Module, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any]
-) -> dict[str, tuple[Scheduled, str]]:
-    """The kernels in tir, at the end of the module, and what their schedules are."""
-    found: dict[str, tuple[Scheduled, str]] = {}
+def _schedule(module: ir.Module, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any]) -> dict[str, Choice]:
+    """The kernels in tir, at the end of the module, and how they came to that."""
+    schedules = Schedules(kernels, target, config)
+    found: dict[str, Choice] = {}
     left = []
     for name, function in kernels.items():
         with ir.InsertionPoint(module.body), function.operation.location:
-            scheduled = schedule_kernel(function, target, config) if UPDATES not in function.attributes else None
-        if scheduled is None:
+            found[name] = schedules.choose(name, function)
+        if found[name].scheduled is None:
             left.append(function)
-        else:
-            found[name] = scheduled[0], str(scheduled[1])
     if left:
         fallback = ir.Module.create()
         with ir.InsertionPoint(fallback.body):
@@ -91,7 +95,7 @@ def _schedule(
             with ir.InsertionPoint(module.body):
                 clone = function.operation.clone().opview
             if isinstance(clone, func.FuncOp):
-                found[symbol_name(clone)] = Scheduled(clone), "bufferize"
+                found[symbol_name(clone)] = replace(found[symbol_name(clone)], scheduled=Scheduled(clone), is_fallback=True)
     return found
 
 

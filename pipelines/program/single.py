@@ -5,13 +5,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relayc.dialects.functions import Names, signature_of, strings_attribute, symbol_name, value_attributes
+from relayc.dialects.functions import Names, signature_of, strings_attribute, symbol_name, value_attributes, value_names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType, dtype_of
 from relayc.pipelines.program.functions import dtypes_of, specs_of
+from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.te.signature import te_array
 
 Source: TypeAlias = str | IRModule | ir.OpView | ir.Operation
@@ -26,10 +27,11 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
       params: arguments that are parameters, by position.
 
     Raises:
-      RelayError: there is no such function, or it is none over static tensors; a parameter that does not fit; text that does not parse.
+      RelayError: there is no such function, or it is none over tensors whose sizes are numbers and symbols; a parameter that does not fit;
+        text that does not parse.
       TypeError: `kernel` is none of these.
     """
-    mod = _parsed(kernel)
+    mod = parsed(kernel, "compile_kernel")
     with mod.context, ir.Location.unknown():
         function = _find(mod.module, name)
         for op in [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and symbol_name(op) != symbol_name(function)]:
@@ -37,12 +39,41 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
         function.attributes["sym_visibility"] = ir.StringAttr.get("private")
         _mark(function, params)
         found = symbol_name(function)
-        _call(mod, function, params)
+        _call(mod, function, params, Names(mod.module).free(f"{found}_program"))
     mod.verify()
     return mod, found
 
 
-def _parsed(kernel: Source) -> IRModule:
+STAGE = "relay.stage"
+"""Attribute of a module all of whose functions are of a later stage: which one."""
+
+
+def written_in_te(mod: IRModule) -> bool:
+    """Whether a module is of the te stage from the start."""
+    attributes = mod.module.operation.attributes
+    return STAGE in attributes and ir.StringAttr(attributes[STAGE]).value == "te"
+
+
+def te_program(mod: IRModule) -> IRModule:
+    """A module of the te stage as a program: where its one function is a kernel, that becomes private, and a program of its name calls it.
+
+    Raises RelayError where a function is none over tensors whose sizes are numbers and symbols.
+    """
+    with mod.context, ir.Location.unknown(), mod.ranges:
+        found = [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]
+        if len(found) == 1 and not any(inner.operation.name == "func.call" for inner in found[0].regions[0].blocks[0].operations):
+            kernel, name = _find(mod.module, None), symbol_name(found[0])
+            kernel.attributes["sym_name"] = ir.StringAttr.get(Names(mod.module).free(f"{name}_kernel"))
+            kernel.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            _mark(kernel, {})
+            _call(mod, kernel, {}, name)
+            mod.verify()
+    return mod
+
+
+def parsed(kernel: Source, what: str) -> IRModule:
+    """Kernels in a module of their own; errors begin with `what`. Raises RelayError for text that does not parse, TypeError for what is no
+    kernel."""
     if isinstance(kernel, IRModule):
         kernel = kernel.module.operation
     elif isinstance(kernel, ir.Module):
@@ -50,11 +81,11 @@ def _parsed(kernel: Source) -> IRModule:
     if isinstance(kernel, (ir.OpView, ir.Operation)):
         kernel = kernel.get_asm(enable_debug_info=True)
     if not isinstance(kernel, str):
-        raise TypeError(f"compile_kernel: expected a function of the te stage as MLIR text, an operation or a module, found {kernel!r}")
+        raise TypeError(f"{what}: expected a function of the te stage as MLIR text, an operation or a module, found {kernel!r}")
     try:
         return IRModule.parse(kernel)
     except ir.MLIRError as e:
-        raise RelayError(f"compile_kernel: expected MLIR text of the te stage: {e}") from None
+        raise RelayError(f"{what}: expected MLIR text of the te stage: {e}") from None
 
 
 def _find(module: ir.Module, name: str | None) -> ir.OpView:
@@ -64,7 +95,7 @@ def _find(module: ir.Module, name: str | None) -> ir.OpView:
         for op in module.body.operations
         if isinstance(op, func.FuncOp)
         and not op.is_external
-        and all(isinstance(t, ir.RankedTensorType) for t in (*signature_of(op).inputs, *signature_of(op).results))
+        and all(isinstance(t, ir.RankedTensorType) for t in (*_tensors_of(op), *signature_of(op).results))
         and len(signature_of(op).results)
         and name in (None, symbol_name(op))
         and (name is not None or not any(inner.operation.name == "func.call" for inner in op.regions[0].blocks[0].operations))
@@ -73,12 +104,26 @@ def _find(module: ir.Module, name: str | None) -> ir.OpView:
         names = ", ".join(f"@{symbol_name(op)}" for op in found) or "none"
         wanted = "one function over tensors that calls no other (name= says which)" if name is None else f"a function @{name} over tensors"
         raise RelayError(f"compile_kernel: expected {wanted}, found {names}")
-    signature = signature_of(found[0])
-    for i, type_ in enumerate((*signature.inputs, *signature.results)):
-        if not type_.has_static_shape:
-            where = f"argument {i}" if i < len(signature.inputs) else f"result {i - len(signature.inputs)}"
-            raise RelayError(f"compile_kernel: @{symbol_name(found[0])}: {where}: expected a static shape, found {type_}")
+    inputs = _tensors_of(found[0])
+    symbols = set(symbol_names(found[0]))
+    for i, type_ in enumerate((*inputs, *signature_of(found[0]).results)):
+        tensor = TensorType.from_mlir(type_)
+        if not tensor.is_known or not tensor.symbols <= symbols:
+            where = f"argument {i}" if i < len(inputs) else f"result {i - len(inputs)}"
+            wanted = "sizes that are numbers or symbols that the function takes"
+            raise RelayError(f"compile_kernel: @{symbol_name(found[0])}: {where}: expected {wanted}, found {type_}")
     return found[0]
+
+
+def _tensors_of(function: ir.OpView) -> list[ir.Type]:
+    """The types of a function's arguments before its symbols."""
+    return list(signature_of(function).inputs)[: tensor_count(function)]
+
+
+def _names_of(function: ir.OpView, which: str) -> list[str | None]:
+    """The names that a function says of its arguments, or its results ("res_attrs")."""
+    attributes = value_attributes(function, which)
+    return [ir.StringAttr(a["relay.name"]).value if "relay.name" in a else None for a in attributes]
 
 
 def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
@@ -99,24 +144,30 @@ def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes) for attributes in arguments])
 
 
-def _call(mod: IRModule, kernel: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
-    """Builds the public program that calls the kernel."""
+def _call(mod: IRModule, kernel: ir.OpView, params: Mapping[int, np.ndarray], program: str) -> None:
+    """Builds the public program of a name that calls the kernel."""
     signature, name = signature_of(kernel), symbol_name(kernel)
-    inputs = [i for i in range(len(signature.inputs)) if i not in params]
-    program = Names(mod.module).free(f"{name}_program")
+    count, symbols = tensor_count(kernel), symbol_names(kernel)
+    inputs = [i for i in range(count) if i not in params]
     with ir.InsertionPoint(mod.module.body):
-        function = func.FuncOp(program, ([signature.inputs[i] for i in inputs], list(signature.results)))
+        types = [*(signature.inputs[i] for i in inputs), *[ir.IndexType.get()] * len(symbols)]
+        function = func.FuncOp(program, (types, list(signature.results)))
     given, made = dtypes_of(kernel, "input"), dtypes_of(kernel, "output")
     dtypes = {"input": [given[i] for i in inputs], "output": made}
     for which, names in dtypes.items():
         function.attributes[f"relay.{which}_dtypes"] = strings_attribute(names)
-    function.arg_attrs = [ir.DictAttr.get({"relay.name": ir.StringAttr.get(f"arg{i}")}) for i in inputs]
+    arguments, results = (_names_of(kernel, which) for which in ("arg_attrs", "res_attrs"))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        [*value_names([arguments[i] or f"arg{i}" for i in inputs]), *symbol_attributes(symbols)]
+    )
+    if all(results):
+        function.attributes["res_attrs"] = value_names([text for text in results if text])
     block = function.add_entry_block()
     with ir.InsertionPoint(block):
-        values = dict(zip(inputs, block.arguments, strict=True))
+        values = dict(zip(inputs, list(block.arguments)[: len(inputs)], strict=True))
         for i, array in params.items():
             type_ = TensorType.from_mlir(signature.inputs[i])
             key = mod.add_param(te_array(array), f"arg{i}")
             values[i] = Constant(value=ir.StringAttr.get(key), shape=type_.shape, dtype=type_.dtype).result
-        operands = [values[i] for i in range(len(signature.inputs))]
+        operands = [*(values[i] for i in range(count)), *list(block.arguments)[len(inputs) :]]
         func.ReturnOp(list(func.CallOp(list(signature.results), ir.FlatSymbolRefAttr.get(name), operands).operation.results))

@@ -56,6 +56,16 @@ class Packing:
         extents = _numbers([e for _, e in loops])
         return Packing(kind, _numbers(source), access, extents, _numbers(shape), tuple(sorted(numbers.items())))
 
+    @staticmethod
+    def layout(amap: ir.AffineMap, source: Sequence[int], shape: Sequence[int]) -> "Packing":
+        """The packing of a parameter of which element i goes to element amap(i) of an array of `shape`, which holds zeros elsewhere.
+
+        Raises ValueError where a result of the map is not a dimension, or a part of one: d, d floordiv c, d mod c, (d floordiv c) mod e.
+        """
+        parts = [_part(e) for e in amap.results]
+        access = tuple((0, *(step if dim == d else 0 for dim, step in parts)) for d in range(len(source)))
+        return Packing("layout", tuple(source), access, tuple(shape), tuple(shape))
+
     @property
     def name(self) -> str:
         """Names the layout, whatever the shape in which the parameter is seen: equal names of one parameter share the packed array."""
@@ -70,6 +80,9 @@ class Packing:
 
         Both are unsigned integers as wide as the elements; the parameter may be strided. Called in several threads at once.
         """
+        ends = [at[0] + sum(c * (e - 1) for c, e in zip(at[1:], self.extents, strict=True)) + 1 for at in self.access]
+        if any(end > size for end, size in zip(ends, array.shape, strict=True)):
+            array = np.pad(array, [(0, max(0, end - size)) for end, size in zip(ends, array.shape, strict=True)])
         strides = [sum(c * s for c, s in zip(column, array.strides, strict=True)) for column in zip(*self.access, strict=True)][1:]
         first = array[tuple(slice(at[0], None) for at in self.access)]
         view = np.lib.stride_tricks.as_strided(first, self.extents, strides, writeable=False)
@@ -136,6 +149,16 @@ def _coefficients(e: ir.AffineExpr, loops: int) -> tuple[int, ...]:
     raise ValueError(f"expected a linear expression, found {e}")
 
 
+def _part(e: ir.AffineExpr) -> tuple[int, int]:
+    """(dimension, step) of the part of a dimension that an expression is: how far apart neighbours are. Raises ValueError."""
+    if isinstance(e, ir.AffineDimExpr):
+        return e.position, 1
+    if isinstance(e, (ir.AffineFloorDivExpr, ir.AffineModExpr)) and isinstance(e.rhs, ir.AffineConstantExpr):
+        dim, step = _part(e.lhs)
+        return dim, step * e.rhs.value if isinstance(e, ir.AffineFloorDivExpr) else step
+    raise ValueError(f"expected a dimension, its quotient or its remainder, found {e}")
+
+
 # ---- arrangements -----------------------------------------------------------------------------------------------------------------
 
 
@@ -181,7 +204,18 @@ def _pairs(view: np.ndarray, out: np.ndarray, batch: int, outer: int, inner: int
             out[place] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
 
 
-ARRANGEMENTS: dict[str, Callable[..., None]] = {"columns": _columns, "channels": _channels, "rows": _rows, "pairs": _pairs}
+def _layout(view: np.ndarray, out: np.ndarray) -> None:
+    """As the loops read it."""
+    out[...] = view
+
+
+ARRANGEMENTS: dict[str, Callable[..., None]] = {
+    "columns": _columns,
+    "channels": _channels,
+    "rows": _rows,
+    "pairs": _pairs,
+    "layout": _layout,
+}
 """How what loops read is written: functions of the view with a dimension for each loop, the packed array, and the packing's numbers."""
 
 

@@ -1,7 +1,7 @@
-"""The mechanism of the strategy table: which strategy takes which kernel, in which order, with which tunable numbers.
+"""The strategy table: which strategies there are, in which order they are asked, and their tunable numbers.
 
-A kernel gets the first strategy of its target that takes it. The numbers of a strategy are its defaults, unless set through
-`PassContext.config`: `{"schedule.contraction.rows": 6}` for every kernel, or for those whose names match a pattern, together with the
+A kernel gets the first strategy of its target that takes it (see schedule.choice). The numbers of a strategy are its defaults, unless set
+through `PassContext.config`: `{"schedule.contraction.rows": 6}` for every kernel, or for those whose names match a pattern, with the
 strategy where only one is to be asked: `{"schedule.kernels": {"fused_dense*": {"contraction.rows": 4}, "fused_add": {"strategy":
 "loops"}}}`. `relayc inspect` and `KernelInfo.schedule` say what each kernel got. A kernel that no strategy takes becomes plain loops
 (pipelines.codegen.bufferize).
@@ -12,24 +12,25 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from relayc.dialects.mlir import ir
 from relayc.pipelines.backend import find_backend
-from relayc.pipelines.kernel.graph import Kernel, NotStructured, read_kernel
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.passes import config_option
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
-from relayc.symbolic import Undecided
 
 Strategy = Callable[[Kernel, Target, Tuning], Scheduled | None]
 """Emits a kernel in tir at the ambient insertion point, or gives None where it does not take the kernel. It asks the Tuning for its
 numbers, and may raise NotStructured, or Undecided where it does not know what to do for all sizes: what it has emitted until then is taken
 back."""
 
+DEFAULT_PLEVEL = 10
+
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tunable number: its default, or what computes it, and the largest value."""
+    """A tunable number: its default, or what computes it, and the largest value. Which values are sensible for a kernel the strategy says
+    where it asks for the number (see Tuning.number)."""
 
     name: str
     default: int | str
@@ -47,6 +48,10 @@ class Entry:
       operators, shapes, dtypes: what it takes, in words: the strategy itself looks at the loops of the kernel.
       parameters: its tunable numbers.
       features: features that the target must have, all of them.
+      anchors: Relay's names of operators: it is for kernels that are made around one of these; for all where there are none.
+      condition: says whether it is for a kernel and a target; None for one that its `schedule` decides.
+      plevel: those of a higher one are asked first, of equals the one that was registered last; the package's have DEFAULT_PLEVEL.
+      has_knobs: it is a schedule that a person wrote, whose numbers are its knobs: only the schedule itself knows them.
     """
 
     name: str
@@ -56,14 +61,21 @@ class Entry:
     dtypes: str = ""
     parameters: tuple[Parameter, ...] = ()
     features: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    condition: Callable[[Kernel, Target], bool] | None = None
+    plevel: int = DEFAULT_PLEVEL
+    has_knobs: bool = False
 
 
 STRATEGIES: dict[str, list[Entry]] = {}
 """Strategies from outside of a backend, by kind of target; see `register_strategies`."""
 
 _OPTION, _KERNELS = "schedule.", "schedule.kernels"
+FUNCTIONS, WHY = "schedule.functions", "schedule.why"
 
 config_option(_KERNELS, dict, {}, "parameters by pattern of kernel names, which go before those for all; also strategy=NAME")
+config_option(FUNCTIONS, dict, {}, "schedules that people wrote by pattern of kernel names (relayc.compile: schedules)")
+config_option(WHY, bool, False, "keep for each kernel why strategies that were asked before its own did not take it")
 
 
 def declare_options(entries: Sequence[Entry]) -> None:
@@ -75,7 +87,7 @@ def declare_options(entries: Sequence[Entry]) -> None:
 
 def register_strategies(kind: str, *entries: Entry) -> None:
     """Adds strategies for a kind of target ("cpu"): the first one given is asked first, and all of them before those registered so far
-    and before those of the backend.
+    and before those of the backend, where their `plevel` does not say otherwise.
 
     Raises:
       ValueError: a name that another strategy of this kind of target has.
@@ -89,59 +101,42 @@ def register_strategies(kind: str, *entries: Entry) -> None:
 
 def strategies_of(kind: str) -> Sequence[Entry]:
     """The strategies of a kind of target, in the order in which they are asked."""
-    return [*STRATEGIES.get(kind, ()), *find_backend(kind).strategies()]
+    return sorted([*STRATEGIES.get(kind, ()), *find_backend(kind).strategies()], key=lambda entry: -entry.plevel)
 
 
-def tuning_for(kernel: str, config: Mapping[str, Any], kind: str = "cpu") -> Tuning:
+def tuning_for(kernel: str, config: Mapping[str, Any], kind: str = "cpu", schedule: str | None = None, asks_values: bool = False) -> Tuning:
     """What `config` (of a PassContext) sets for a kernel; of several patterns that match, later ones replace earlier ones.
+
+    Args:
+      schedule: the name of a schedule that the kernel gets by its name, which is not in the table.
+      asks_values: whether strategies are to say which values are sensible.
 
     Raises:
       ValueError: a strategy or parameter that is not in the table, or a value that is not a number within its range.
     """
     table = strategies_of(kind)
-    given = {key.removeprefix(_OPTION): value for key, value in config.items() if key.startswith(_OPTION) and key != _KERNELS}
+    given = _numbers_for_all(config)
     for pattern, values in config.get(_KERNELS, {}).items():
         if fnmatchcase(kernel, pattern):
             given |= values
+    strategies = [entry.name for entry in table] if schedule is None else [schedule]
+    with_knobs = [entry.name for entry in table if entry.has_knobs] + ([] if schedule is None else [schedule])
     known = {f"{entry.name}.{parameter.name}": parameter.most for entry in table for parameter in entry.parameters}
     for name, value in given.items():
         if name == "strategy":
-            if value not in (entry.name for entry in table):
-                raise ValueError(f"schedule of {kernel}: expected a strategy out of {', '.join(e.name for e in table)}, found {value!r}")
-        elif name not in known:
+            if value not in strategies:
+                raise ValueError(f"schedule of {kernel}: expected a strategy out of {', '.join(strategies)}, found {value!r}")
+        elif name in known:
+            if not isinstance(value, int) or not 1 <= value <= known[name]:
+                raise ValueError(f"schedule of {kernel}: {name}: expected a number of 1 to {known[name]}, found {value!r}")
+        elif name.partition(".")[0] not in with_knobs:
             raise ValueError(f"schedule of {kernel}: expected parameters out of {', '.join(sorted(known))}, found {name!r}")
-        elif not isinstance(value, int) or not 1 <= value <= known[name]:
-            raise ValueError(f"schedule of {kernel}: {name}: expected a number of 1 to {known[name]}, found {value!r}")
-    return Tuning(given)
+    return Tuning(given, asks_values)
 
 
-def schedule_kernel(source: ir.OpView, target: Target, config: Mapping[str, Any]) -> tuple[Scheduled, Tuning] | None:
-    """Schedules a te function into the module at the ambient insertion point; None where only the fallback takes it.
-
-    Args:
-      config: of the PassContext (see `tuning_for`).
-    """
-    try:
-        kernel = read_kernel(source)
-    except NotStructured:
-        return None
-    tuning = tuning_for(kernel.name, config, target.kind)
-    only = tuning.given.get("strategy")
-    for entry in strategies_of(target.kind):
-        if only not in (None, entry.name) or not all(map(target.has, entry.features)):
-            continue
-        block = ir.InsertionPoint.current.block
-        before = len(block.operations)
-        tuning.begin(entry.name)
-        try:
-            scheduled = entry.schedule(kernel, target, tuning)
-        except (NotStructured, Undecided):
-            for op in list(block.operations)[before:]:  # what was emitted until the operation that is not read
-                op.operation.erase()
-            continue
-        if scheduled is not None:
-            return scheduled, tuning
-    return None
+def _numbers_for_all(config: Mapping[str, Any]) -> dict[str, Any]:
+    other = (_KERNELS, FUNCTIONS, WHY)
+    return {key.removeprefix(_OPTION): value for key, value in config.items() if key.startswith(_OPTION) and key not in other}
 
 
 def strategy_table(kind: str = "cpu") -> str:

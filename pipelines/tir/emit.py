@@ -94,10 +94,16 @@ def broadcast(value: ir.Value, width: int) -> ir.Value:
 class _Constants:
     """The constants of a function, each once, at its beginning."""
 
-    def __init__(self, block: ir.Block) -> None:
+    def __init__(self, block: ir.Block, reuse: bool = False) -> None:
         self._block = block
         self._values: dict[tuple[ir.Attribute, ir.Type], ir.Value] = {}
         self._scalars: dict[ir.Value, ir.Attribute] = {}
+        for op in block.operations if reuse else ():
+            if op.operation.name == "arith.constant":
+                result = op.operation.results[0]
+                self._values.setdefault((op.attributes["value"], result.type), result)
+                if not isinstance(result.type, ir.VectorType):
+                    self._scalars[result] = op.attributes["value"]
         self._numbers: dict[tuple[ir.Type, float | int, float], ir.Value] = {}
 
     def value(self, attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
@@ -126,9 +132,13 @@ _CONSTANTS: ContextVar[_Constants | None] = ContextVar("relayc_constants", defau
 
 
 @contextmanager
-def constants_at(block: ir.Block) -> Iterator[None]:
-    """Constants that are emitted inside stand at the beginning of a block, each once."""
-    token = _CONSTANTS.set(_Constants(block))
+def constants_at(block: ir.Block, reuse: bool = False) -> Iterator[None]:
+    """Constants that are emitted inside stand at the beginning of a block, each once.
+
+    Args:
+      reuse: whether those that the block has already serve too; then nothing may erase them inside.
+    """
+    token = _CONSTANTS.set(_Constants(block, reuse))
     try:
         yield
     finally:

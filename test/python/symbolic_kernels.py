@@ -18,8 +18,9 @@ from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.cpu.jit import jit
 from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, read_kernel
+from relayc.pipelines.schedule.choice import schedule_kernel
 from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.table import schedule_kernel
+from relayc.pipelines.schedule.table import tuning_for
 from relayc.pipelines.sizes import symbol_names, tensor_count
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import aligned_array, numpy_dtype
@@ -65,7 +66,8 @@ class SymbolicKernel:
             self.kernel = _boundary(functions[0])
             module = ir.Module.create()
             with ir.InsertionPoint(module.body):
-                found = schedule_kernel(functions[0], target, config or {}) or _fallback(functions[0])
+                choice = schedule_kernel(functions[0], target, tuning_for(symbol_name(functions[0]), config or {}))
+                found = (choice.scheduled, choice) if choice.scheduled is not None else _fallback(functions[0])
                 self.scheduled, self.schedule = found[0], str(found[1])
                 _repeated(self.scheduled.function)
             self.tir = str(module)

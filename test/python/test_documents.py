@@ -21,6 +21,7 @@ DOCUMENTS = (
     "docs/shapes.md",
     "docs/targets.md",
     "docs/kernels.md",
+    "docs/te.md",
 )
 BEGIN, END = marks("operators")
 

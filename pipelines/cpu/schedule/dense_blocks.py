@@ -19,7 +19,7 @@ from relayc.pipelines.kernel.dense_blocks import DenseBlocks, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, even_runs, linearize
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, distinct, grains, part_sizes, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
@@ -71,10 +71,37 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
     found = match(kernel)
     if found is None or found.rows == 0:
         return None
-    parameters = tuning.replace(default_parameters(target), ("vectors", "rows", "depth", "task_rows"))
+    names = ("vectors", "rows", "depth", "task_rows")
+    parameters = tuning.replace(default_parameters(target), names, values=_values(found, target))
+    strips, blocks, words, numbers, lanes = found.weights.static_shape
+    grain = tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, found.rows * strips * blocks * words * numbers * lanes))
     with kernel_body(kernel) as body:
-        _Emission(found, body.evaluator, body.outputs[0], target, parameters).emit(tuning.number("grain", PARALLEL_GRAIN))
+        _Emission(found, body.evaluator, body.outputs[0], target, parameters).emit(grain)
     return Scheduled(body.function)
+
+
+def _values(found: DenseBlocks, target: Target) -> dict[str, Callable[[BlockParameters], list[int]]]:
+    """The sensible numbers: sums and a vector of weights in registers, whole blocks of weights in the second-level cache."""
+    _, blocks, words, numbers, _ = found.weights.static_shape
+    size, registers, rows = words * numbers, target.num_vector_registers, found.rows
+
+    def depths(p: BlockParameters) -> list[int]:
+        most = target.l2_bytes // (p.vectors * target.vector_bytes)
+        # Less than a block is a block, more than all of them are all.
+        candidates = (n * size for n in part_sizes(blocks) if n * size <= min(most, 1 << 10))
+        return distinct(candidates, p.depth, lambda depth: min(blocks, max(1, depth // size)))
+
+    def task_rows(p: BlockParameters) -> list[int]:
+        if isinstance(rows, Dim):
+            return powers_of_two(16, 1 << 10)
+        return distinct((n for n in part_sizes(rows) if n <= 1 << 10), p.task_rows, lambda n: ceil_div(rows, ceil_div(rows, n)))
+
+    return {
+        "vectors": lambda p: powers_of_two(1, 8),
+        "rows": lambda p: list(range(1, min(16, max(1, (registers - 1 - p.vectors) // p.vectors)) + 1)),
+        "depth": depths,
+        "task_rows": task_rows,
+    }
 
 
 Value: TypeAlias = ir.Value

@@ -84,7 +84,7 @@ TABLE = (
     Entry(
         "dot",
         dot.schedule_dot,
-        "the same",
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
         "where pairs need fewer cycles than f32 vectors",
         "bf16, summed in f32",
         (_BF16_GRAIN,),

@@ -16,7 +16,7 @@ from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, r
 from relayc.pipelines.kernel.tile_transform import TileTransform, match
 from relayc.pipelines.kernel.window import number
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -32,7 +32,8 @@ def schedule_tile_transform(kernel: Kernel, target: Target, tuning: Tuning) -> S
     if found is None:
         return None
     with kernel_body(kernel) as body:
-        _Emission(found, body.evaluator, body.outputs[0], target).emit(tuning.number("grain", PARALLEL_GRAIN))
+        emission = _Emission(found, body.evaluator, body.outputs[0], target)
+        emission.emit(tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, emission.work)))
     return Scheduled(body.function)
 
 
@@ -48,6 +49,11 @@ class _Emission:
         if self.lane_dim in (transform.a, transform.b) or self.lanes % self.width:
             raise NotStructured("lanes that do not divide the innermost dimension")
 
+    @property
+    def work(self) -> Size:
+        """Elements written."""
+        return prod(self.structured.extents)
+
     def emit(self, grain: int) -> None:
         """Parallel loops over all but the last tile loop, which is inside, as are the lanes; none below `grain` elements."""
         extents = self.structured.extents
@@ -55,7 +61,7 @@ class _Emission:
         inner = outer.pop() if outer else None
         variables = [Var(0, extents[d] - 1, name="p") for d in outer]
         point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
-        work = prod(extents)
+        work = self.work
         nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, lambda: self._inner(point, inner), work=work, grain=grain)
 
     def _inner(self, point: dict[int, Index], inner: int | None) -> None:

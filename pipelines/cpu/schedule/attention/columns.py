@@ -21,7 +21,7 @@ from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, even_runs
 from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, part_sizes, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import local_buffer
@@ -89,7 +89,20 @@ def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -
 
 def tuned_parameters(attention: Attention, target: Target, tuning: Tuning, rows: int) -> AttentionParameters:
     """Those for a number of queries, of which some may be set."""
-    return tuning.replace(default_parameters(attention, target, rows), ("height", "strips", "tiles"))
+    keys, registers = attention.shape[KEY], target.num_vector_registers
+
+    def heights(p: AttentionParameters) -> list[int]:
+        most = (registers - 1 - p.vectors) // p.vectors
+        return [n for n in part_sizes(keys if isinstance(keys, int) else MAX_OVERLAPPING) if n <= most]
+
+    def strips(p: AttentionParameters) -> list[int]:
+        # Scores of a block from a part of the first-level cache to half the second.
+        bytes_ = p.width * attention.product.element.width // 8 * p.height
+        most = max(1, target.l2_bytes // 2 // bytes_)
+        return [n for n in (part_sizes(ceil_div(keys, p.height)) if isinstance(keys, int) else powers_of_two(1, 64)) if n <= min(64, most)]
+
+    values = {"height": heights, "strips": strips, "tiles": lambda p: powers_of_two(2, 16)}
+    return tuning.replace(default_parameters(attention, target, rows), ("height", "strips", "tiles"), values=values)
 
 
 def symbolic_queries(kernel: Kernel, attention: Attention, target: Target, tuning: Tuning) -> list[Version]:

@@ -12,7 +12,7 @@ from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.kernel.reduction import multiply_add_casts
 from relayc.pipelines.schedule.strategy import Body, Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
@@ -97,7 +97,7 @@ class Emission(ABC):
             with self.evaluator.scope():
                 self._task(row, Index.of(block) if blocks != 1 else Index())
 
-        grain = tuning.number("grain", PARALLEL_GRAIN) if variables else 0
+        grain = tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, work)) if variables else 0
         is_parallel = bool(variables) and not proves(lambda: work < grain)
         nest.tasks(variables, self.evaluator, is_parallel, task, work=work, grain=grain)
 

@@ -5,18 +5,18 @@ summed up across lanes by a transpose, and kept in a buffer of the thread for a 
 largest score has grown, as in `columns`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger, most_few_rows
-from relayc.pipelines.kernel.attention import QUERY, QUERY_HEAD, Attention, match
+from relayc.pipelines.kernel.attention import KEY, QUERY, QUERY_HEAD, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, distinct, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
@@ -61,8 +61,23 @@ def schedule_attention_rows(kernel: Kernel, target: Target, tuning: Tuning) -> S
     attention = match(kernel)
     if attention is None or not has_few_rows(attention, target):
         return None
-    parameters = tuning.replace(default_parameters(attention, target), ("keys", "sums"))
+    values: dict[str, Callable[[RowParameters], list[int]]] = {
+        "keys": lambda p: _block_keys(attention, target, p),
+        "sums": lambda p: powers_of_two(1, target.num_vector_registers - 4),
+    }
+    parameters = tuning.replace(default_parameters(attention, target), ("keys", "sums"), values=values)
     return Rows(kernel, attention, parameters, most_few_rows(attention, target)).emit(tuning)
+
+
+def _block_keys(attention: Attention, target: Target, p: RowParameters) -> list[int]:
+    """Keys of a block whose scores take up to the first-level cache: beyond all keys one number is as good as another."""
+    keys = attention.shape[KEY]
+    most = target.l1_bytes // (attention.product.element.width // 8)
+    candidates = powers_of_two(p.depth_lanes, most)
+    if isinstance(keys, Dim):
+        return candidates
+    whole = ceil_div(keys, p.depth_lanes) * p.depth_lanes
+    return distinct(candidates, p.keys, lambda n: min(n, whole))
 
 
 def _row_loops(attention: Attention) -> list[int]:

@@ -22,7 +22,7 @@ from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, distinct, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
@@ -48,7 +48,8 @@ def schedule_attention_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> 
         return None
     if attention.depth % MAX_STEP or attention.width % COLUMNS:
         return None
-    emission = _Tiles(kernel, attention, target.lanes(32), tuning.number("tasks", TASKS))
+    tasks = tuning.number("tasks", TASKS, lambda: _Tiles(kernel, attention, target.lanes(32), TASKS).most_tasks())
+    emission = _Tiles(kernel, attention, target.lanes(32), tasks)
     if emission.bytes > MAX_BYTES:
         return None
     if isinstance(attention.rows, Dim) or isinstance(attention.shape[KEY], Dim):
@@ -100,8 +101,17 @@ class _Tiles(Emission):
         self.tasks = tasks
 
     @property
+    def _heads(self) -> int:
+        return prod(extent for extent in (self.a.shape[i] for i in self.outer) if isinstance(extent, int))
+
+    def most_tasks(self) -> list[int]:
+        """Numbers of tasks that cut the queries of a head in 1, 2, 4, ... parts."""
+        most = self.query_blocks if isinstance(self.query_blocks, int) else TASKS
+        return distinct((self._heads * n for n in powers_of_two(1, max(1, most))), TASKS, lambda tasks: ceil_div(tasks, self._heads))
+
+    @property
     def blocks(self) -> Size:
-        heads = prod(extent for extent in (self.a.shape[i] for i in self.outer) if isinstance(extent, int))
+        heads = self._heads
         # Without queries the one block of no tiles divides nothing.
         return minimum(maximum(self.query_blocks, 1), ceil_div(self.tasks, heads))
 

@@ -24,7 +24,7 @@ from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import Body, Scheduled, is_param, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, local_buffer, prefetch, view
@@ -75,7 +75,8 @@ class PairsNest:
     def __init__(self, kernel: Kernel, plan: Plan, instructions: Callable[[Block], BlockKernel], target: Target, tuning: Tuning) -> None:
         contraction, layout, block = plan.contraction, plan.layout, plan.block
         self.kernel, self.plan, self.c, self.layout, self.make = kernel, plan, contraction, layout, instructions
-        self.grain = tuning.number("grain", GRAIN)
+        # With a number of rows that only a call knows, the call compares.
+        self.grain = tuning.number("grain", GRAIN, lambda: grains(GRAIN, plan.work if isinstance(plan.work, Dim) else int(plan.cycles)))
         self.is_parallel = isinstance(plan.work, Dim) or plan.cycles >= self.grain
         self.target, self.lanes = target, target.lanes(32)
         self.rows = layout.row_loops(contraction)

@@ -9,9 +9,11 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Micro
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
 from relayc.pipelines.cpu.schedule.contraction.strips import FIRST, RowCover, Strip, StripCopy
+from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Body
+from relayc.pipelines.schedule.tuning import distinct
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer, prefetch
 from relayc.symbolic import ceil_div, guess
@@ -20,6 +22,20 @@ from relayc.symbolic import ceil_div, guess
 def _sure_iterations(loops: Sequence[MergedLoop]) -> int:
     """Iterations of loops together, where those whose extent only a call says have one."""
     return prod(loop.extent for loop in loops if isinstance(loop.extent, int))
+
+
+def fewest_tasks(plan: Plan) -> list[int]:
+    """Numbers of tasks that there should be at least for which different loops over rows are among the parallel ones."""
+    if plan.b is Source.COPY:
+        return [PARALLEL_TASKS]
+    iterations = prod(v.extent for v in plan.contraction.batch if isinstance(v.extent, int)) * (
+        plan.panels if isinstance(plan.panels, int) else 1
+    )
+    reached = []
+    for row in plan.contraction.rows[:-1]:
+        reached.append(iterations)
+        iterations *= row.extent if isinstance(row.extent, int) else 1
+    return distinct((1, *(n + 1 for n in reached)), PARALLEL_TASKS, lambda tasks: sum(tasks > n for n in reached))
 
 
 class PaddedNest(ContractionNest):

@@ -1,11 +1,12 @@
 """The strategy of contractions: which operand takes which role, and which loops they get."""
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from relayc.pipelines.cpu.schedule.contraction.blocked import BlockedNest
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
-from relayc.pipelines.cpu.schedule.contraction.padded import PaddedNest
+from relayc.pipelines.cpu.schedule.contraction.padded import PaddedNest, fewest_tasks
 from relayc.pipelines.cpu.schedule.contraction.plan import (
     FEWEST_PANELS,
     Plan,
@@ -19,16 +20,19 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     FEWEST_TILES,
     PARALLEL_GRAIN,
     PARALLEL_TASKS,
+    block_values,
     default_blocks,
     default_tile,
     panel_fits,
+    tile_rows,
+    tile_vectors,
     typical_rows,
 )
 from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.schedule.turns import REPEATED
 from relayc.pipelines.target import Target
 from relayc.symbolic import Size, ceil_div, guess
@@ -57,20 +61,24 @@ def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> Contract
     if contraction.column_extent == 1 or contraction.node.element.width < 16:
         return None
     contraction = _long_rows(contraction, kernel, target)
-    tile = tuning.replace(default_tile(contraction, target), ("rows", "vectors"))
+    values = {"rows": partial(tile_rows, contraction, target), "vectors": partial(tile_vectors, contraction, target)}
+    tile = tuning.replace(default_tile(contraction, target), ("rows", "vectors"), values=values)
     b = source_of_b(kernel, contraction, tile, target)
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
         plan = Plan(kernel, contraction, tile, Source.MEMORY, b, *_work(contraction, tuning), target.num_threads, prefetches)
         has_masks = 0 < mask_bits(target) <= contraction.a.node.element.width
-        return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS), has_masks)
+        return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
     blocks = default_blocks(contraction, tile, target, packs=b is Source.COPY)
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
-    blocks = tuning.replace(blocks, names, lambda found: found.fitted(contraction, tile, b is Source.MEMORY))
-    if b is Source.MEMORY:
+    in_place = b is Source.MEMORY
+    blocks = tuning.replace(
+        blocks, names, lambda found: found.fitted(contraction, tile, in_place), block_values(contraction, tile, in_place)
+    )
+    if in_place:
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
     a = source_of_a(kernel, contraction, tile)
     share = guess(packed_bytes(contraction, tile)) // target.num_threads
@@ -95,7 +103,8 @@ def _turns(kernel: Kernel, share: int, target: Target) -> bool:
 
 def _work(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:
     """Multiply-adds, and those from which several threads are worth it."""
-    return prod(v.extent for v in contraction.variables), tuning.number("grain", PARALLEL_GRAIN)
+    work = prod(v.extent for v in contraction.variables)
+    return work, tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, work))
 
 
 def _taps(contraction: Contraction) -> Size:

@@ -1,11 +1,13 @@
 """Sizes of a contraction's register tile and of the blocks around it, by a model of the core and its caches."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from relayc.pipelines.kernel.contraction import Contraction
+from relayc.pipelines.schedule.tuning import distinct, part_sizes
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir.buffers import LINE
+from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES
 from relayc.symbolic import Size, bounds, ceil_div, guess
 
 PARALLEL_GRAIN = 1 << 17
@@ -90,9 +92,7 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
 
     Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
     """
-    lanes = max(1, target.vector_bytes * 8 // contraction.node.element.width)
-    registers = target.num_vector_registers
-    most_rows = registers if isinstance(contraction.row_extent, int) else MOST_ROWS
+    lanes = _lanes(contraction, target)
     extent = typical_rows(contraction)
     vectors_needed = ceil_div(guess(contraction.column_extent), lanes)
     vector_bytes = lanes * contraction.b.node.element.width // 8
@@ -117,14 +117,54 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
         )
         return (total * REMAINDER if left and blocks else total) + waits(count, vectors)
 
-    candidates = [
-        (rows, vectors)
-        for vectors in range(1, min(vectors_needed, 8) + 1)
-        for rows in range(1, min(extent, most_rows, (registers - 1 - vectors) // vectors) + 1)
-    ]
     # Among equals the narrower: its panel of B is smaller.
-    rows, vectors = min(candidates, key=lambda c: (round(cost(*c), 3), c[1]))
+    rows, vectors = min(_candidates(contraction, target), key=lambda c: (round(cost(*c), 3), c[1]))
     return Tile(rows, vectors, lanes)
+
+
+def _candidates(contraction: Contraction, target: Target) -> list[tuple[int, int]]:
+    """Rows and vectors of the tiles that fit the register file."""
+    registers = target.num_vector_registers
+    most_rows = registers if isinstance(contraction.row_extent, int) else MOST_ROWS
+    needed = ceil_div(guess(contraction.column_extent), _lanes(contraction, target))
+    return [
+        (rows, vectors)
+        for vectors in range(1, min(needed, 8) + 1)
+        for rows in range(1, min(typical_rows(contraction), most_rows, (registers - 1 - vectors) // vectors) + 1)
+    ]
+
+
+def _lanes(contraction: Contraction, target: Target) -> int:
+    return max(1, target.vector_bytes * 8 // contraction.node.element.width)
+
+
+def tile_rows(contraction: Contraction, target: Target, tile: Tile) -> list[int]:
+    """The rows that tiles of so many vectors may have; of those that cut the rows in as many tiles the fewest."""
+    rows = [r for r, v in _candidates(contraction, target) if v == tile.vectors]
+    extent = contraction.row_extent
+    return distinct(rows, tile.rows, lambda r: ceil_div(extent, r)) if isinstance(extent, int) else rows
+
+
+def tile_vectors(contraction: Contraction, target: Target, tile: Tile) -> list[int]:
+    """The vectors that tiles of so many rows may have."""
+    return [v for r, v in _candidates(contraction, target) if r == tile.rows]
+
+
+def block_values(contraction: Contraction, tile: Tile, in_place: bool) -> dict[str, Callable[[Blocks], list[int]]]:
+    """The sensible numbers of blocks: parts of about the same size of all that there is, which have room."""
+
+    def fitting(blocks: Blocks, field: str, sizes: Sequence[int]) -> list[int]:
+        possible = [replace(blocks, **{field: size}) for size in sizes]
+        return [getattr(p, field) for p in possible if p.fitted(contraction, tile, in_place) == p]
+
+    tiles = part_sizes(ceil_div(typical_rows(contraction), tile.rows))
+    panels = part_sizes(max(1, ceil_div(guess(contraction.column_extent), tile.width)))
+    chunks = part_sizes(max(1, guess(contraction.reduction[0].extent)))
+    return {
+        "block_tiles": lambda blocks: fitting(blocks, "tiles", tiles),
+        "block_panels": lambda blocks: fitting(blocks, "panels", panels),
+        "chunk": lambda blocks: fitting(blocks, "chunk", chunks),
+    }
 
 
 def cycles(rows: int, vectors: int) -> float:
@@ -155,11 +195,15 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
         steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps))
     chunked = chunk < outer
-    # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for.
+    # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for;
+    # the sums lie on the stack.
     most_rows = max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
     most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
+    if chunked:
+        sums = ceil_div(contraction.node.element.width, 8) * min(most_panels, panels) * tile.width * tile.rows
+        most_rows = max(1, min(most_rows, MOST_LOCAL_BYTES // sums))
     others = max(1, guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1])))
     rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
     return Blocks(rows, columns, chunk)

@@ -4,7 +4,9 @@ Tensors made of pieces (concatenations, paddings) are written piece by piece, ea
 operations, broadcasts, transposes, slices and gathers are evaluated in place.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.loops.nest import Nest
@@ -12,16 +14,21 @@ from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, Offset, pla
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, grains, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size
+from relayc.symbolic import Size, bounds
 
 
 def schedule_loops(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
     """Schedules any kernel: parallel, vectorised loops. Raises NotStructured for a few, which are left to the fallback."""
     names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
-    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names)
+    values: dict[str, Callable[[LoopParameters], list[int]]] = {
+        "grain": lambda p: grains(LoopParameters.parallel_grain, *_Works(kernel, p).found),
+        "chunks": lambda p: powers_of_two(target.num_threads, 256) if _Works(kernel, p).may_be_parallel else [],
+        "unroll": lambda p: powers_of_two(1, 16),
+    }
+    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names, values=values)
     with kernel_body(kernel) as body:
         for node, buffer in zip(kernel.results, body.outputs, strict=True):
             fill(node, body.evaluator, parameters, buffer)
@@ -40,11 +47,12 @@ def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: i
     _Pieces(evaluator, parameters, buffer).write(node, lambda point: linearize(point, node.shape))
 
 
-class _Pieces:
-    """Writes nodes to places of one buffer."""
+class _Cut(ABC):
+    """Cuts a node in pieces, each of which has a nest of its own."""
 
-    def __init__(self, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
-        self.evaluator, self.parameters, self.buffer = evaluator, parameters, buffer
+    @abstractmethod
+    def _nest(self, node: Node, offset: Offset) -> None:
+        """A nest that writes a node, which may have no elements, at `offset(point)`."""
 
     def write(self, node: Node, offset: Offset) -> None:
         """Writes `node` at `offset(point)`: concatenations and paddings piece by piece."""
@@ -65,10 +73,6 @@ class _Pieces:
         else:
             self._nest(node, offset)
 
-    def _nest(self, node: Node, offset: Offset) -> None:
-        if node.size != 0:
-            Nest(plan_nest(node, self.evaluator.buffers, self.parameters, offset), self.evaluator, self.parameters, self.buffer).emit()
-
     def _border(self, node: Node, offset: Offset) -> None:
         """Fills the border of a padding: for each dimension the slabs before and after, within what earlier dimensions left."""
         source = node.inputs[0].shape
@@ -81,6 +85,35 @@ class _Pieces:
                     sizes = tuple(e - b for b, e in zip(starts, [*ends[:d], end, *ends[d + 1 :]], strict=True))
                     self._nest(Node("splat", sizes, node.element, op=node.pad_value), _shifted(offset, starts))
             begins[d], ends[d] = low, low + inner
+
+
+class _Pieces(_Cut):
+    """Writes nodes to places of one buffer."""
+
+    def __init__(self, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:
+        self.evaluator, self.parameters, self.buffer = evaluator, parameters, buffer
+
+    def _nest(self, node: Node, offset: Offset) -> None:
+        if node.size != 0:
+            Nest(plan_nest(node, self.evaluator.buffers, self.parameters, offset), self.evaluator, self.parameters, self.buffer).emit()
+
+
+class _Works(_Cut):
+    """The work of each nest of a kernel."""
+
+    def __init__(self, kernel: Kernel, parameters: LoopParameters) -> None:
+        self.memory, self.parameters = kernel.args, parameters
+        self.found: list[Size] = []
+        for node in kernel.results:
+            self.write(node, partial(linearize, shape=node.shape))
+
+    @property
+    def may_be_parallel(self) -> bool:
+        return any(bounds(work)[1] >= self.parameters.parallel_grain for work in self.found)
+
+    def _nest(self, node: Node, offset: Offset) -> None:
+        if node.size != 0:
+            self.found.append(plan_nest(node, self.memory, self.parameters, offset).work)
 
 
 def _shifted(offset: Offset, starts: Sequence[Size]) -> Offset:

@@ -23,7 +23,7 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.window import number
 from relayc.pipelines.kernel.window_channels import ChannelWindow, match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, grains, part_sizes, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import LINE
@@ -78,7 +78,24 @@ def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> 
     vectors = max(1, LINE // target.vector_bytes) if window.channels > lanes else 1
     parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
     names = ("columns", "vectors", "unrolled", "grain", "tasks")
-    return _Emission(kernel, window, tuning.replace(parameters, names)).emit()
+    return _Emission(kernel, window, tuning.replace(parameters, names, values=_values(window, target))).emit()
+
+
+def _values(window: ChannelWindow, target: Target) -> dict[str, Callable[[ChannelParameters], list[int]]]:
+    """The sensible numbers: sums of a tile in all registers but those of the loads."""
+    registers, outputs = target.num_vector_registers - 4, window.columns.outputs
+
+    def columns(p: ChannelParameters) -> list[int]:
+        most = max(1, registers // p.vectors)
+        return [n for n in (part_sizes(outputs) if isinstance(outputs, int) else powers_of_two(1, most)) if n <= most]
+
+    return {
+        "columns": columns,
+        "vectors": lambda p: [n for n in powers_of_two(1, 8) if n * p.columns <= registers and n * p.lanes <= window.channels],
+        "unrolled": lambda p: [64, 256, 1024],
+        "grain": lambda p: grains(ChannelParameters.grain, prod(window.structured.extents)),
+        "tasks": lambda p: powers_of_two(target.num_threads, 256),
+    }
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ than a vector have whole rows as vectors, which overlap in a second buffer; the 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -16,10 +17,10 @@ from relayc.pipelines.cpu.schedule.windows.masked_columns import schedule_masked
 from relayc.pipelines.kernel.access import Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.pipelines.kernel.window import number
+from relayc.pipelines.kernel.window import Window, number
 from relayc.pipelines.kernel.window_columns import match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, distinct, grains, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
@@ -56,12 +57,35 @@ def schedule_window_columns(kernel: Kernel, target: Target, tuning: Tuning) -> S
         return None
     parameters = ColumnParameters(lanes, accumulators=target.num_vector_registers // 2)
     names = ("accumulators", "buffer_bytes", "unrolled", "grain")
-    plan = ColumnPlan(window, tuning.replace(parameters, names))
+    plan = ColumnPlan(window, tuning.replace(parameters, names, values=_values(window, target)))
     if plan.buffer_bytes > MAX_BUFFER_BYTES:
         return None
     if plan.is_narrow and rows.output is not None and offset.coefficient(rows.output) != columns.outputs:
         return None
     return _Emission(kernel, plan).emit()
+
+
+def _values(window: Window, target: Target) -> dict[str, Callable[[ColumnParameters], list[int]]]:
+    """The sensible numbers: of those that make the same tiles or tasks one."""
+
+    def tile(p: ColumnParameters, accumulators: int) -> tuple[int, int]:
+        plan = ColumnPlan(window, replace(p, accumulators=accumulators))
+        return plan.tile_vectors, plan.tile_rows
+
+    def task(p: ColumnParameters, buffer_bytes: int) -> int | None:
+        plan = ColumnPlan(window, replace(p, buffer_bytes=buffer_bytes))
+        return plan.block_rows if plan.buffer_bytes <= MAX_BUFFER_BYTES else None
+
+    def buffers(p: ColumnParameters) -> list[int]:
+        candidates = [n for n in powers_of_two(1 << 11, MAX_BUFFER_BYTES) if task(p, n) is not None]
+        return distinct(candidates, p.buffer_bytes, lambda n: task(p, n))
+
+    return {
+        "accumulators": lambda p: distinct(range(1, target.num_vector_registers - 3), p.accumulators, lambda n: tile(p, n)),
+        "buffer_bytes": buffers,
+        "unrolled": lambda p: [64, 256, 1024],
+        "grain": lambda p: grains(ColumnParameters.grain, prod(window.structured.extents)),
+    }
 
 
 class _Emission:

@@ -16,7 +16,7 @@ from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.kernel.window import Window
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -55,7 +55,9 @@ def schedule_masked_columns(kernel: Kernel, window: Window, lanes: int, target: 
         return None
     if window.indices[window.column_dimension].coefficient(columns.output) != columns.stride:  # type: ignore[arg-type] # it has one
         return None
-    return _Emission(kernel, window, memory, lanes, tuning.replace(MaskedParameters(), ("grain",))).emit()
+    work = prod(window.structured.extents)
+    parameters = tuning.replace(MaskedParameters(), ("grain",), values={"grain": lambda p: grains(MaskedParameters.grain, work)})
+    return _Emission(kernel, window, memory, lanes, parameters).emit()
 
 
 @dataclass(frozen=True)

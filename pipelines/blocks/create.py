@@ -1,0 +1,402 @@
+"""te -> blocks: each tensor operation of a kernel becomes a block in loops of its own, that stores to a buffer of its own.
+
+Nothing is fused, tiled or moved: that is what primitives are for. What a kernel takes and gives are arguments, destinations behind what is
+read; symbols stay the last ones.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from relayc.dialects.functions import symbol_name, value_attributes
+from relayc.dialects.locations import sources_of
+from relayc.dialects.mlir import func, ir, linalg
+from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.relay.types import shape_of
+from relayc.dialects.tir import names
+from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
+from relayc.pipelines.blocks.indices import Reader, divide, write
+from relayc.pipelines.blocks.structure import Nest, ScheduleError, body_point, make_buffer, memref_type
+from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
+from relayc.pipelines.sizes import symbol_attributes, symbol_positions
+from relayc.pipelines.tir import emit
+from relayc.symbolic import Dim, Size
+
+Body = Callable[[list[ir.Value]], None]
+
+
+def create_nest(source: ir.Operation, module: ir.Module) -> Nest:
+    """Builds the blocks of a te function at the end of a module, under its name.
+
+    Raises ScheduleError where it holds an operation that has no parallel form (sorting, scans), or a table of constants.
+    """
+    return _Creation(source, module).run()
+
+
+class _Creation:
+    def __init__(self, source: ir.Operation, module: ir.Module) -> None:
+        self.source, self.module = source.operation, module
+        self.block = self.source.regions[0].blocks[0]
+        self.buffers: dict[ir.Value, ir.Value] = {}
+        """Buffer of each tensor."""
+        self.symbols = symbol_positions(self.source)
+        self.sizes: dict[ir.Value, Size] = {}
+
+    def run(self) -> Nest:
+        tensors = [a for a in self.block.arguments if isinstance(a.type, ir.RankedTensorType)]
+        returned = list(list(self.block.operations)[-1].operation.operands)
+        attributes = value_attributes(self.source)
+        given = [self._argument_name(attributes[a.arg_number], f"p{i}") for i, a in enumerate(map(ir.BlockArgument, tensors))]
+        made = [self._result_name(v, i) for i, v in enumerate(returned)]
+        labels = _unique([*given, *made])
+        types = [self._type(v) for v in (*tensors, *returned)]
+        with ir.InsertionPoint(self.module.body), self.source.location:
+            index = ir.IndexType.get()
+            function = func.FuncOp(symbol_name(self.source), ([*types, *[index] * len(self.symbols)], []))
+            described = [
+                self._described(v, label, i >= len(tensors)) for i, (v, label) in enumerate(zip((*tensors, *returned), labels, strict=True))
+            ]
+            function.arg_attrs = ir.ArrayAttr.get([*described, *symbol_attributes(self.symbols)])
+            function.attributes[names.FORM] = ir.UnitAttr.get()
+            arguments = list(function.add_entry_block().arguments)
+        self.nest = Nest(function)
+        self.sizes = {self.block.arguments[p]: self.nest.sizes[arguments[len(types) + i]] for i, p in enumerate(self.symbols.values())}
+        self.reader = Reader({}, self.sizes)
+        self.buffers = dict(zip(tensors, arguments, strict=False))
+        outputs = list(zip(returned, arguments[len(tensors) :], strict=False))
+        for value, buffer in outputs:
+            self.buffers.setdefault(value, buffer)
+        with ir.InsertionPoint(function.entry_block):
+            func.ReturnOp([])
+        with self.nest.editing(), ir.InsertionPoint.at_block_terminator(function.entry_block):
+            for op in list(self.block.operations)[:-1]:
+                with op.operation.location:
+                    self._operation(op.operation)
+            for value, buffer in outputs:
+                if self.buffers[value] != buffer:  # an argument, or a tensor that is given twice
+                    self._copy(f"{self.nest.buffer_name(buffer)}_copy", self.buffers[value], buffer)
+        return self.nest
+
+    # ---- signatures
+
+    def _type(self, value: ir.Value) -> ir.Type:
+        return memref_type(self._shape(value), value.type.element_type)
+
+    def _shape(self, value: ir.Value) -> tuple[Size, ...]:
+        shape = tuple(d for d in shape_of(value.type) if d is not None)
+        if len(shape) < value.type.rank:
+            raise ScheduleError(f"@{symbol_name(self.source)}: expected tensors of known shapes, found {value.type}")
+        return shape
+
+    def _described(self, value: ir.Value, label: str, output: bool) -> ir.DictAttr:
+        """The attributes of the argument that a tensor is."""
+        found: dict[str, ir.Attribute] = {names.BUFFER: ir.StringAttr.get(label)}
+        shape = self._shape(value)
+        if any(isinstance(d, Dim) for d in shape):
+            found[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in shape])
+        if output:
+            found[names.OUTPUT] = ir.UnitAttr.get()
+        elif "relay.param" in (given := value_attributes(self.source)[ir.BlockArgument(value).arg_number]):
+            found["relay.param"] = given["relay.param"]
+        return ir.DictAttr.get(found)
+
+    def _argument_name(self, attributes: ir.DictAttr, default: str) -> str:
+        return _identifier(ir.StringAttr(attributes["relay.name"]).value, default) if "relay.name" in attributes else default
+
+    def _result_name(self, value: ir.Value, position: int) -> str:
+        owner = value.owner
+        return f"out{position}" if isinstance(owner, ir.Block) else _name_of(owner.operation)
+
+    # ---- operations
+
+    def _operation(self, op: ir.Operation) -> None:
+        if op.name in ("tensor.empty", "arith.constant") or not any(isinstance(r.type, ir.RankedTensorType) for r in op.results):
+            # A size, a scalar, or a destination: read where it is used. A tensor of constants is none of these.
+            if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
+                raise ScheduleError(f"{self._where(op)}: expected an operation on tensors, found a table of constants")
+            return
+        if op.name == "linalg.fill":
+            self._fill(op)
+        elif op.name.startswith("linalg."):
+            self._linalg(op)
+        elif op.name in _VIEWS:
+            _VIEWS[op.name](self, op)
+        else:
+            raise ScheduleError(f"{self._where(op)}: expected an operation that has loops, found {op.name}")
+
+    def _where(self, op: ir.Operation) -> str:
+        return f"@{symbol_name(self.source)}: {_name_of(op)}"
+
+    def _fill(self, op: ir.Operation) -> None:
+        result = op.results[0]
+        if all(_is_init(use.owner.operation, use.operand_number) for use in result.uses):
+            return  # what it says goes into the blocks that start from it
+        buffer = self._destination(result, _name_of(op))
+
+        def body(point: list[ir.Value]) -> None:
+            self._store(self._scalar(op.operands[0]), buffer, point)
+
+        self._parallel(_name_of(op), self._shape(result), self._axes(op, result.type.rank), body)
+
+    def _linalg(self, op: ir.Operation) -> None:
+        maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
+        results = list(op.results)
+        operands = list(op.operands)
+        inits = operands[len(operands) - len(results) :]
+        inputs = operands[: len(operands) - len(results)]
+        output_maps = maps[len(inputs) :]
+        loops = maps[0].n_dims
+        extents: list[Size] = [0] * loops
+        for value, amap in zip(operands, maps, strict=True):
+            if isinstance(value.type, ir.RankedTensorType):
+                for extent, e in zip(self._shape(value), amap.results, strict=True):
+                    if isinstance(e, ir.AffineDimExpr):
+                        extents[e.position] = extent
+        parallel = {e.position for e in output_maps[0].results if isinstance(e, ir.AffineDimExpr)}
+        iterators = [PARALLEL if i in parallel else REDUCTION for i in range(loops)]
+        name = _name_of(op)
+        buffers = [self._destination(r, name if i == 0 else f"{name}_v{i}") for i, r in enumerate(results)]
+        region = op.regions[0].blocks[0]
+        reduces = REDUCTION in iterators
+
+        def at(amap: ir.AffineMap, point: list[ir.Value]) -> list[ir.Value]:
+            return self._apply(amap, point, extents)
+
+        def init(point: list[ir.Value]) -> None:
+            for value, amap, buffer in zip(inits, output_maps, buffers, strict=True):
+                indices = at(amap, point)
+                self._store(self._element(value, indices), buffer, indices)
+
+        def body(point: list[ir.Value]) -> None:
+            values: dict[ir.Value, ir.Value] = {}
+            for argument, value, amap in zip(region.arguments, inputs, maps, strict=False):
+                if next(iter(argument.uses), None) is not None:
+                    values[argument] = (
+                        self._element(value, at(amap, point)) if isinstance(value.type, ir.RankedTensorType) else self._scalar(value)
+                    )
+            for argument, value, amap, buffer in zip(list(region.arguments)[len(inputs) :], inits, output_maps, buffers, strict=True):
+                if next(iter(argument.uses), None) is not None:
+                    indices = at(amap, point)
+                    values[argument] = self._load(buffer, indices) if reduces else self._element(value, indices)
+            given = self._clone(region, point, values)
+            for value, amap, buffer in zip(given, output_maps, buffers, strict=True):
+                self._store(value, buffer, at(amap, point))
+
+        self._nest(name, iterators, extents, self._axes(op, loops), body, init if reduces else None)
+
+    def _clone(self, region: ir.Block, point: list[ir.Value], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+        """The operations of a linalg body on elements; gives what it yields."""
+        for view in region.operations:
+            op = view.operation
+            if op.name == "linalg.yield":
+                return [self._inner(v, values) for v in op.operands]
+            result = op.results[0]
+            if op.name == "linalg.index":
+                values[result] = point[ir.IntegerAttr(op.attributes["dim"]).value]
+            elif op.name == "tensor.extract":
+                source, *indices = op.operands
+                values[result] = self._element(source, [self._inner(v, values) for v in indices])
+            elif len(op.regions):
+                raise ScheduleError(f"{self._where(op)}: expected operations on elements, found {op.name}")
+            else:
+                operands = [self._inner(v, values) for v in op.operands]
+                values[result] = emit.create(op.name, [result.type], operands, dict(op.attributes.items()))
+        raise ScheduleError("expected a body that ends in linalg.yield")
+
+    def _inner(self, value: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
+        if value not in values:
+            values[value] = self._scalar(value)
+        return values[value]
+
+    # ---- views
+
+    def _slice(self, op: ir.Operation) -> None:
+        view, result = op.opview, op.results[0]
+        offsets = self._mixed(view.static_offsets, view.offsets)
+        extents = self._mixed(view.static_sizes, view.sizes)
+        strides = self._mixed(view.static_strides, view.strides)
+        shape = self._shape(result)
+
+        def indices(point: list[Index]) -> list[Index]:
+            full = reshape(point, shape, extents, divide) if list(shape) != extents else point
+            return [i * s + o for i, s, o in zip(full, strides, offsets, strict=True)]
+
+        self._moved(op, indices)
+
+    def _reshape(self, op: ir.Operation) -> None:
+        shape, source = self._shape(op.results[0]), self._shape(op.operands[0])
+        self._moved(op, lambda point: reshape(point, shape, source, divide))
+
+    def _moved(self, op: ir.Operation, indices: Callable[[list[Index]], list[Index]]) -> None:
+        """A block whose elements are elements of the operand, at indices that are computed of theirs."""
+        result = op.results[0]
+        buffer = self._destination(result, _name_of(op))
+        shape = self._shape(result)
+
+        def body(point: list[ir.Value]) -> None:
+            at = indices(_as_indices(point, shape))
+            self._store(self._load(self.buffers[op.operands[0]], [write(i) for i in at]), buffer, point)
+
+        self._parallel(_name_of(op), shape, self._axes(op, len(shape)), body)
+
+    def _pad(self, op: ir.Operation) -> None:
+        view, result = op.opview, op.results[0]
+        low = self._mixed(view.static_low, view.low)
+        region = view.regions[0].blocks[0]
+        value = list(region.operations)[-1].operation.operands[0]
+        source = op.operands[0]
+        inner, shape = self._shape(source), self._shape(result)
+        buffer = self._destination(result, _name_of(op))
+
+        def body(point: list[ir.Value]) -> None:
+            at = [i - first for i, first in zip(_as_indices(point, shape), low, strict=True)]
+            inside, safe = [], []
+            for index, extent in zip(at, inner, strict=True):
+                if index.is_within(0, extent - 1):
+                    safe.append(write(index))
+                    continue
+                written = write(index)
+                inside.append(emit.compare("ult", written, emit.index_constant(extent)))
+                safe.append(emit.smaller(emit.larger(written, 0), extent - 1))
+            found = self._load(self.buffers[source], safe)
+            if inside:
+                condition = inside[0]
+                for other in inside[1:]:
+                    condition = emit.arith("andi", condition, other)
+                found = emit.select(condition, found, self._scalar(value))
+            self._store(found, buffer, point)
+
+        self._parallel(_name_of(op), shape, self._axes(op, len(shape)), body)
+
+    def _concat(self, op: ir.Operation) -> None:
+        result = op.results[0]
+        axis = ir.IntegerAttr(op.attributes["dim"]).value
+        shape = self._shape(result)
+        name = _name_of(op)
+        buffer = self._destination(result, name)
+        # A block for each part: a choice at each element would load from all of them.
+        start: Size = 0
+        for position, part in enumerate(op.operands):
+            extents = self._shape(part)
+
+            def body(point: list[ir.Value], part: ir.Value = part, start: Size = start, extents: Sequence[Size] = extents) -> None:
+                at = _as_indices(point, extents)
+                at[axis] += start
+                self._store(self._load(self.buffers[part], point), buffer, [write(i) for i in at])
+
+            self._parallel(f"{name}_{position}", extents, self._axes(op, len(shape)), body)
+            start += extents[axis]
+
+    def _same(self, op: ir.Operation) -> None:
+        self.buffers[op.results[0]] = self.buffers[op.operands[0]]
+
+    def _copy(self, name: str, source: ir.Value, target: ir.Value) -> None:
+        shape = self.nest.shape(target)
+        self._parallel(name, shape, _axis_names(len(shape)), lambda point: self._store(self._load(source, point), target, point))
+
+    # ---- building
+
+    def _parallel(self, name: str, extents: Sequence[Size], axes: Sequence[str], body: Body) -> None:
+        self._nest(name, [PARALLEL] * len(extents), extents, axes, body, None)
+
+    def _nest(
+        self, name: str, iterators: Sequence[str], extents: Sequence[Size], axes: Sequence[str], body: Body, init: Body | None
+    ) -> None:
+        """Loops over a box, with a block in the innermost one; the insertion point stays behind them."""
+        place = ir.InsertionPoint.current
+        with place:
+            loops = self.nest.make_loops(list(zip(axes, extents, strict=True)))
+        with body_point(loops[-1]) if loops else place:
+            block = make_block(self.nest.free_block(name), iterators, extents, [loop.var.value for loop in loops])
+        for position, code in ((0, init), (1, body)):
+            if code is None:
+                continue
+            if position == 0:
+                block.regions[0].blocks.append(*[ir.IndexType.get()] * len(extents))
+            target = block.regions[position].blocks[0]
+            with ir.InsertionPoint(target):
+                code(list(target.arguments))
+
+    def _destination(self, value: ir.Value, name: str) -> ir.Value:
+        if value not in self.buffers:
+            self.buffers[value] = make_buffer(self.nest.free_buffer(name), self._shape(value), value.type.element_type)
+        return self.buffers[value]
+
+    def _axes(self, op: ir.Operation, count: int) -> list[str]:
+        if names.AXES in op.attributes:
+            return [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[names.AXES])]
+        return _axis_names(count)
+
+    def _apply(self, amap: ir.AffineMap, point: list[ir.Value], extents: Sequence[Size]) -> list[ir.Value]:
+        indices = _as_indices(point, extents)
+        return [point[e.position] if isinstance(e, ir.AffineDimExpr) else write(affine_index(e, indices, divide)) for e in amap.results]
+
+    def _element(self, value: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+        """An element of a tensor; of one that is the same everywhere, that."""
+        owner = value.owner
+        if value not in self.buffers and not isinstance(owner, ir.Block) and owner.operation.name == "linalg.fill":
+            return self._scalar(owner.operation.operands[0])
+        return self._load(self.buffers[value], indices)
+
+    def _load(self, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+        return emit.create("memref.load", [buffer.type.element_type], [buffer, *indices])
+
+    def _store(self, value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value]) -> None:
+        emit.create("memref.store", [], [value, buffer, *indices])
+
+    def _scalar(self, value: ir.Value) -> ir.Value:
+        """A value of the function that is no tensor: a constant, or a size."""
+        owner = value.owner
+        if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
+            return emit.constant(owner.operation.attributes["value"], value.type)
+        try:
+            return emit.index_constant(self.reader.size(value))
+        except ValueError as error:
+            raise ScheduleError(f"@{symbol_name(self.source)}: {error}") from None
+
+    def _mixed(self, static: Iterable[int], dynamic: Iterable[ir.Value]) -> list[Size]:
+        given = iter(dynamic)
+        return [self.reader.size(next(given)) if s == ir.ShapedType.get_dynamic_size() else s for s in static]
+
+
+_VIEWS: dict[str, Callable[[_Creation, ir.Operation], None]] = {
+    "tensor.expand_shape": _Creation._reshape,
+    "tensor.collapse_shape": _Creation._reshape,
+    "tensor.extract_slice": _Creation._slice,
+    "tensor.pad": _Creation._pad,
+    "tensor.concat": _Creation._concat,
+    "tensor.cast": _Creation._same,
+}
+
+
+def _is_init(op: ir.Operation, operand: int) -> bool:
+    """Whether an operand of an operation is what its result starts from."""
+    return op.name.startswith("linalg.") and operand >= len(op.operands) - len(op.results)
+
+
+def _as_indices(point: Sequence[ir.Value], extents: Sequence[Size]) -> list[Index]:
+    return [Index.of(Var(0, e - 1, v)) for v, e in zip(point, extents, strict=True)]
+
+
+def _axis_names(count: int) -> list[str]:
+    return [f"ax{i}" for i in range(count)]
+
+
+def _identifier(text: str, default: str) -> str:
+    found = re.sub(r"\W+", "_", text).strip("_")
+    return found if found and not found[0].isdigit() else default
+
+
+def _name_of(op: ir.Operation) -> str:
+    """What a block is called: by the location of its operation, else by the operation."""
+    found = sources_of(op.location)
+    return _identifier(found[0] if found else "", op.name.split(".")[-1])
+
+
+def _unique(labels: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for label in labels:
+        number, name = 1, label
+        while name in found:
+            name, number = f"{label}_{number}", number + 1
+        found.append(name)
+    return found

@@ -1,0 +1,91 @@
+"""How the blocks in loops depend on them: what must be known before loops change their order or run at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import OPAQUE, REDUCTION
+from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError
+from relayc.pipelines.kernel.index import Var
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Which loops the iterators of a block depend on.
+
+    Attributes:
+      loops: around the block, outermost first.
+      of_iterators: the variables of each iterator's point.
+    """
+
+    block: Block
+    loops: Sequence[Loop]
+    of_iterators: Sequence[frozenset[Var]]
+
+    def kinds(self, loop: Loop) -> set[str]:
+        """The kinds of the iterators that depend on a loop."""
+        return {kind for kind, found in zip(self.block.iterators, self.of_iterators, strict=True) if loop.var in found}
+
+    def has(self, kind: str, loop: Loop) -> bool:
+        """Whether an iterator of a kind depends on a loop."""
+        return kind in self.kinds(loop)
+
+
+def dependence(nest: Nest, block: Block) -> Dependence:
+    """Which loops the iterators of a block depend on."""
+    loops = nest.loops_around(block.operation)
+    return Dependence(block, loops, [frozenset(variables(p)) for p in block.points(loops)])
+
+
+def dependences(nest: Nest, loop: Loop) -> list[Dependence]:
+    """Those of the outermost blocks in a loop."""
+    return [dependence(nest, block) for block in nest.blocks_in(loop.operation)]
+
+
+def check_independent(nest: Nest, loop: Loop) -> None:
+    """That the iterations of a loop may run in any order, and at once. Raises ScheduleError, which names the block that is against it."""
+    for found in dependences(nest, loop):
+        for kind in (REDUCTION, OPAQUE):
+            if found.has(kind, loop):
+                raise ScheduleError(
+                    f"expected iterations that are independent, found {_iterator(kind)} of {found.block} that runs along it"
+                )
+        check_written_once(nest, loop, found)
+
+
+def check_written_once(nest: Nest, loop: Loop, found: Dependence) -> None:
+    """That iterations of a loop which all compute the same write to no memory that outlives the loop. Raises ScheduleError."""
+    if found.kinds(loop) or loop.extent == 1:
+        return
+    inside = {b.name for b in nest.blocks_in(loop.operation)}
+    for buffer in found.block.outputs():
+        users = [b.name for b in nest.outer_blocks() if b.name not in inside and buffer in (*b.inputs(), *b.outputs())]
+        if nest.is_output(buffer) or users:
+            where = nest.buffer_name(buffer)
+            raise ScheduleError(f"expected iterations that are independent, found {found.block}, which writes the same of {where} in each")
+
+
+def _iterator(kind: str) -> str:
+    return "a reduction" if kind == REDUCTION else "an opaque iterator"
+
+
+def chain(nest: Nest, outer: Loop, inner: Loop) -> list[Loop]:
+    """The loops from one to another inside of it, each of which holds nothing but the next. Raises ScheduleError."""
+    around = nest.loops_around(inner.operation)
+    position = next((i for i, found in enumerate(around) if found.name == outer.name), None)
+    if position is None:
+        raise ScheduleError(f"expected loops inside of each other, found {inner.name} outside of {outer.name}")
+    found = [*around[position:], inner]
+    for loop, following in pairwise(found):
+        if (members := loop.members()) != [following.operation]:
+            raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(nest, members)}")
+    return found
+
+
+def _described(nest: Nest, members: Sequence[ir.Operation]) -> str:
+    views = [
+        nest.loop_view(op) if op.name == "scf.for" else nest.block_view(op) if op.name == "tir.block" else "a buffer" for op in members
+    ]
+    return " and ".join(f"loop {v.name}" if isinstance(v, Loop) else str(v) for v in views)

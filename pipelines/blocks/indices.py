@@ -1,0 +1,282 @@
+"""Index arithmetic of blocks: what a value of type index is as an `Index` of loop variables and iterators, and back.
+
+`Index` is linear; a quotient or a remainder that is not becomes a variable of its own (`Divided`), which is equal to any other of the same
+index and divisor, and is rebuilt where what it is made of is substituted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.index import FAR, Index, Var
+from relayc.pipelines.sizes import size_value
+from relayc.pipelines.tir import emit
+from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
+
+QUOTIENT, REMAINDER = "quotient", "remainder"
+
+
+class Divided(Var):
+    """The quotient or remainder of the floor division of an index by a positive size, where it is not linear."""
+
+    def __init__(self, kind: str, index: Index, divisor: Size) -> None:
+        low, high = index.bounds()
+        if kind == QUOTIENT:
+            super().__init__(low // divisor, high // divisor, name=f"({index}) // {divisor}")
+        else:
+            super().__init__(0, divisor - 1, name=f"({index}) % {divisor}")
+        self.kind, self.index, self.divisor = kind, index, divisor
+        self.identity = (kind, index.key, divisor)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Divided) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+
+class Extremal(Var):
+    """The smaller or the larger of two indices, where it is not known which one that is."""
+
+    def __init__(self, kind: str, a: Index, b: Index) -> None:
+        (low, high), (other_low, other_high) = a.bounds(), b.bounds()
+        pick: Callable[[Size, Size], Size] = _smaller if kind == "min" else _larger
+        super().__init__(pick(low, other_low), pick(high, other_high), name=f"{kind}({a}, {b})")
+        self.kind, self.a, self.b = kind, a, b
+        self.identity = (kind, frozenset((a.key, b.key)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extremal) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+
+def _smaller(a: Size, b: Size) -> Size:
+    return a if proves(lambda: a <= b) else b if proves(lambda: b <= a) else -FAR
+
+
+def _larger(a: Size, b: Size) -> Size:
+    return a if proves(lambda: a >= b) else b if proves(lambda: b >= a) else FAR
+
+
+def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
+    """Quotient and remainder of the floor division by a positive size."""
+    if index.is_constant:
+        quotient = index.const // divisor
+        return Index(quotient), Index(index.const - quotient * divisor)
+    found = index.split(divisor)
+    if found is not None:
+        return found
+    return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
+
+
+def smallest(a: Index, b: Index) -> Index:
+    """The smaller of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(minimum(a.const, b.const))
+    low, high = (a - b).bounds()
+    return a if proves(lambda: high <= 0) else b if proves(lambda: low >= 0) else Index.of(Extremal("min", a, b))
+
+
+def largest(a: Index, b: Index) -> Index:
+    """The larger of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(maximum(a.const, b.const))
+    low, high = (a - b).bounds()
+    return a if proves(lambda: low >= 0) else b if proves(lambda: high <= 0) else Index.of(Extremal("max", a, b))
+
+
+def substitute(index: Index, point: Mapping[Var, Index]) -> Index:
+    """An index where some of its variables are what `point` says; the others stay. It is the same object where nothing changes."""
+    if not any(v in point or isinstance(v, (Divided, Extremal)) for v in index.terms):
+        return index
+    total = Index(index.const)
+    for var, factor in index.terms.items():
+        total += _replaced(var, point) * factor
+    return total
+
+
+def _replaced(var: Var, point: Mapping[Var, Index]) -> Index:
+    if var in point:
+        return point[var]
+    if isinstance(var, Divided):
+        made = divide(substitute(var.index, point), var.divisor)
+        return made[0] if var.kind == QUOTIENT else made[1]
+    if isinstance(var, Extremal):
+        pick = smallest if var.kind == "min" else largest
+        return pick(substitute(var.a, point), substitute(var.b, point))
+    return Index.of(var)
+
+
+def variables(index: Index) -> set[Var]:
+    """The loop variables and iterators of an index, also those inside of quotients and remainders."""
+    found: set[Var] = set()
+    for var in index.terms:
+        if isinstance(var, Divided):
+            found |= variables(var.index)
+        elif isinstance(var, Extremal):
+            found |= variables(var.a) | variables(var.b)
+        else:
+            found.add(var)
+    return found
+
+
+def equal(a: Index, b: Index) -> bool:
+    """Whether two indices are the same expression."""
+    return a.key == b.key
+
+
+class Reader:
+    """What values of type index are. `known` has what the caller says of some; the function's symbols are sizes.
+
+    Args:
+      known: index of each value that is not computed of others: loop variables, iterators.
+      sizes: sizes that are values: the symbols.
+    """
+
+    def __init__(self, known: Mapping[ir.Value, Index], sizes: Mapping[ir.Value, Size]) -> None:
+        self._found: dict[ir.Value, Index] = {value: Index(size) for value, size in sizes.items()} | dict(known)
+
+    def read(self, value: ir.Value) -> Index:
+        """The index that a value is. What is loaded from memory, or computed in another way, is a variable of its own."""
+        if value not in self._found:
+            self._found[value] = self._computed(value)
+        return self._found[value]
+
+    def define(self, value: ir.Value, index: Index) -> None:
+        """Says what a value is that is not computed of others."""
+        self._found[value] = index
+
+    def size(self, value: ir.Value) -> Size:
+        """The size that a value is. Raises ValueError where it depends on more than symbols."""
+        index = self.read(value)
+        if index.terms:
+            raise ValueError(f"expected a size, a number or an expression over symbols, found {index}")
+        return index.const
+
+    def _computed(self, value: ir.Value) -> Index:
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return self._opaque(value)
+        op = owner.operation
+        if op.name == "arith.constant":
+            return Index(ir.IntegerAttr(op.attributes["value"]).value)
+        if op.name == "affine.apply":
+            amap = ir.AffineMapAttr(op.attributes["map"]).value
+            operands = [self.read(v) for v in op.operands]
+            return _affine(amap.results[0], operands[: amap.n_dims], operands[amap.n_dims :])
+        rule = _RULES.get(op.name)
+        made = rule(*map(self.read, op.operands)) if rule is not None else None
+        return self._opaque(value) if made is None else made
+
+    def _opaque(self, value: ir.Value) -> Index:
+        return Index.of(Var(-FAR, FAR, value, name="computed"))
+
+
+def _product(a: Index, b: Index) -> Index | None:
+    if a.is_constant:
+        return b * a.const
+    return a * b.const if b.is_constant else None
+
+
+def _positive(index: Index) -> bool:
+    # A symbol that may be 0 divides nothing where it is: what is divided by an extent stands in the loops that have it.
+    return index.is_constant and index.const != 0 and bounds(index.const)[0] >= 0
+
+
+def _floor(a: Index, b: Index) -> Index | None:
+    return divide(a, b.const)[0] if _positive(b) else None
+
+
+def _modulo(a: Index, b: Index) -> Index | None:
+    return divide(a, b.const)[1] if _positive(b) else None
+
+
+def _ceiling(a: Index, b: Index) -> Index | None:
+    return divide(a + (b.const - 1), b.const)[0] if _positive(b) else None
+
+
+def _of_natural(rule: Callable[[Index, Index], Index | None]) -> Callable[[Index, Index], Index | None]:
+    """A rule of floor division for an operation that agrees with it where the dividend is not negative."""
+
+    def checked(a: Index, b: Index) -> Index | None:
+        low, _ = a.bounds()
+        return rule(a, b) if proves(lambda: low >= 0) else None
+
+    return checked
+
+
+_RULES: dict[str, Callable[[Index, Index], Index | None]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": _product,
+    "arith.floordivsi": _floor,
+    "arith.ceildivsi": _ceiling,
+    "arith.divui": _of_natural(_floor),
+    "arith.divsi": _of_natural(_floor),
+    "arith.remui": _of_natural(_modulo),
+    "arith.remsi": _of_natural(_modulo),
+    "arith.minsi": smallest,
+    "arith.maxsi": largest,
+}
+
+
+def _affine(e: ir.AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
+    if isinstance(e, ir.AffineDimExpr):
+        return dims[e.position]
+    if isinstance(e, ir.AffineSymbolExpr):
+        return symbols[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return Index(e.value)
+    left, right = _affine(e.lhs, dims, symbols), _affine(e.rhs, dims, symbols)
+    if isinstance(e, ir.AffineAddExpr):
+        return left + right
+    if isinstance(e, ir.AffineMulExpr):
+        found = _product(left, right)
+        assert found is not None  # MLIR multiplies by what has no dimension
+        return found
+    if isinstance(e, ir.AffineCeilDivExpr):
+        left += right.const - 1
+    return divide(left, right.const)[isinstance(e, ir.AffineModExpr)]
+
+
+def write(index: Index) -> ir.Value:
+    """A value of type index at the ambient insertion point; every variable of the index must have its value."""
+    return Writer()(index)
+
+
+class Writer:
+    """Writes indices at one place, each once; `known` has values by the keys of their indices."""
+
+    def __init__(self, known: Mapping[tuple, ir.Value] | None = None) -> None:
+        self._written = dict(known or {})
+
+    def __call__(self, index: Index) -> ir.Value:
+        """See `write`."""
+        found = self._written.get(index.key)
+        if found is None:
+            terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in index.terms.items()}
+            found = self._written[index.key] = emit.materialize(Index(index.const, terms))
+        return found
+
+    def _variable(self, var: Var) -> ir.Value:
+        if isinstance(var, Divided):
+            return self._divided(var)
+        if isinstance(var, Extremal):
+            return emit.arith(f"{var.kind}si", self(var.a), self(var.b))
+        return var.value
+
+    def _divided(self, var: Divided) -> ir.Value:
+        operand = self(var.index)
+        low, _ = var.index.bounds()
+        if isinstance(var.divisor, Dim):
+            natural = proves(lambda: low >= 0)
+            if var.kind == REMAINDER and not natural:
+                quotient = emit.arith("floordivsi", operand, size_value(var.divisor))
+                return emit.arith("subi", operand, emit.arith("muli", quotient, size_value(var.divisor)))
+            name = ("divui" if natural else "floordivsi") if var.kind == QUOTIENT else "remui"
+            return emit.arith(name, operand, size_value(var.divisor))
+        d0 = ir.AffineExpr.get_dim(0)
+        expr = ir.AffineExpr.get_floor_div(d0, var.divisor) if var.kind == QUOTIENT else ir.AffineExpr.get_mod(d0, var.divisor)
+        amap = ir.AffineMapAttr.get(ir.AffineMap.get(1, 0, [expr]))
+        return emit.create("affine.apply", [ir.IndexType.get()], [operand], {"map": amap})

@@ -1,0 +1,522 @@
+"""The body of a block at a point: scalar operations, or vectors where a lane runs along one of the iterators."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
+from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.structure import ScheduleError
+from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size, exact, proves
+
+Made = TypeVar("Made")
+
+
+@dataclass
+class Memory:
+    """A buffer in memory.
+
+    Attributes:
+      buffer: flat, row-major.
+      shape: of what is kept; lows: the index of its first element, over the loops around it.
+      full: the shape of the whole buffer: indices that may reach over it are clipped.
+      version: grows with each store, and where loops that store begin and end: what was loaded before is then another value.
+    """
+
+    buffer: ir.Value
+    shape: Sequence[Size]
+    lows: Sequence[Index]
+    full: Sequence[Size]
+    version: int = 0
+
+
+@dataclass
+class File:
+    """A buffer in registers: see Registers; `shape` and `lows` as of Memory.
+
+    Attributes:
+      around: the loops that it is made anew in.
+      memory: where it lies else, of one that is in registers while a loop runs.
+    """
+
+    registers: Registers
+    shape: Sequence[Size]
+    lows: Sequence[Index]
+    full: Sequence[Size]
+    around: Sequence[str]
+    memory: Memory | None = None
+
+
+Storage = Memory | File
+
+
+@dataclass
+class Lanes:
+    """Lanes along a loop: the first element, how many, and which of them count (None: all)."""
+
+    var: Var
+    width: int
+    mask: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The value of a loop variable of which `unit` times is an index, though it is no number of times that itself."""
+
+    base: Index
+    unit: int
+
+
+Point = Index | Shifted
+
+
+@dataclass
+class State:
+    """Where the emission stands.
+
+    Attributes:
+      point: the index of each loop variable of the source.
+      run: another object wherever a loop has another value that is not unrolled or vectorized.
+      lanes: of the vectorized loop around; None outside of one.
+      facts: guards that hold here: keys of indices with their limits.
+      heights: iterations of unrolled loops that have fewer here, by name.
+    """
+
+    point: dict[Var, Point]
+    run: object = field(default_factory=object)
+    lanes: Lanes | None = None
+    facts: frozenset[tuple[Hashable, Size]] = frozenset()
+    heights: Mapping[str, int] = field(default_factory=dict)
+
+
+class Bodies:
+    """Emits bodies of blocks. Values are shared inside of a scope: one basic block, or what it dominates."""
+
+    def __init__(self, storage: dict[ir.Value, Storage], sizes: Mapping[ir.Value, Size]) -> None:
+        self.storage, self.sizes = storage, sizes
+        self.evaluator = Evaluator({})
+        self.scopes: list[dict[Hashable, Any]] = [{}]
+        self._lanes: dict[int, Lanes] = {}
+        self._bases: dict[tuple[Place, object], Index] = {}
+        self._programs: dict[tuple[str, bool], list[Step]] = {}
+        self._wide: dict[tuple[ir.Type, int], ir.Type] = {}
+
+    def lanes_of(self, width: int) -> Lanes:
+        """The lanes of vectors of a width: the same each time, so that what is computed for one vector serves another."""
+        if width not in self._lanes:
+            self._lanes[width] = Lanes(Var(0, width - 1, name="lane"), width)
+        return self._lanes[width]
+
+    def wide_type(self, element: ir.Type) -> ir.Type:
+        """A vector of an element type with the lanes that there are now."""
+        key = element, self.evaluator.width
+        if key not in self._wide:
+            self._wide[key] = emit.vector_of(self.evaluator.width, element)
+        return self._wide[key]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self.scopes.append({})
+        with self.evaluator.scope():
+            yield
+        self.scopes.pop()
+
+    @contextmanager
+    def along(self, lanes: Lanes | None) -> Iterator[None]:
+        """In it the evaluator reads and writes vectors along lanes."""
+        e = self.evaluator
+        saved = e.lane, e.width, e.mask
+        if lanes is not None:
+            e.lane, e.width, e.mask = lanes.var, lanes.width, lanes.mask
+        yield
+        e.lane, e.width, e.mask = saved
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` emitted for a key in this scope or one around it; else it emits that now."""
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        made = self.scopes[-1][key] = make()
+        return made
+
+    # ---- indices
+
+    def at(self, index: Index, point: Mapping[Var, Point]) -> Index:
+        """An index of the source over what is emitted; quotients and remainders that do not fold are computed."""
+        total = Index(index.const)
+        for var, factor in index.terms.items():
+            total += self._times(var, factor, point)
+        return total
+
+    def over(self, index: Index, point: Mapping[Var, Point]) -> Index:
+        """An index where variables that have a value are replaced, and others stay; nothing is emitted."""
+        plain = {v: i for v, i in point.items() if isinstance(i, Index)}
+        total = Index(index.const)
+        for var, factor in index.terms.items():
+            if isinstance(point.get(var), Shifted):
+                total += self._times(var, factor, point)
+            else:
+                total += substitute(Index(0, {var: factor}), plain)
+        return total
+
+    def _times(self, var: Var, factor: Size, point: Mapping[Var, Point]) -> Index:
+        if isinstance(var, Divided):
+            index = self.at(var.index, point)
+            return self.once((var.kind, index.key, var.divisor), lambda: self.evaluator.divide(index, var.divisor, var.kind)) * factor
+        if isinstance(var, Extremal):
+            a, b = (self.evaluator.index_value(self.at(i, point)) for i in (var.a, var.b))
+            a, b = self._alike(a, b)
+            return self.evaluator.opaque(emit.arith(f"{var.kind}si", a, b), var.low, var.high) * factor
+        value = point[var]
+        if isinstance(value, Index):
+            return value * factor
+        times = exact(factor, value.unit)
+        if times is None:
+            raise ScheduleError(f"loop {var.name}: expected it where it is a number of tiles of {value.unit}, found {factor} times it")
+        return value.base * times
+
+    def _alike(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+        if emit.is_vector(a) or emit.is_vector(b):
+            return emit.broadcast(a, self.evaluator.width), emit.broadcast(b, self.evaluator.width)
+        return a, b
+
+    # ---- memory
+
+    def _offset(self, place: Place, state: State) -> tuple[Index, Size, int]:
+        """Where an access goes whose offset is linear: what moves with the loops that run, a number of elements, and elements a lane."""
+        assert place.moving is not None
+        key = place, state.run
+        base = self._bases.get(key)
+        if base is None:
+            base = self._bases[key] = self.at(place.moving - place.moving.const, state.point)
+        number, stride = place.moving.const, 0
+        for var, factor in place.fixed:
+            value = state.point[var]
+            assert isinstance(value, Index)  # of a loop that is unrolled or vectorized
+            number += value.const * factor
+            if value.terms:
+                stride += factor
+        return base, number, stride
+
+    def _local(self, indices: Sequence[Index], state: State, storage: Storage) -> list[Index]:
+        """Indices of a buffer in what of it is kept."""
+        return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
+
+    def _elements(self, place: Place, state: State, storage: File) -> tuple[int, int, int]:
+        """Which elements of a buffer in registers an access is: the first, how many, and how far apart."""
+        if place.moving is None:
+            raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
+        base, number, stride = self._offset(place, state)
+        if storage.memory is not None:
+            base = Index()  # the same all the time
+        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
+            raise ScheduleError(f"a buffer in registers: expected elements at numbers, found one at {base + number}")
+        return base.const + number, self.evaluator.width if stride else 1, stride
+
+    def base_of(self, place: Place, state: State) -> Index:
+        """What the loops that run add to where an access goes, which is linear."""
+        return self._offset(place, replace(state, point={**dict.fromkeys((var for var, _ in place.fixed), Index()), **state.point}))[0]
+
+    def read_slot(self, memory: Memory, base: Index, slot: Slot) -> ir.Value:
+        """What memory holds in the place of a slot."""
+        with self.along(self.lanes_of(slot[1])):
+            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base, slot))
+
+    def write_slot(self, value: ir.Value, memory: Memory, base: Index, slot: Slot) -> None:
+        """Stores a slot where it belongs in memory."""
+        memory.version += 1
+        with self.along(self.lanes_of(slot[1])):
+            self.evaluator.store(value, memory.buffer, self._placed(base, slot))
+
+    def _placed(self, base: Index, slot: Slot) -> Index:
+        first, width = slot
+        return base + first + (Index.of(self.evaluator.lane) if width > 1 else 0)
+
+    def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
+        """The slots of registers that a block writes.
+
+        Args:
+          state: in which what is unrolled and vectorized has its values.
+          is_init: whether only its init is asked for.
+        """
+        found = []
+        for which in (True, False) if not is_init else (True,):
+            for step in self.steps(use, which):
+                if step.name != "memref.store" or step.access is None:
+                    continue
+                storage = self.storage[step.access.access.buffer]
+                if isinstance(storage, File):
+                    with self.along(state.lanes):
+                        first, lanes, stride = self._elements(step.access, state, storage)
+                    slots = [(first, lanes)] if stride in (0, 1) else [(first + i * stride, 1) for i in range(lanes)]
+                    found += [(step.access.access.buffer, slot) for slot in slots]
+        return found
+
+    def load(self, place: Place, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
+        """An element (a vector of them) of a buffer; with `safe` one that may lie outside is any element."""
+        source, evaluator = place.access.buffer, self.evaluator
+        storage = self.storage[source]
+        if isinstance(storage, File):
+            return storage.registers.load(*self._elements(place, state, storage))
+        if place.moving is not None and (not safe or evaluator.mask is not None):
+            base, number, stride = self._offset(place, state)
+            key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
+            offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
+        else:
+            local = self._local(indices(), state, storage)
+            if safe and evaluator.mask is None:
+                local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
+            found = linearize(local, storage.shape)
+            width = evaluator.width if found.coefficient(evaluator.lane) != 0 or found.has_vector() else 1
+            key = ("load", source, storage.version, found.key, 0, 0, width, evaluator.mask)
+            offset = lambda: found  # noqa: E731 (an argument)
+        return self.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
+
+    def _clipped(self, index: Index, extent: Size) -> Index:
+        """An index that is inside: itself, or the nearest."""
+        if index.is_within(0, extent - 1):
+            return index
+        if index.coefficient(self.evaluator.lane) != 0 or index.has_vector():
+            value = self.evaluator.index_value(index)
+            width = self.evaluator.width
+            value = emit.arith("minsi", value, emit.broadcast(emit.index_constant(extent - 1), width))
+            return self.evaluator.opaque(emit.arith("maxsi", value, emit.broadcast(emit.index_constant(0), width)), 0, extent - 1)
+        low, high = index.bounds()
+        value = emit.materialize(index)
+        if not proves(lambda: high < extent):
+            value = emit.smaller(value, extent - 1)
+        if not proves(lambda: low >= 0):
+            value = emit.larger(value, 0)
+        return self.evaluator.opaque(value, 0, extent - 1)
+
+    def store(self, value: ir.Value, place: Place, state: State, indices: Callable[[], list[Index]]) -> None:
+        storage, evaluator = self.storage[place.access.buffer], self.evaluator
+        if isinstance(storage, File):
+            first, lanes, stride = self._elements(place, state, storage)
+            if lanes > 1 and evaluator.mask is not None:
+                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes, stride))
+            storage.registers.store(value, first, lanes, stride)
+            return
+        storage.version += 1
+        if place.moving is None:
+            offset = linearize(self._local(indices(), state, storage), storage.shape)
+        else:
+            base, number, stride = self._offset(place, state)
+            offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
+        if offset.has_vector() or (evaluator.mask is not None and offset.coefficient(evaluator.lane) != 1):
+            self._scatter(value, storage.buffer, offset)
+        else:
+            evaluator.store(value, storage.buffer, offset)
+
+    def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
+        """Stores the lanes that count, one by one."""
+        evaluator, width = self.evaluator, self.evaluator.width
+        value, places = emit.broadcast(value, width), emit.broadcast(evaluator.index_value(offset), width)
+        for i in range(width):
+            stored = lambda i=i: emit.create("memref.store", [], [vectors.extract(value, i), buffer, vectors.extract(places, i)])  # noqa: E731
+            if evaluator.mask is None:
+                stored()
+            else:
+                nest.when(vectors.extract(evaluator.mask, i), evaluator, stored)
+
+    # ---- bodies
+
+    def run(self, use: Use, state: State, points: Callable[[], Sequence[Index]], is_init: bool, safe: bool) -> None:
+        """Emits the init or the body of a block.
+
+        Args:
+          points: gives the iterators, where the body uses them beside its accesses.
+          safe: whether it may run at points that a guard excludes: loads there give anything, and it stores to registers only.
+        """
+        body = use.block.init if is_init else use.block.body
+        assert body is not None
+        arguments = body.arguments
+        _Body(self, state, lambda: dict(zip(arguments, points(), strict=True)), safe).run(self.steps(use, is_init))
+
+    def steps(self, use: Use, is_init: bool) -> list[Step]:
+        """The operations of the init or the body of a block, in order; none of an init that it has not."""
+        key = use.block.name, is_init
+        if key not in self._programs:
+            body = use.block.init if is_init else use.block.body
+            if body is None:
+                return []
+            shapes = {buffer: storage.shape for buffer, storage in self.storage.items()}
+            lows = {buffer: storage.lows for buffer, storage in self.storage.items()}
+            self._programs[key] = read_steps(use, body, is_init, shapes, lows)
+        return self._programs[key]
+
+
+class _Body:
+    """One body at one point."""
+
+    def __init__(self, bodies: Bodies, state: State, known: Callable[[], dict[ir.Value, Index]], safe: bool) -> None:
+        self.bodies, self.state, self.known, self.safe = bodies, state, known, safe
+        self.values: list[ir.Value] = []
+        self.indices: dict[ir.Value, Index] | None = None
+        self.evaluator = bodies.evaluator
+
+    def run(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
+        for step in steps:
+            self.values.append(self._step(step))
+
+    def _step(self, step: Step) -> ir.Value:
+        if step.name == "memref.load":
+            assert step.access is not None
+            return self.bodies.load(step.access, self.state, self.safe, lambda: self._indices(step))
+        if step.name == "memref.store":
+            self._store(step)
+            return None
+        return self._made(step.name, step.type, [self.value(v) for v in step.operands], step.attributes, step.key)
+
+    def _store(self, step: Step) -> None:
+        place = step.access
+        assert place is not None
+        value = self.value(step.operands[0])
+        if self.evaluator.width > 1 and emit.is_vector(value) and not self._moves(step, place):
+            value = self._across(step, place)
+        self.bodies.store(value, place, self.state, lambda: self._indices(step))
+
+    def _indices(self, step: Step) -> list[Index]:
+        """The indices of an access."""
+        return [self.index(v) for v in list(step.operation.operands)[1 + (step.type is None) :]]
+
+    def _moves(self, step: Step, place: Place) -> bool:
+        """Whether an access goes elsewhere for each lane."""
+        if place.moving is not None:
+            values = [self.state.point[var] for var, _ in place.fixed]
+            return any(isinstance(v, Index) and v.terms for v in values)
+        return any(i.coefficient(self.evaluator.lane) != 0 or i.has_vector() for i in self._indices(step))
+
+    def _across(self, step: Step, place: Place) -> ir.Value:
+        """What is stored to one element by all lanes: they are combined, where the body adds something to what the element was."""
+        combine = self.steps[step.operands[0]]
+        held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
+        if len(combine.operands) != 2 or len(held) != 1 or combine.name not in _COMMUTATIVE:
+            raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
+        if self.evaluator.mask is not None:
+            raise ScheduleError("vectorize: expected a reduction whose extent is a whole number of vectors, found one with a guard")
+        make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
+        added = self.value(combine.operands[1 - held[0]])
+        return make(self.value(combine.operands[held[0]]), vectors.across_halves(emit.broadcast(added, self.evaluator.width), make))
+
+    def _is_load_of(self, operand: Any, place: Place) -> bool:
+        found = self.steps[operand].access if isinstance(operand, int) else None
+        if found is None or found.access.buffer != place.access.buffer:
+            return False
+        return all(equal(a, b) for a, b in zip(found.indices, place.indices, strict=True))
+
+    def value(self, operand: Any) -> ir.Value:
+        """What an operand is: of a step before, or a value of the source that is none."""
+        if isinstance(operand, int):
+            return self.values[operand]
+        if isinstance(operand.type, ir.IndexType):
+            return self.evaluator.index_value(self.index(operand))
+        owner = operand.owner
+        if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+            raise ScheduleError(f"expected a body that uses its iterators, buffers and constants, found {operand}")
+        return emit.constant(owner.operation.attributes["value"], operand.type)
+
+    def index(self, value: ir.Value) -> Index:
+        """What a value of type index is."""
+        if self.indices is None:
+            self.indices = self.known()
+        if value not in self.indices:
+            self.indices[value] = self._computed(value)
+        return self.indices[value]
+
+    def _computed(self, value: ir.Value) -> Index:
+        if value in self.bodies.sizes:
+            return Index(self.bodies.sizes[value])
+        op = value.owner.operation
+        if op.name == "arith.constant":
+            return Index(ir.IntegerAttr(op.attributes["value"]).value)
+        if op.name == "affine.apply":
+            amap = ir.AffineMapAttr(op.attributes["map"]).value
+            operands = [self.index(v) for v in op.operands]
+            return self._affine(amap.results[0], operands[: amap.n_dims], operands[amap.n_dims :])
+        if op.name in ("arith.addi", "arith.subi"):
+            a, b = map(self.index, op.operands)
+            return a + b if op.name == "arith.addi" else a - b
+        if op.name == "arith.muli":
+            a, b = map(self.index, op.operands)
+            if a.is_constant or b.is_constant:
+                return b * a.const if a.is_constant else a * b.const
+        divided = _DIVISIONS.get(op.name)
+        if divided is not None:
+            a, b = map(self.index, op.operands)
+            low, _ = a.bounds()
+            if b.is_constant and proves(lambda: b.const >= 1) and (op.name == "arith.floordivsi" or proves(lambda: low >= 0)):
+                return self.evaluator.divide(a, b.const, divided)
+        numbers = {s.operation.results[0]: i for i, s in enumerate(self.steps) if s.type is not None}
+        operands = [self.value(numbers.get(v, v)) for v in op.operands]
+        attributes = {a: op.attributes[a] for a in op.attributes}
+        return self.evaluator.opaque(self._made(op.name, value.type, operands, attributes, str(attributes)), -(1 << 40))
+
+    def _affine(self, e: ir.AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
+        if isinstance(e, ir.AffineDimExpr):
+            return dims[e.position]
+        if isinstance(e, ir.AffineSymbolExpr):
+            return symbols[e.position]
+        if isinstance(e, ir.AffineConstantExpr):
+            return Index(e.value)
+        left, right = self._affine(e.lhs, dims, symbols), self._affine(e.rhs, dims, symbols)
+        if isinstance(e, ir.AffineAddExpr):
+            return left + right
+        if isinstance(e, ir.AffineMulExpr):
+            return left * right.const if right.is_constant else right * left.const
+        if isinstance(e, ir.AffineCeilDivExpr):
+            left += right.const - 1
+        return self.evaluator.divide(left, right.const, "remainder" if isinstance(e, ir.AffineModExpr) else "quotient")
+
+    def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: str) -> ir.Value:
+        """An operation on values, widened to vectors where one is a vector."""
+        if any(emit.is_vector(v) for v in operands):
+            scalar = name == "arith.select" and not emit.is_vector(operands[0])
+            operands = [v if scalar and i == 0 else self._wide(v) for i, v in enumerate(operands)]
+            result = self.bodies.wide_type(result)
+        if name == "arith.constant":
+            return emit.constant(attributes["value"], result)
+        return self.bodies.once((name, key, result, *operands), lambda: emit.create(name, [result], operands, attributes))
+
+    def _wide(self, value: ir.Value) -> ir.Value:
+        if emit.is_vector(value):
+            return value
+        width = self.evaluator.width
+        return self.bodies.once(("broadcast", value, width), lambda: emit.broadcast(value, width))
+
+
+_COMMUTATIVE = frozenset(
+    f"arith.{name}"
+    for name in (
+        "addf",
+        "mulf",
+        "maximumf",
+        "minimumf",
+        "maxnumf",
+        "minnumf",
+        "addi",
+        "muli",
+        "maxsi",
+        "maxui",
+        "minsi",
+        "minui",
+        "andi",
+        "ori",
+        "xori",
+    )
+)
+_DIVISIONS = {
+    "arith.floordivsi": "quotient",
+    "arith.divui": "quotient",
+    "arith.divsi": "quotient",
+    "arith.remui": "remainder",
+    "arith.remsi": "remainder",
+}

@@ -1,0 +1,601 @@
+"""The loops of a scheduled function in tir: serial and parallel ones, and what vectorized and unrolled ones become.
+
+Guards: a serial loop ends where all that is in it ends; where only some iterations of what is unrolled or vectorized inside are excluded,
+the iterations without a guard are a loop by themselves. What is left of a guard is a mask along lanes, a branch around stores to memory,
+and nothing at all where only buffers of this thread are written: what is computed there is not used.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.indices import equal, variables
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, Point, Shifted, State
+from relayc.pipelines.blocks.lower.programs import Place
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.symbolic import Dim, Size, ceil_div, exact, proves
+
+MOST_SUMS = 32
+"""Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
+MOST_UNROLLED = 1 << 12
+"""Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
+
+
+@dataclass(eq=False)
+class LoopNode:
+    """A loop with what is in it, in order.
+
+    Attributes:
+      kind: how it runs.
+      uses: the blocks in it, in order.
+      begins: those of them whose reduction runs along this loop and no outer one: their init stands before it.
+    """
+
+    loop: Loop
+    children: "tuple[Node, ...]"
+
+    def __post_init__(self) -> None:
+        self.kind = self.loop.kind
+        self.uses: tuple[Use, ...] = tuple(
+            use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
+        )
+        self.begins = [use for use in self.uses if use.block.init is not None and reduction_loops(use)[:1] == [self.loop.name]]
+
+
+Node: TypeAlias = LoopNode | Use
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What is behind the last whole tile of an extent.
+
+    Attributes:
+      height: of a tile; partners: the loops over what is in one.
+      limit: the extent; full: whole tiles.
+    """
+
+    height: int
+    partners: frozenset[str]
+    limit: Size
+    full: Size
+
+
+@dataclass(frozen=True)
+class Init:
+    """The init of a block, for which the loops that its reduction runs along are at their start."""
+
+    use: Use
+    skipped: frozenset[str]
+
+
+class Emission:
+    """Emits the loops of a function.
+
+    Args:
+      bodies: emits blocks.
+      guards: of each block, by name.
+      lanes: how many elements of a type a vector of the target has.
+      begin: emits the buffers of a thread at the start of the body of a parallel loop, which it is given by name.
+    """
+
+    def __init__(
+        self,
+        bodies: Bodies,
+        guards: Mapping[str, Sequence[Guard]],
+        lanes: Callable[[ir.Type], int],
+        begin: Callable[[str, State], None],
+    ) -> None:
+        self.bodies, self.guards, self.lanes, self.begin = bodies, guards, lanes, begin
+        self._cut: dict[LoopNode, list[tuple[int, int]]] = {}
+
+    def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
+        for node in nodes:
+            if not isinstance(node, LoopNode):
+                self._block(node, state, init)
+            elif init is None or any(use is init.use for use in node.uses):
+                self._loop(node, state, init)
+
+    # ---- loops
+
+    def _loop(self, node: LoopNode, state: State, init: Init | None) -> None:
+        loop = node.loop
+        if init is not None and loop.name in init.skipped:
+            self.emit(node.children, self._at(state, node, Index()), init)
+            return
+        if init is None:
+            for use in node.begins:
+                self._loop(node, state, Init(use, frozenset(reduction_loops(use))))
+        if loop.extent == 1:
+            self.emit(node.children, self._at(state, node, Index()), init)
+        elif node.kind == Kind.UNROLLED:
+            for value in range(state.heights.get(loop.name, _number(loop))):
+                self.emit(node.children, self._at(state, node, Index(value)), init)
+        elif node.kind == Kind.VECTORIZED:
+            self._vectorized(node, state, init)
+        elif node.kind == Kind.PARALLEL:
+            self._parallel(node, state, init)
+        elif node.kind == Kind.SERIAL:
+            self._serial(node, state, init)
+        else:
+            raise ScheduleError(f"loop {loop.name}: expected a loop of the CPU, found one that is bound to {node.kind}")
+
+    @staticmethod
+    def _at(state: State, node: LoopNode, value: Index) -> State:
+        """Where a loop has a value."""
+        fixed = node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED)
+        return replace(state, point={**state.point, node.loop.var: value}, run=state.run if fixed else object())
+
+    def _vectorized(self, node: LoopNode, state: State, init: Init | None) -> None:
+        if state.lanes is not None:
+            raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {node.loop.name} inside of another one")
+        for start, width in self._pieces(node):
+            if width == 1:
+                self.emit(node.children, self._at(state, node, Index(start)), init)
+                continue
+            lanes = self.bodies.lanes_of(width)
+            inner = self._at(state, node, Index.of(lanes.var) + start)
+            self.emit(node.children, replace(inner, lanes=lanes), init)
+
+    def _pieces(self, node: LoopNode) -> list[tuple[int, int]]:
+        """(start, lanes) of the vectors of a vectorized loop: as many lanes as the widest element allows."""
+        if node not in self._cut:
+            elements = {a.buffer.type.element_type for use in node.uses for a in use.accesses}
+            self._cut[node] = vectors.pieces(_number(node.loop), min(map(self.lanes, elements), default=1))
+        return self._cut[node]
+
+    def _parallel(self, node: LoopNode, state: State, init: Init | None) -> None:
+        chain = [node]
+        while len(chain[-1].children) == 1 and isinstance(child := chain[-1].children[0], LoopNode) and child.kind == Kind.PARALLEL:
+            chain.append(child)
+        made: dict[Var, Var] = {n.loop.var: Var(0, n.loop.extent - 1, name=n.loop.name) for n in chain if n.loop.extent != 1}
+        point: dict[Var, Point] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}
+        inside = replace(state, point={**state.point, **point}, run=object())
+
+        def body() -> None:
+            with self.bodies.scope(), self._isolated():
+                self.begin(chain[-1].loop.name, inside)
+                self._iteration(chain, inside, init)
+
+        with self._versions(node):
+            emit.parallel_loop(list(made.values()), body)
+
+    def _iteration(self, chain: Sequence[LoopNode], state: State, init: Init | None) -> None:
+        """An iteration of parallel loops, one inside the other: by a branch, where the last ones have guards that the others have not."""
+        node, *inner = chain
+        value, full = state.point[node.loop.var], self._full_iterations(node, state, init)
+
+        def inside(state: State) -> None:
+            if inner:
+                self._iteration(inner, state, init)
+            else:
+                self.emit(node.children, state, init)
+
+        if full is None or not isinstance(value, Index) or value.is_constant:
+            inside(state)
+            return
+        var = next(iter(value.terms))
+        first, last = Var(0, full - 1, var.value, name=var.name), Var(full, var.high, var.value, name=var.name)
+
+        def last_iterations() -> None:
+            tail = self._tail(node, state, init, full)
+            if tail is not None:
+                self._versions_of_tail(tail, node, state, inside)
+            else:
+                inside(self._at(state, node, self._last(last)))
+
+        condition = emit.compare("slt", emit.materialize(value), emit.index_constant(full))
+        branches = [lambda: inside(self._at(state, node, Index.of(first))), last_iterations]
+        nest.when(condition, self.bodies.evaluator, *[self._alone(branch) for branch in branches])
+
+    def _alone(self, code: Callable[[], None]) -> Callable[[], None]:
+        """Code in a branch, which only stores to memory."""
+
+        def branch() -> None:
+            with self.bodies.scope(), self._isolated():
+                code()
+
+        return branch
+
+    @staticmethod
+    def _last(var: Var) -> Index:
+        """A variable as an index: a number where it has one value."""
+        return Index(var.low) if isinstance(var.low, int) and var.low == var.high else Index.of(var)
+
+    def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
+        loop, extent = node.loop, node.loop.extent
+        end = self._end(node, state, init)
+        if end is not None:
+            index, fact = end
+            self._run(node, replace(state, facts=state.facts | {fact}), init, 0, index, Var(0, extent - 1, name=loop.name))
+            return
+        full = self._full_iterations(node, state, init)
+        if full is None:
+            self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
+            return
+        if not proves(lambda: full <= 0):
+            self._run(node, state, init, 0, Index(full), Var(0, full - 1, name=loop.name))
+        tail = self._tail(node, state, init, full)
+        if isinstance(full, int) and isinstance(extent, int) and extent - full == 1:
+            self.emit(node.children, self._at(state, node, Index(full)), init)
+        elif tail is not None:
+            self._versions_of_tail(tail, node, state, lambda state: self.emit(node.children, state, init))
+        else:
+            self._run(node, state, init, full, Index(extent), Var(full, extent - 1, name=loop.name))
+
+    # ---- what is left behind the last whole tile of a symbolic extent
+
+    def _tail(self, node: LoopNode, state: State, init: Init | None, full: Size) -> Tail | None:
+        """How the last iteration of a loop over tiles can be cut in smaller tiles: where its guards are those of the unrolled loops over
+        what is in a tile, and nothing else depends on where the tile ends."""
+        if not isinstance(full, Dim):
+            return None
+        height, partners, limits = 0, set[str](), set[Size]()
+        for use, index, limit, var in self._guards_of(node, state, init):
+            factor = index.coefficient(var)
+            height = factor if isinstance(factor, int) else 0
+            rest = index - Index(0, {var: height})
+            inner = [loop for loop in use.loops if loop.var in rest.terms]
+            if height < 2 or len(inner) != 1 or rest.const != 0 or inner[0].extent != height or inner[0].kind != Kind.UNROLLED:
+                return None
+            partners.add(inner[0].name)
+            limits.add(limit)
+        if len(limits) != 1 or self._carried(node, state, init):
+            return None
+        for use in node.uses:
+            places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
+            if any(p.moving is None or exact(p.moving.coefficient(node.loop.var), height) is None for p in places):
+                return None
+            if any(exact(p.coefficient(node.loop.var), height) is None for p in use.points):
+                return None
+        return Tail(height, frozenset(partners), limits.pop(), full)
+
+    def _versions_of_tail(self, tail: Tail, node: LoopNode, state: State, inside: Callable[[State], None]) -> None:
+        """Tiles of half the height, a quarter, down to one, each where what is left has that bit."""
+        left = emit.index_constant(tail.limit - tail.full * tail.height)
+        start = emit.index_constant(tail.full * tail.height)
+        rows = 1 << ((tail.height - 1).bit_length() - 1)
+        while rows:
+            bit = emit.arith("andi", left, emit.index_constant(rows))
+            first = Index.of(Var(0, tail.limit - rows, start, name="row"))
+            heights = {**state.heights, **dict.fromkeys(tail.partners, rows)}
+            point: dict[Var, Point] = {**state.point, node.loop.var: Shifted(first, tail.height)}
+            inner = replace(state, point=point, run=object(), heights=heights)
+            nest.when(emit.compare("ne", bit, emit.index_constant(0)), self.bodies.evaluator, self._alone(lambda: inside(inner)))  # noqa: B023
+            start = emit.arith("addi", start, bit)
+            rows //= 2
+
+    def _run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
+        """A loop from one number to another; what it writes to registers it carries."""
+        if high.is_constant and isinstance(low, int) and isinstance(high.const, int) and high.const - low <= 1:
+            if high.const > low:
+                self.emit(node.children, self._at(state, node, Index(low)), init)
+            return
+        with self._accumulators(node, state, init):
+            self._emit_run(node, state, init, low, high, var)
+
+    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
+        carried = self._carried(node, state, init)
+        inits = [file.registers.value(slot) for file, slot in carried]
+        with self._versions(node):
+            loop = emit.for_loop(emit.index_constant(low), emit.materialize(high), 1, var, inits)
+            with self._anew(node), loop as made, self.bodies.scope():
+                self._set(carried, made.inner_iter_args if inits else [])
+                self.emit(node.children, self._at(state, node, Index.of(var)), init)
+                if inits:
+                    emit.yield_values([file.registers.value(slot) for file, slot in carried])
+            self._set(carried, made.results)
+
+    @contextmanager
+    def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:
+        """Sums that lie in memory are in registers while the loop of their steps runs, where it adds to a few of them, the same in each
+        iteration."""
+        bodies = self.bodies
+        held = [] if init is not None else [f for use in node.uses if (f := self._sums_of(use, node, state)) is not None]
+        files: list[tuple[ir.Value, File, Index]] = []
+        for buffer, place in held:
+            memory = bodies.storage[buffer]
+            assert isinstance(memory, Memory)
+            file = File(Registers(buffer.type.element_type), memory.shape, memory.lows, memory.full, (), memory)
+            bodies.storage[buffer] = file
+            found: dict[ir.Value, dict[Slot, None]] = {}
+            self._slots([node], state, init, found)
+            if not 0 < len(found[buffer]) <= MOST_SUMS:
+                bodies.storage[buffer] = memory
+                continue
+            base = bodies.base_of(place, state)
+            for slot in found[buffer]:
+                file.registers.values[slot] = bodies.read_slot(memory, base, slot)
+            files.append((buffer, file, base))
+        yield
+        for buffer, file, base in files:
+            assert file.memory is not None
+            bodies.storage[buffer] = file.memory
+            for slot, value in file.registers.values.items():
+                bodies.write_slot(value, file.memory, base, slot)
+
+    def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, Place] | None:
+        """The buffer of a reduction in a loop whose elements are the same in all its iterations, and a place in it; None where they are
+        not, where a guard may exclude some, or where something else in the loop uses the buffer."""
+        inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]
+        if not use.block.is_reduction or any(loop.extent != 1 and loop.kind not in (Kind.UNROLLED, Kind.VECTORIZED) for loop in inner):
+            return None
+        stores = [s.access for s in self.bodies.steps(use, False) if s.name == "memref.store" and s.access is not None]
+        if len(stores) != 1 or not isinstance(self.bodies.storage[stores[0].access.buffer], Memory):
+            return None
+        place, buffer = stores[0], stores[0].access.buffer
+        others = [s.access for s in self.bodies.steps(use, False) if s.access is not None and s.access.access.buffer == buffer]
+        if any(not equal(a, b) for other in others for a, b in zip(other.indices, place.indices, strict=True)):
+            return None
+        if any(a.buffer == buffer for other in node.uses if other is not use for a in other.accesses):
+            return None
+        if place.moving is None or place.moving.coefficient(node.loop.var) != 0 or any(v == node.loop.var for v, _ in place.fixed):
+            return None
+        for guard in self.guards[use.block.name]:
+            _, high = self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != node.loop.var}).bounds()
+            if not proves(lambda: high < guard.limit):  # noqa: B023
+                return None
+        return buffer, place
+
+    @staticmethod
+    def _set(carried: Sequence[tuple[File, Slot]], values: Sequence[ir.Value]) -> None:
+        for (file, slot), value in zip(carried, values, strict=True):
+            file.registers.values[slot] = value
+
+    def _carried(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[File, Slot]]:
+        """What is written to registers in a loop; each slot is prepared."""
+        found: dict[ir.Value, dict[Slot, None]] = {}
+        self._slots([node], state, init, found)
+        carried = []
+        for buffer, slots in found.items():
+            file = self.bodies.storage[buffer]
+            assert isinstance(file, File)
+            if node.loop.name in file.around:
+                continue  # another one in each iteration
+            file.registers.prepare(slots)
+            carried += [(file, slot) for slot in slots]
+        return carried
+
+    def _slots(self, nodes: Sequence[Node], state: State, init: Init | None, found: dict[ir.Value, dict[Slot, None]]) -> None:
+        """The slots that stores write, in order, at all values of what is unrolled and vectorized: other loops change nothing there."""
+        for node in nodes:
+            if isinstance(node, LoopNode):
+                if not any(self._writes_registers(use, init) for use in node.uses):
+                    continue
+                if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
+                    self._slots(node.children, self._at(state, node, Index()), init, found)
+                elif node.kind == Kind.UNROLLED:
+                    for value in range(state.heights.get(node.loop.name, _number(node.loop))):
+                        self._slots(node.children, self._at(state, node, Index(value)), init, found)
+                elif node.kind == Kind.VECTORIZED:
+                    for start, width in self._pieces(node):
+                        lanes = self.bodies.lanes_of(width) if width > 1 else None
+                        at = Index.of(lanes.var) + start if lanes is not None else Index(start)
+                        self._slots(node.children, replace(self._at(state, node, at), lanes=lanes), init, found)
+                else:
+                    self._slots(node.children, state, init, found)
+            elif self._writes_registers(node, init):
+                for buffer, slot in self.bodies.written_slots(node, state, init is not None):
+                    found.setdefault(buffer, {})[slot] = None
+
+    def _writes_registers(self, use: Use, init: Init | None) -> bool:
+        return (init is None or use is init.use) and any(
+            isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store
+        )
+
+    @contextmanager
+    def _anew(self, node: LoopNode) -> Iterator[None]:
+        """What is in registers in an iteration of a loop and not before or after it."""
+        files = [s for s in self.bodies.storage.values() if isinstance(s, File) and node.loop.name in s.around]
+        for file in files:
+            file.registers.values = {}
+        yield
+        for file in files:
+            file.registers.values = {}
+
+    @contextmanager
+    def _isolated(self) -> Iterator[None]:
+        """What is in registers inside is not so outside: of the body of a parallel loop, or of a branch that only stores to memory."""
+        files = [s for s in self.bodies.storage.values() if isinstance(s, File)]
+        before = [file.registers.snapshot() for file in files]
+        yield
+        for file, values in zip(files, before, strict=True):
+            file.registers.values = values
+
+    @contextmanager
+    def _versions(self, node: LoopNode) -> Iterator[None]:
+        """What is loaded from buffers that a loop stores to is another value in each iteration, and after it."""
+        stored = {a.buffer for use in node.uses for a in use.accesses if a.is_store}
+        memories = [m for m in map(self.bodies.storage.get, stored) if isinstance(m, Memory)]
+        for memory in memories:
+            memory.version += 1
+        yield
+        for memory in memories:
+            memory.version += 1
+
+    # ---- guards
+
+    def _guards_of(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[Use, Index, Size, Var]]:
+        """Guards in a loop that depend on its variable: over emitted variables and those of loops inside."""
+        found: list[tuple[Use, Index, Size, Var]] = []
+        for use in node.uses:
+            if init is not None and use is not init.use:
+                continue
+            for guard in self.guards[use.block.name]:
+                if guard.index.coefficient(node.loop.var) != 0:
+                    point = {v: i for v, i in state.point.items() if v != node.loop.var}
+                    if init is not None:
+                        point |= {loop.var: Index() for loop in use.loops if loop.name in init.skipped and loop.var != node.loop.var}
+                    found.append((use, self.bodies.over(guard.index, point), guard.limit, node.loop.var))
+        return found
+
+    def _end(self, node: LoopNode, state: State, init: Init | None) -> tuple[Index, tuple[Hashable, Size]] | None:
+        """Where a loop may end early, with what is known inside then: where all blocks in it have the same guard, which no inner loop takes
+        part in."""
+        guards = self._guards_of(node, state, init)
+        uses = [use for use in node.uses if init is None or use is init.use]
+        if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
+            return None
+        _, index, limit, var = guards[0]
+        outside = set(self._outside(state))
+        if index.coefficient(var) != 1 or not (variables(index) - {var}) <= outside:
+            return None
+        if any(i.key != index.key or n != limit for _, i, n, _ in guards):
+            return None
+        rest = index - Index(0, {var: 1})
+        low, _ = rest.bounds()
+        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # of lanes, or a quotient that is not computed yet
+            return None
+        end = emit.at_most(Index(limit) - rest, node.loop.extent)
+        return end, (index.key, limit)
+
+    @staticmethod
+    def _outside(state: State) -> Iterator[Var]:
+        for value in state.point.values():
+            yield from (value.base if isinstance(value, Shifted) else value).terms
+
+    def _full_iterations(self, node: LoopNode, state: State, init: Init | None) -> Size | None:
+        """How many iterations of a loop have no guard at all, however the loops inside stand; None where all have none, or it is not
+        known."""
+        counts: list[Size] = []
+        for _, index, limit, var in self._guards_of(node, state, init):
+            factor = index.coefficient(var)
+            rest = index - Index(0, {var: factor})
+            _, high = rest.bounds()
+            if not proves(lambda: factor >= 1):  # noqa: B023
+                continue
+            if any(v in set(self._outside(state)) for v in variables(rest)):
+                continue
+            counts.append(0 if proves(lambda: limit <= high) else ceil_div(limit - high, factor))  # noqa: B023
+        least = next((c for c in counts if all(proves(lambda: c <= other) for other in counts)), None)  # noqa: B023
+        extent = node.loop.extent
+        return None if least is None or proves(lambda: least >= extent) else least
+
+    # ---- blocks
+
+    def _block(self, use: Use, state: State, init: Init | None) -> None:
+        block = use.block
+        if init is not None and use is not init.use:
+            return
+        bodies = self.bodies
+        with bodies.along(state.lanes):
+            open_: list[tuple[Index, Size]] = []
+            mask: ir.Value | None = None
+            for guard in self.guards[block.name]:
+                index = bodies.at(guard.index, state.point)
+                low, high = index.bounds()
+                if proves(lambda: high < guard.limit) or self._is_fact(guard, state):  # noqa: B023
+                    continue
+                if proves(lambda: low >= guard.limit):  # noqa: B023
+                    return
+                if state.lanes is not None and index.coefficient(state.lanes.var) != 0:
+                    mask = self._mask(index, guard.limit, state.lanes, mask)
+                else:
+                    open_.append((index, guard.limit))
+            if mask is not None:
+                assert state.lanes is not None
+                with bodies.along(replace(state.lanes, mask=mask)):
+                    self._open(use, state, open_, init)
+            else:
+                self._open(use, state, open_, init)
+
+    def _is_fact(self, guard: Guard, state: State) -> bool:
+        """Whether a loop around ends where the guard does."""
+        keys = {key for key, limit in state.facts if limit == guard.limit}
+        if not keys:
+            return False
+        return any(
+            self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != var}).key in keys for var in guard.index.terms
+        )
+
+    def _mask(self, index: Index, limit: Size, lanes: Lanes, before: ir.Value | None) -> ir.Value:
+        """The lanes at which an index is below a limit."""
+        if index.coefficient(lanes.var) != 1:
+            raise ScheduleError(f"vectorize: expected a guard that ends lanes one after the other, found {index} < {limit}")
+        count = Index(limit) - (index - Index(0, {lanes.var: 1}))
+        key = ("mask", count.key, lanes.width)
+        made = self.bodies.once(key, lambda: emit.first_lanes(emit.materialize(count), lanes.width))
+        return made if before is None else emit.arith("andi", before, made)
+
+    def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
+        """A block at a point that guards may exclude."""
+        safe = bool(guards) and self._is_local(use)
+        if not guards or safe:
+            self._run_block(use, state, init, safe)
+            return
+        conditions = [emit.compare("slt", self.bodies.evaluator.index_value(i), emit.index_constant(limit)) for i, limit in guards]
+        condition = conditions[0]
+        for other in conditions[1:]:
+            condition = emit.arith("andi", condition, other)
+
+        def then() -> None:
+            with self.bodies.scope(), self._isolated():
+                self._run_block(use, state, init, False)
+
+        self._changed(use)
+        nest.when(condition, self.bodies.evaluator, then)
+        self._changed(use)
+
+    def _is_local(self, use: Use) -> bool:
+        """Whether a block writes registers only: nobody sees what it computes where it should not."""
+        return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
+
+    def _init_at_start(self, use: Use, state: State, points: Callable[[], list[Index]], safe: bool) -> None:
+        """The init of a block where the step of its reduction is the first one: loops cannot tell."""
+        if state.lanes is not None:
+            raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
+        at, zero = points(), emit.index_constant(0)
+        conditions = [emit.compare("eq", emit.materialize(at[i]), zero) for i in use.block.reduction]
+        condition = conditions[0]
+        for other in conditions[1:]:
+            condition = emit.arith("andi", condition, other)
+        self._changed(use)
+        nest.when(condition, self.bodies.evaluator, self._alone(lambda: self.bodies.run(use, state, points, True, safe)))
+        self._changed(use)
+
+    def _changed(self, use: Use) -> None:
+        """What a block stores to in a branch is another value before and after it."""
+        for access in use.accesses:
+            storage = self.bodies.storage[access.buffer]
+            if access.is_store and isinstance(storage, Memory):
+                storage.version += 1
+
+    def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
+        def points() -> list[Index]:
+            return [self.bodies.at(p, state.point) for p in use.points]
+
+        if use.block.init is not None and init is None and is_mixed(use):
+            self._init_at_start(use, state, points, safe)
+        elif use.block.init is not None and (init is not None or not reduction_loops(use)):
+            self.bodies.run(use, state, points, True, safe)
+        if init is None:
+            self.bodies.run(use, state, points, False, safe)
+
+
+def reduction_loops(use: Use) -> list[str]:
+    """Names of the loops that the reduction of a block runs along, and nothing else of it, outermost first."""
+    found = _variables_of(use, use.block.reduction)
+    return [loop.name for loop in use.loops if loop.var in found] if not is_mixed(use) else []
+
+
+def is_mixed(use: Use) -> bool:
+    """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
+    return not _variables_of(use, use.block.reduction).isdisjoint(_variables_of(use, use.block.parallel))
+
+
+def _variables_of(use: Use, iterators: Sequence[int]) -> set[Var]:
+    return set[Var]().union(*(variables(use.points[i]) for i in iterators))
+
+
+def _number(loop: Loop) -> int:
+    if isinstance(loop.extent, Dim):
+        raise ScheduleError(f"loop {loop.name}: expected an extent that is a number where it is {loop.kind}, found {loop.extent}")
+    if loop.extent > MOST_UNROLLED:
+        raise ScheduleError(f"loop {loop.name}: expected at most {MOST_UNROLLED} iterations where it is {loop.kind}, found {loop.extent}")
+    return loop.extent

@@ -1,0 +1,156 @@
+"""A scheduled function as a kernel of the tir stage: its signature, where its buffers lie, and its loops."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.functions import value_attributes
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir import names
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
+from relayc.pipelines.blocks.lower.emission import Emission, LoopNode, Node
+from relayc.pipelines.blocks.lower.registers import Registers
+from relayc.pipelines.blocks.lower.storage import Region, Use, region_of, uses_of
+from relayc.pipelines.blocks.structure import Guard, Nest, ScheduleError, holds, is_statement
+from relayc.pipelines.kernel.graph import Kernel, NotStructured
+from relayc.pipelines.kernel.graph import Node as Tensor
+from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.schedule.packing import Packing
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.sizes import symbol_names
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES, flat, local_buffer, view
+from relayc.symbolic import Size, ceil_div, proves
+
+
+def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) -> Scheduled:
+    """Emits a scheduled function as a kernel at the ambient insertion point.
+
+    Args:
+      source: the te function that was scheduled, whose parameters may now lie in another order.
+
+    Raises ScheduleError where the schedule asks for what the target cannot do: a buffer of a thread that fits no stack, a vectorized loop
+    whose extent is not known.
+    """
+    return _Function(nest, target, source).run()
+
+
+class _Function:
+    def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
+        self.nest, self.target, self.source = nest, target, source
+        self.uses = uses_of(nest)
+        by_name = {use.block.name: use for use in self.uses}
+        self.tree = self._tree(nest.at_root(), by_name)
+        self.guards: dict[str, list[Guard]] = {
+            use.block.name: [g for g in use.block.guards(use.loops) if not holds(g)] for use in self.uses
+        }
+        self.made = [b for b in nest.buffers().values() if not isinstance(b.owner, ir.Block)]
+        self.regions = {b: region_of(b, nest.shape(b), self.uses) for b in self.made if self._is_used(b)}
+        self.kinds = {loop.name: loop.kind for use in self.uses for loop in use.loops}
+
+    def _is_used(self, buffer: ir.Value) -> bool:
+        return any(a.buffer == buffer for use in self.uses for a in use.accesses)
+
+    def _tree(self, operations: Sequence[ir.Operation], uses: dict[str, Use]) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for op in operations:
+            if op.name == "scf.for":
+                loop = self.nest.loop_view(op)
+                inside = [inner.operation for inner in loop.body.operations if is_statement(inner.operation)]
+                found.append(LoopNode(loop, self._tree(inside, uses)))
+            elif op.name == "tir.block":
+                found.append(uses[self.nest.block_view(op).name])
+        return tuple(found)
+
+    # ---- the function
+
+    def run(self) -> Scheduled:
+        arguments = [a for a in self.nest.entry.arguments if not isinstance(a.type, ir.IndexType)]
+        tensors = [Tensor("arg", self.nest.shape(a), a.type.element_type, position=i) for i, a in enumerate(arguments)]
+        count = sum(not self.nest.is_output(a) for a in arguments)
+        kernel = Kernel(self.nest.function, self.nest.name, tensors[:count], tensors[count:], symbol_names(self.nest.function))
+        offsets, workspace = self._workspace()
+        self.storage: dict[ir.Value, Storage] = {}
+        packings = self._packings(tensors[:count])
+        with kernel_body(kernel, packings, workspace) as body:
+            flats = [*map(flat, body.arguments), *body.outputs]
+            for argument, tensor, buffer in zip(arguments, tensors, flats, strict=True):
+                lows = [Index()] * len(tensor.shape)
+                self.storage[argument] = Memory(buffer, tensor.shape, lows, tensor.shape)
+            self.bodies = Bodies(self.storage, self.nest.sizes)
+            for buffer, region in self.regions.items():
+                if self._in_registers(buffer):
+                    self.storage[buffer] = File(
+                        Registers(buffer.type.element_type), region.extents, region.lows, self.nest.shape(buffer), region.around
+                    )
+                elif buffer in offsets:
+                    made = view(body.workspace, offsets[buffer], region.size, buffer.type.element_type)
+                    self.storage[buffer] = self._memory(buffer, region, made)
+            self._begin(None)
+            state = State({})
+            emission = Emission(self.bodies, self.guards, self._lanes, lambda name, _: self._begin(name))
+            emission.emit(self.tree, state)
+        return Scheduled(body.function, packings, workspace)
+
+    def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
+        """How parameters are packed that lie in another order."""
+        found = {}
+        for i, (tensor, attributes) in enumerate(zip(inputs, value_attributes(self.nest.function), strict=False)):
+            if names.LAYOUT not in attributes:
+                continue
+            label = ir.StringAttr(attributes[names.BUFFER]).value
+            if self.source is None:
+                raise ScheduleError(f"buffer {label}: expected a parameter of a kernel in another layout, found one of no kernel")
+            if names.PAD in attributes and _number(attributes[names.PAD]) != 0:
+                raise ScheduleError(f"buffer {label}: expected a parameter that is padded with 0, found {attributes[names.PAD]}")
+            layout = ir.AffineMapAttr(attributes[names.LAYOUT]).value
+            try:
+                shape = self.source.regions[0].blocks[0].arguments[i].type.shape
+                found[i] = Packing.layout(layout, shape, tensor.static_shape)
+            except ValueError as error:
+                raise ScheduleError(f"buffer {label}: transform_layout of a parameter: {error}") from None
+        return found
+
+    def _memory(self, buffer: ir.Value, region: Region, made: ir.Value) -> Memory:
+        return Memory(made, region.extents, region.lows, self.nest.shape(buffer))
+
+    def _in_registers(self, buffer: ir.Value) -> bool:
+        return self.regions[buffer].in_registers and self.nest.scope(buffer) == "local"
+
+    def _lanes(self, element: ir.Type) -> int:
+        return self.target.lanes(element.width)
+
+    def _thread(self, region: Region) -> str | None:
+        """The innermost parallel loop around all uses of a buffer."""
+        return next((name for name in reversed(region.around) if self.kinds[name] == Kind.PARALLEL), None)
+
+    def _workspace(self) -> tuple[dict[ir.Value, Size], Size]:
+        """Where in the workspace buffers begin, in bytes, and how large it is."""
+        offsets: dict[ir.Value, Size] = {}
+        total: Size = 0
+        for buffer, region in self.regions.items():
+            bytes_ = region.size * ceil_div(buffer.type.element_type.width, 8)
+            if self._in_registers(buffer) or self._thread(region) is not None:
+                continue
+            if self.nest.scope(buffer) == "local" and proves(lambda: bytes_ <= MOST_LOCAL_BYTES // 16):  # noqa: B023
+                continue
+            offsets[buffer] = total
+            total += ceil_div(bytes_, LINE) * LINE
+        return offsets, total
+
+    def _begin(self, parallel: str | None) -> None:
+        """Makes the buffers on the stack of a thread: where the body of a parallel loop begins, or the function."""
+        for buffer, region in self.regions.items():
+            if self._thread(region) != parallel or (parallel is None and buffer in self.storage) or self._in_registers(buffer):
+                continue
+            name = self.nest.buffer_name(buffer)
+            if not isinstance(region.size, int):
+                raise ScheduleError(f"buffer {name}: expected a size that is a number in a parallel loop, found {region.size}")
+            try:
+                made = local_buffer(region.size, buffer.type.element_type)
+            except NotStructured as error:
+                raise ScheduleError(f"buffer {name}: {error}") from None
+            self.storage[buffer] = self._memory(buffer, region, made)
+
+
+def _number(attribute: ir.Attribute) -> float:
+    return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else ir.IntegerAttr(attribute).value

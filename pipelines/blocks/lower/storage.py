@@ -1,0 +1,139 @@
+"""Where the buffers of a function lie: its arguments in memory of the caller, others in a workspace, on the stack, or in registers.
+
+A buffer holds only what is alive at once: what the loops inside of the innermost loop around all of its uses touch.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute, variables
+from relayc.pipelines.blocks.structure import Access, Block, Loop, Nest
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.symbolic import Size, proves
+
+MOST_REGISTERS = 1 << 10
+"""Elements of a buffer beyond which it is not kept in registers, whatever its scope says, in vectors of 16."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A block with the loops around it, the points of its iterators over these, and what it loads and stores."""
+
+    block: Block
+    loops: tuple[Loop, ...]
+    points: tuple[Index, ...]
+    accesses: tuple[Access, ...]
+
+    def indices(self, access: Access) -> list[Index]:
+        """The indices of an access over the loops."""
+        point: dict[Var, Index] = dict(zip(self.block.vars, self.points, strict=True))
+        return [substitute(i, point) for i in access.indices]
+
+
+@dataclass(frozen=True)
+class Region:
+    """What of a buffer is kept.
+
+    Attributes:
+      around: names of the loops around all uses, outermost first.
+      lows: index of the first element kept in each dimension, over these loops.
+      extents: how many are.
+      in_registers: whether every index is a number once what is unrolled and vectorized has its values.
+    """
+
+    around: tuple[str, ...]
+    lows: tuple[Index, ...]
+    extents: tuple[Size, ...]
+    in_registers: bool
+
+    @property
+    def size(self) -> Size:
+        return prod(self.extents)
+
+
+def uses_of(nest: Nest) -> list[Use]:
+    """The blocks of a function, in the order of the text."""
+    found = []
+    for block in nest.outer_blocks():
+        loops = nest.loops_around(block.operation)
+        once: dict[Var, Index] = {loop.var: Index() for loop in loops if loop.extent == 1}
+        points = tuple(substitute(p, once) for p in block.points(loops))
+        found.append(Use(block, tuple(loops), points, tuple(block.accesses())))
+    return found
+
+
+def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use]) -> Region:
+    """What of a buffer that is no argument is to be kept."""
+    own = [(use, [a for a in use.accesses if a.buffer == buffer]) for use in uses]
+    own = [(use, accesses) for use, accesses in own if accesses]
+    # The iterations of a vectorized loop run together.
+    paths = [[loop.name for loop in takewhile(lambda loop: loop.kind != Kind.VECTORIZED, use.loops)] for use, _ in own]
+    around = _common(paths)
+    lows: list[Index] = []
+    extents: list[Size] = []
+    indices = [(use, use.indices(access)) for use, accesses in own for access in accesses]
+    for dimension, extent in enumerate(shape):
+        outers, ends = [], []
+        for use, at in indices:
+            outer, (low, high) = _divided(at[dimension], {loop.var for loop in use.loops if loop.name in around})
+            outers.append(outer)
+            ends.append((low, high))
+        first, last = _smallest([e[0] for e in ends]), _largest([e[1] for e in ends])
+        kept = extent if first is None or last is None else last - first + 1
+        if first is None or any(not equal(outers[0], o) for o in outers) or proves(lambda: kept >= extent):  # noqa: B023
+            lows.append(Index())
+            extents.append(extent)
+        else:
+            lows.append(outers[0] + first)
+            extents.append(kept)
+    fixed = all(_is_fixed(use, i - low) for use, at in indices for i, low in zip(at, lows, strict=True))
+    most = 16 * MOST_REGISTERS
+    in_registers = fixed and proves(lambda: prod(extents) <= most)
+    return Region(tuple(around), tuple(lows), tuple(extents), in_registers)
+
+
+def _common(paths: Sequence[Sequence[str]]) -> list[str]:
+    """What several lists begin with."""
+    found: list[str] = []
+    for names in zip(*paths, strict=False):
+        if len(set(names)) > 1:
+            break
+        found.append(names[0])
+    return found
+
+
+def _divided(index: Index, outside: set[Var]) -> tuple[Index, tuple[Size, Size]]:
+    """An index as the part over variables outside, and the bounds of the rest."""
+    outer, inner = Index(), Index(index.const)
+    for var, factor in index.terms.items():
+        term = Index(0, {var: factor})
+        inside = variables(term) - outside if isinstance(var, (Divided, Extremal)) else {var} - outside
+        if inside:
+            inner += term
+        else:
+            outer += term
+    return outer, inner.bounds()
+
+
+def _smallest(sizes: Sequence[Size]) -> Size | None:
+    for one in sizes:
+        if all(proves(lambda: one <= other) for other in sizes):  # noqa: B023
+            return one
+    return None
+
+
+def _largest(sizes: Sequence[Size]) -> Size | None:
+    for one in sizes:
+        if all(proves(lambda: one >= other) for other in sizes):  # noqa: B023
+            return one
+    return None
+
+
+def _is_fixed(use: Use, index: Index) -> bool:
+    """Whether an index is a number where loops that are unrolled and vectorized have their values."""
+    kinds: Mapping[Var, str] = {loop.var: loop.kind for loop in use.loops}
+    return all(kinds.get(v) in (Kind.UNROLLED, Kind.VECTORIZED) for v in variables(index))

@@ -1,0 +1,310 @@
+"""Whether a block in loops computes what a tensor intrinsic says, and which part of which buffer each of its tensors is then."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.indices import Reader, equal, substitute, variables
+from relayc.pipelines.blocks.intrinsics import Operand, TensorIntrin
+from relayc.pipelines.blocks.structure import Access, Block, Loop, Nest, ScheduleError
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.symbolic import Size, name_of, symbols_of
+from relayc.symbolic import substitute as substitute_sizes
+
+COMMUTATIVE = frozenset(
+    [f"arith.{name}" for name in ("addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf")]
+    + [f"arith.{name}" for name in ("addi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")]
+)
+
+
+@dataclass(frozen=True)
+class Match:
+    """How a block computes what an intrinsic says.
+
+    Attributes:
+      operands: one for each tensor of the description, in order.
+      sizes: of its symbols.
+      accumulates: whether the block adds to what its outputs hold, as the description, a reduction, does after its start.
+    """
+
+    operands: tuple[Operand, ...]
+    sizes: Mapping[str, Size]
+    accumulates: bool
+
+
+class Mismatch(Exception):
+    """Where a block and a description differ."""
+
+
+def match_block(nest: Nest, block: Block, intrin: TensorIntrin) -> Match:
+    """How the block that a block holds in loops (see blockize) computes what an intrinsic says, over the iterators of the outer one.
+
+    Raises ScheduleError, which says where they differ.
+    """
+    from relayc.pipelines.blocks.primitives.blockize import nest_in
+
+    inner, loops = nest_in(nest, block)
+    return match(nest, inner, loops, [], intrin)
+
+
+def match(nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], intrin: TensorIntrin) -> Match:
+    """How a block in loops computes what an intrinsic says.
+
+    Args:
+      loops: those around the block that are the tile, the outermost first.
+      around: the loops around these.
+
+    Raises ScheduleError, which says where they differ.
+    """
+    description = intrin.description(nest.function.context)
+    try:
+        return _Matcher(nest, block, loops, around, description.nest).run()
+    except Mismatch as error:
+        raise ScheduleError(f"block {block.name}: expected what tensor intrinsic {intrin.name} computes: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """Where a tensor of the description lies."""
+
+    buffer: ir.Value
+    low: tuple[Index, ...]
+    steps: tuple[tuple[Size, ...], ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.buffer, tuple(i.key for i in self.low), self.steps
+
+
+_Bindings = dict[str, _Bound]
+
+
+class _Matcher:
+    def __init__(self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest) -> None:
+        self.nest, self.block, self.loops, self.around, self.wanted = nest, block, loops, around, wanted
+        (self.wanted_block,) = wanted.outer_blocks()
+        self.sizes: dict[str, Size] = {}
+        self.tile: dict[Var, Var] = {}
+        """The iterator of the description that a loop is."""
+
+    def run(self) -> Match:
+        wanted = self.wanted_block
+        self._pair_loops()
+        self._check_guards()
+        every = [*self.around, *self.loops]
+        self.point: dict[Var, Index] = dict(zip(self.block.vars, self.block.points(every), strict=True))
+        self._check_kinds()
+        bound: _Bindings = {}
+        starts = self.block.init is not None
+        if starts and wanted.init is None:
+            raise Mismatch("expected no reduction, found one")
+        if starts:
+            bound = self._bodies(is_init=True, bound=bound)
+        bound = self._bodies(is_init=False, bound=bound)
+        outputs = [wanted_name for wanted_name, value in self.wanted.buffers().items() if self.wanted.is_output(value)]
+        operands = []
+        for name, value in self.wanted.buffers().items():
+            if name not in bound:
+                raise Mismatch(f"expected that {name} is used, found that it is not")
+            found = bound[name]
+            shape = tuple(self._size(d) for d in self.wanted.shape(value))
+            operands.append(Operand(name, found.buffer, shape, found.low, found.steps, name in outputs))
+        self._check_outputs(operands)
+        splits = any(self._goes_on(i) for i in self.block.reduction)
+        return Match(tuple(operands), dict(self.sizes), wanted.init is not None and (splits or not starts))
+
+    # ---- loops
+
+    def _pair_loops(self) -> None:
+        """Loops and iterators one by one, in their order; those of one value may be missing on either side."""
+        wanted = self._wanted_order()
+        loops = list(self.loops)
+        if len(loops) != len(wanted):
+            loops = [loop for loop in loops if loop.extent != 1]
+            wanted = [v for v in wanted if v.extent != 1]
+        if len(loops) != len(wanted):
+            expected = ", ".join(f"{v.name} of {v.extent}" for v in wanted)
+            found = ", ".join(f"{loop.name} of {loop.extent}" for loop in loops) or "none"
+            raise Mismatch(f"expected {len(wanted)} loops ({expected}), found {found}")
+        for var, loop in zip(wanted, loops, strict=True):
+            name = name_of(var.extent)
+            if name is not None and name not in self.sizes:
+                self.sizes[name] = loop.extent
+            self.tile[loop.var] = var
+        for var, loop in zip(wanted, loops, strict=True):
+            if self._size(var.extent) != loop.extent:
+                raise Mismatch(f"loop {loop.name}: expected an extent of {self._size(var.extent)}, found {loop.extent}")
+
+    def _wanted_order(self) -> list[Var]:
+        """The iterators of the description in the order of its loops."""
+        loops = self.wanted.loops_around(self.wanted_block.operation)
+        points = self.wanted_block.points(loops)
+        found: list[Var] = []
+        for loop in loops:
+            var = next((v for v, p in zip(self.wanted_block.vars, points, strict=True) if equal(p, Index.of(loop.var))), None)
+            if var is None:
+                raise Mismatch(f"expected a description with an iterator for each loop, found none of {loop.name}")
+            var.name = loop.name
+            found.append(var)
+        return found
+
+    def _size(self, size: Size) -> Size:
+        """A size of the description with what its symbols are."""
+        if isinstance(size, int):
+            return size
+        unknown = [s for s in symbols_of(size) if s not in self.sizes]
+        if unknown:
+            raise Mismatch(f"expected the extent of a loop that is {unknown[0]}, found none")
+        return substitute_sizes(size, self.sizes)
+
+    def _check_guards(self) -> None:
+        inside = set(self.tile) | {loop.var for loop in self.loops}
+        for guard in self.block.guards([*self.around, *self.loops]):
+            if variables(guard.index) & inside:
+                raise Mismatch(
+                    f"expected a tile that is always full, found one that ends at {guard.limit}: "
+                    "split by what divides the extent, or peel the rest"
+                )
+
+    def _check_kinds(self) -> None:
+        """Whether the loops are parallel or of a reduction as the description says."""
+        kinds: dict[Var, str] = dict(zip(self.wanted_block.vars, self.wanted_block.iterators, strict=True))
+        for var, kind in zip(self.block.vars, self.block.iterators, strict=True):
+            for of in variables(self.point[var]):
+                if of in self.tile and kinds[self.tile[of]] != kind:
+                    raise Mismatch(f"loop {of.name}: expected a {kinds[self.tile[of]]} one, found that it is {kind}")
+
+    def _goes_on(self, position: int) -> bool:
+        """Whether a reduction goes on outside of the tile."""
+        return bool(variables(self.point[self.block.vars[position]]) - set(self.tile) - {loop.var for loop in self.loops})
+
+    def _check_outputs(self, operands: Sequence[Operand]) -> None:
+        written = [o for o in operands if o.is_output]
+        for output in written:
+            for other in operands:
+                if other is not output and other.buffer == output.buffer:
+                    raise Mismatch(f"expected {output.name} and {other.name} in different buffers, found one for both")
+
+    # ---- accesses
+
+    def _local(self, access: Access) -> list[tuple[dict[Var, Size], Index]]:
+        """The indices of an access of the block: how much each iterator of the description adds, and the rest."""
+        found = []
+        for index in access.indices:
+            full = substitute(index, self.point)
+            inner = {v: c for v, c in full.terms.items() if v in self.tile}
+            rest = Index(full.const, {v: c for v, c in full.terms.items() if v not in self.tile})
+            if variables(rest) & {loop.var for loop in self.loops if loop.extent != 1}:
+                raise Mismatch(f"expected linear indices of {self.nest.buffer_name(access.buffer)}, found {full}")
+            found.append(({self.tile[v]: c for v, c in inner.items()}, rest))
+        return found
+
+    def _bind(self, wanted: Access, found: Access, bound: _Bindings) -> _Bindings:
+        """Where the tensor of an access of the description lies, if that of the block is the same."""
+        name, label = self.wanted.buffer_name(wanted.buffer), self.nest.buffer_name(found.buffer)
+        if str(wanted.buffer.type.element_type) != str(found.buffer.type.element_type):
+            raise Mismatch(f"{name}: expected {wanted.buffer.type.element_type}, found {found.buffer.type.element_type} of {label}")
+        local = self._local(found)
+        columns: dict[Var, tuple[Size, ...]] = {v: tuple(terms.get(v, 0) for terms, _ in local) for v in self.wanted_block.vars}
+        shape = self.wanted.shape(wanted.buffer)
+        rank = len(local)
+        steps: list[tuple[Size, ...]] = []
+        for dim, index in enumerate(wanted.indices):
+            others = {v for i, other in enumerate(wanted.indices) if i != dim for v in other.terms}
+            alone = next((v for v, c in index.terms.items() if c == 1 and v not in others), None)
+            if alone is None and index.terms:
+                raise Mismatch(f"{name}: expected a description with an iterator of its own for dimension {dim}, found {index}")
+            steps.append(columns[alone] if alone is not None else (0,) * rank)
+        for var in self.wanted_block.vars:
+            total = [sum((i.terms.get(var, 0) * s[t] for i, s in zip(wanted.indices, steps, strict=True)), start=0) for t in range(rank)]
+            if tuple(total) != columns[var]:
+                raise Mismatch(
+                    f"{name}: expected indices {list(wanted.indices)}, found {label}{[substitute(i, self.point) for i in found.indices]}"
+                )
+        if steps and shape[-1] != 1 and wanted.indices[-1].terms and steps[-1] != (*(0,) * (rank - 1), 1):
+            raise Mismatch(
+                f"{name}: expected that its last dimension is contiguous in {label}, found steps {list(steps[-1])} of its indices"
+            )
+        low = [rest for _, rest in local]
+        for index, step in zip(wanted.indices, steps, strict=True):
+            low = [i - self._size(index.const) * s for i, s in zip(low, step, strict=True)]
+        made = _Bound(found.buffer, tuple(low), tuple(steps))
+        if name in bound and bound[name].key != made.key:
+            raise Mismatch(f"{name}: expected one place for all its uses, found {label}{list(low)} and {list(bound[name].low)}")
+        return {**bound, name: made}
+
+    # ---- bodies
+
+    def _bodies(self, is_init: bool, bound: _Bindings) -> _Bindings:
+        wanted = _Code(self.wanted_block, self.wanted, is_init)
+        found = _Code(self.block, self.nest, is_init)
+        if len(wanted.stores) != len(found.stores):
+            raise Mismatch(f"expected {len(wanted.stores)} stores, found {len(found.stores)}")
+        for a, b in zip(wanted.stores, found.stores, strict=True):
+            bound = self._bind(a, b, bound)
+            bound = self._value(a.operation.operands[0], b.operation.operands[0], wanted, found, bound)
+        return bound
+
+    def _value(self, a: ir.Value, b: ir.Value, wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
+        """Compares two expressions."""
+        if a.type != b.type:
+            raise Mismatch(f"expected a value of {a.type}, found one of {b.type}")
+        loads = wanted.loads.get(a), found.loads.get(b)
+        if loads[0] is not None and loads[1] is not None:
+            return self._bind(loads[0], loads[1], bound)
+        if isinstance(a.type, ir.IndexType):
+            return self._index(wanted.reader.read(a), found.reader.read(b), bound)
+        one, other = _operation(a), _operation(b)
+        if one is None or other is None or one.name != other.name or _details(one) != _details(other):
+            raise Mismatch(f"expected {_text(one)}, found {_text(other)}")
+        try:
+            return self._operands(list(one.operands), list(other.operands), wanted, found, bound)
+        except Mismatch:
+            if one.name not in COMMUTATIVE:
+                raise
+            swapped = list(other.operands)[::-1]
+            try:
+                return self._operands(list(one.operands), swapped, wanted, found, bound)
+            except Mismatch:
+                pass
+            raise
+
+    def _operands(self, a: Sequence[ir.Value], b: Sequence[ir.Value], wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
+        for one, other in zip(a, b, strict=True):
+            bound = self._value(one, other, wanted, found, bound)
+        return bound
+
+    def _index(self, a: Index, b: Index, bound: _Bindings) -> _Bindings:
+        """Compares two indices that are numbers in the body."""
+        full = substitute(b, self.point)
+        names = {v: Index.of(self.tile[v]) for v in variables(full) if v in self.tile}
+        sized = Index(self._size(a.const), {v: self._size(c) for v, c in a.terms.items()})
+        if not equal(sized, substitute(full, names)):
+            raise Mismatch(f"expected the number {a}, found {full}")
+        return bound
+
+
+class _Code:
+    """The init or the body of a block: its loads by their values, its stores, and what reads its indices."""
+
+    def __init__(self, block: Block, nest: Nest, is_init: bool) -> None:
+        accesses = [a for a in block.accesses() if a.is_init == is_init]
+        self.stores = [a for a in accesses if a.is_store]
+        self.loads = {a.operation.results[0]: a for a in accesses if not a.is_store}
+        region = block.init if is_init and block.init is not None else block.body
+        self.reader = Reader({v: Index.of(p) for v, p in zip(region.arguments, block.vars, strict=True)}, nest.sizes)
+
+
+def _operation(value: ir.Value) -> ir.Operation | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _details(op: ir.Operation) -> dict[str, str]:
+    """The attributes that say what an operation computes, rather than how exactly."""
+    return {a.name: str(a.attr) for a in op.attributes if a.name != "fastmath"} if len(op.attributes) else {}
+
+
+def _text(op: ir.Operation | None) -> str:
+    if op is None:
+        return "an iterator"
+    return str(op.attributes["value"]) if op.name == "arith.constant" else op.name

@@ -1,0 +1,196 @@
+"""What primitives that move blocks share: which blocks belong together, where something may stand, and blocks in new loops."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import OPAQUE
+from relayc.pipelines.blocks.indices import QUOTIENT, Divided
+from relayc.pipelines.blocks.regions import Span, quotient_of
+from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, ScheduleError, drop, enclosing_block, is_statement
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.symbolic import exact, proves
+
+ZERO = Index()
+
+
+def names_of(blocks: Sequence[Block]) -> str:
+    """Blocks for a message."""
+    return ", ".join(b.name for b in blocks) or "none"
+
+
+def blocks_beside(nest: Nest, operation: ir.Operation) -> list[Block]:
+    """The outermost blocks of the same scope as a block or loop: of the function, or of the block that it stands in."""
+    around = enclosing_block(operation)
+    if around is None:
+        return nest.outer_blocks()
+    members = [op.operation for part in around.regions for block in part.blocks for op in block.operations]
+    return [b for op in members if op.name in ("scf.for", "tir.block") for b in nest.blocks_in(op)]
+
+
+def readers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
+    """The blocks that read a buffer and do not write it."""
+    return [b for b in blocks if buffer in b.inputs()]
+
+
+def writers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
+    """The blocks that write a buffer."""
+    return [b for b in blocks if any(a.buffer == buffer for a in b.stores(with_init=True))]
+
+
+def check_only_writer(nest: Nest, block: Block) -> None:
+    """Raises ScheduleError unless a block alone writes what it writes, and computes all of it by itself."""
+    if OPAQUE in block.iterators:
+        raise ScheduleError(f"block {block.name}: expected parallel and reduction iterators, found {', '.join(block.iterators)}")
+    for buffer in block.outputs():
+        check_alone(nest, block, buffer)
+        if block.init is None and any(a.buffer == buffer for a in block.loads()):
+            raise ScheduleError(
+                f"block {block.name}: expected it not to add to {nest.buffer_name(buffer)} without a start, found that it reads it"
+            )
+
+
+def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
+    """Raises ScheduleError where another block writes a buffer too."""
+    others = [b for b in writers_of(blocks_beside(nest, block.operation), buffer) if b.name != block.name]
+    if others:
+        raise ScheduleError(
+            f"block {block.name}: expected it to be the only one that writes {nest.buffer_name(buffer)}, found also {names_of(others)}"
+        )
+
+
+def check_intermediate(nest: Nest, block: Block) -> None:
+    """Raises ScheduleError where a block writes an argument of the function."""
+    for buffer in block.outputs():
+        if isinstance(buffer.owner, ir.Block):
+            raise ScheduleError(f"block {block.name}: expected no output of @{nest.name}, found that it writes {nest.buffer_name(buffer)}")
+
+
+def check_same_scope(nest: Nest, block: Block, loop: Loop) -> None:
+    """Raises ScheduleError where a block is under a loop already, or one of them is in another block."""
+    if any(around.name == loop.name for around in nest.loops_around(block.operation)):
+        raise ScheduleError(f"block {block.name}: expected a loop that is not around it, found {loop.name}")
+    inner, outer = enclosing_block(block.operation), enclosing_block(loop.operation)
+    if (inner is None) != (outer is None) or (inner is not None and inner != outer):
+        raise ScheduleError(f"block {block.name}: expected a loop of the same scope, found {loop.name}, which is in another block")
+
+
+def contains(outer: ir.Operation, operation: ir.Operation) -> bool:
+    """Whether an operation is another one or in it."""
+    found = operation
+    while found != outer and found.name != "func.func":
+        found = found.parent.operation
+    return found == outer
+
+
+def start_of(operation: ir.Operation) -> ir.Operation:
+    """The first of the computations of the points of a block, which stand before it; a loop itself."""
+    found = operation
+    if operation.name != "tir.block":
+        return found
+    before: list[ir.Operation] = []
+    for view in operation.block.operations:
+        op = view.operation
+        if op == operation:
+            break
+        before = [] if is_statement(op) else [*before, op]
+    if operation.parent.operation.name == "func.func":
+        return found  # there the computations of sizes stand
+    return before[0] if before else found
+
+
+def after(operation: ir.Operation) -> ir.Operation:
+    """What stands right behind an operation, as a place before which others go."""
+    operations = [op.operation for op in operation.block.operations]
+    return operations[operations.index(operation) + 1]
+
+
+def remove(nest: Nest, block: Block) -> None:
+    """Erases a block, and the loops in which nothing is left."""
+    loops = nest.loops_around(block.operation)
+    drop(block.operation)
+    drop_empty(loops)
+
+
+def drop_empty(loops: Sequence[Loop]) -> None:
+    """Erases those of nested loops, the outermost first, in which nothing is left."""
+    for loop in reversed(loops):
+        if loop.members():
+            return
+        drop(loop.operation)
+
+
+def remove_buffer(buffer: ir.Value) -> None:
+    """Erases an allocation of which nothing is left but itself."""
+    drop(buffer.owner.operation)
+
+
+def hoist(nest: Nest, buffer: ir.Value, before: ir.Operation) -> None:
+    """Lets an allocation stand before an operation of the function, where it stands behind it."""
+    if isinstance(buffer.owner, ir.Block):
+        return
+    alloc = buffer.owner.operation
+    for op in nest.at_root():
+        if op == alloc:
+            return
+        if op == before:
+            alloc.move_before(start_of(before))
+            return
+
+
+def rebind(nest: Nest, block: Block, domain: Sequence[Span], before: ir.Operation, keep_unit: bool = False) -> list[Loop]:
+    """Moves a block into new loops over a domain, a span for each iterator, which stand before an operation.
+
+    The block is guarded where the domain may reach over its extents. The loops that were around it go where they hold nothing else.
+
+    Args:
+      keep_unit: whether an iterator of a single value has a loop too.
+
+    Returns:
+      the new loops, called ax and the number of the iterator.
+    """
+    old = nest.loops_around(block.operation)
+    place = ir.InsertionPoint(before)
+    points: list[Index] = []
+    made: list[Loop] = []
+    moved = block.operation
+    moved.move_before(before)
+    with moved.location:
+        for i, found in enumerate(domain):
+            points.append(found.low)
+            if found.extent == 1 and not keep_unit:
+                continue
+            with place:
+                loop = nest.make_loop(nest.free_loop(f"ax{i}"), found.extent)
+            made.append(loop)
+            points[-1] = found.low + loop.var
+            place = ir.InsertionPoint.at_block_terminator(loop.body)
+    if made:
+        moved.move_before([op.operation for op in made[-1].body.operations][-1])
+    block.set_points(points, [Guard(p, e) for p, e in zip(points, block.extents, strict=True)])
+    drop_empty(old)
+    return made
+
+
+def values_within(index: Index, found: Span, var: Var) -> Span | None:
+    """The values of an iterator for which an index of a buffer is in a span; None where that is not a span.
+
+    It is exact where the index is in the span for all of them, whatever the other iterators are.
+    """
+    if isinstance(only := next(iter(index.terms), None), Divided) and len(index.terms) == 1 and only.kind == QUOTIENT:
+        if index.terms[only] == 1 and only.index.terms == {var: 1}:
+            low = (found.low - index.const) * only.divisor - only.index.const
+            return Span(low, found.extent * only.divisor, found.exact)
+        return None
+    factor = index.terms.get(var, 0)
+    rest = Index(index.const, {v: c for v, c in index.terms.items() if v != var})
+    if factor == 1 and rest.is_constant:
+        return Span(found.low - rest.const, found.extent, found.exact)
+    if not proves(lambda: factor >= 1):
+        return None
+    shifted = rest - index.const
+    if not shifted.is_within(0, factor - 1):
+        return None
+    base = Span(found.low - index.const, found.extent, found.exact)
+    divides = all(exact(c, factor) is not None for c in (base.low.const, base.extent, *base.low.terms.values()))
+    made = quotient_of(base, factor)
+    return Span(made.low, made.extent, made.exact and divides)

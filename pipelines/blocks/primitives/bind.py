@@ -1,0 +1,26 @@
+"""bind: the iterations of a loop are the threads of a GPU along an axis."""
+
+from relayc.dialects.tir.block import OPAQUE, REDUCTION
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.dependence import check_independent, check_written_once, dependences
+from relayc.pipelines.blocks.reducers import find_reducer
+from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.structure import Nest, ScheduleError
+
+
+@primitive
+def bind(nest: Nest, loop: str, thread: str) -> None:
+    """Binds a loop to an axis of threads. Along those of one block (threadIdx) a reduction by a commutative operation may run."""
+    found = find_loop(nest, loop)
+    if thread not in Kind.THREADS:
+        raise ScheduleError(f"expected one of {', '.join(Kind.THREADS)}, found {thread!r}")
+    if not thread.startswith("threadIdx."):
+        check_independent(nest, found)
+    else:
+        for dependence in dependences(nest, found):
+            if dependence.has(OPAQUE, found):
+                raise ScheduleError(f"expected iterations that are independent, found an opaque iterator of {dependence.block}")
+            if dependence.has(REDUCTION, found) and not (reducer := find_reducer(dependence.block)).is_commutative:
+                raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {dependence.block}")
+            check_written_once(nest, found, dependence)
+    found.set_kind(thread)

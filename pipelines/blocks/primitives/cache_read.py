@@ -1,0 +1,52 @@
+"""cache_read: what blocks read of a buffer is copied into another one first."""
+
+from collections.abc import Sequence
+
+from relayc.pipelines.blocks import bodies, copies, moving
+from relayc.pipelines.blocks.regions import Span, clip, region_of_blocks, still_in
+from relayc.pipelines.blocks.registry import find_block, primitive
+from relayc.pipelines.blocks.structure import Nest, ScheduleError, enclosing_block
+
+
+@primitive
+def cache_read(
+    nest: Nest, block: str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[str] | None = None
+) -> list[str]:
+    """Copies a buffer that a block reads into a new one, called BUFFER_SCOPE, which all its readers read in its place.
+
+    The copy is a block of that name. It stands before the first reader: at the top level, or where a loop is around both those that write
+    the buffer and its readers, in the innermost such loop, of what is read there.
+
+    Args:
+      consumer_blocks: the readers that read the copy.
+    """
+    reader = find_block(nest, block)
+    buffer = bodies.find_buffer(nest, reader, "read", read_buffer_index)
+    beside = moving.blocks_beside(nest, reader.operation)
+    readers = moving.readers_of(beside, buffer)
+    if consumer_blocks is not None:
+        unknown = [name for name in consumer_blocks if name not in {b.name for b in readers}]
+        if unknown:
+            raise ScheduleError(
+                f"consumer_blocks: expected readers of {nest.buffer_name(buffer)}, out of {moving.names_of(readers)}, found {unknown[0]!r}"
+            )
+        readers = [b for b in readers if b.name in consumer_blocks]
+    writers = moving.writers_of(beside, buffer)
+    around = copies.common_loops(nest, [*writers, *readers]) if writers else []
+    loop = around[-1] if around else None
+    scope = enclosing_block(reader.operation)
+    still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
+    region = region_of_blocks(nest, buffer, readers, still, writes=False)
+    assert region is not None  # they read it
+    shape = nest.shape(buffer)
+    before = copies.member_with(nest, scope or nest.function.operation, loop, readers[0])
+    label = f"{nest.buffer_name(buffer)}_{storage_scope}"
+    changed = {b.name for b in readers}
+    with nest.editing():
+        made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, before)
+        for b, access in list(bodies.accesses_of(nest, buffer)):
+            if not access.is_store and copies.outermost(nest, b, readers) in changed:
+                bodies.set_buffer(access, made)
+        domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
+        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.start_of(before))
+    return [name]

@@ -1,0 +1,72 @@
+"""compute_at: a producer is computed where it is used, only as much as is used there."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks import moving
+from relayc.pipelines.blocks.regions import Region, Span, clip, region_of
+from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
+from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError
+
+
+@primitive
+def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
+    """Moves a block into a loop that is around all of its consumers, before the first of them.
+
+    In each iteration of the loop it computes the region that its consumers read there, in new loops ax0, ax1, ...: one for each iterator,
+    the whole extent of those of a reduction. It is guarded where the region may reach over its extents.
+    """
+    moved, target = find_block(nest, block), find_loop(nest, loop)
+    moving.check_same_scope(nest, moved, target)
+    moving.check_intermediate(nest, moved)
+    moving.check_only_writer(nest, moved)
+    beside = moving.blocks_beside(nest, target.operation)
+    under = nest.blocks_in(target.operation)
+    consumers = [b for buffer in moved.outputs() for b in moving.readers_of(beside, buffer)]
+    outside = [b for b in consumers if b.name not in {u.name for u in under}]
+    if not consumers:
+        raise ScheduleError(f"block {block}: expected a block that is read, found no consumer")
+    if outside:
+        raise ScheduleError(f"block {block}: expected all of its consumers under loop {loop}, found {moving.names_of(outside)} outside")
+    order = list(nest.blocks())
+    for buffer in moved.inputs():
+        late = [b for b in moving.writers_of(beside, buffer) if order.index(b.name) > order.index(block)]
+        if late:
+            raise ScheduleError(
+                f"block {block}: expected that what it reads stays as it is, found that {moving.names_of(late)} writes "
+                f"{nest.buffer_name(buffer)} after it"
+            )
+    regions = [_read(nest, buffer, target) for buffer in moved.outputs()]
+    domain = _domain(moved, regions)
+    first = next(op for op in target.members() if any(b.name in {c.name for c in consumers} for b in nest.blocks_in(op)))
+    with nest.editing():
+        made = moving.rebind(nest, moved, domain, moving.start_of(first), preserve_unit_loops)
+    return [m.name for m in made]
+
+
+def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region:
+    """What is read of a buffer in a loop."""
+    found = region_of(nest, buffer, under, writes=False)
+    assert found is not None  # it has consumers there
+    return found
+
+
+def _domain(block: Block, regions: list[Region]) -> list[Span]:
+    """The points of a block that write regions of its outputs."""
+    needed: list[list[Span | None]] = [[] for _ in block.vars]
+    outputs = block.outputs()
+    for access in block.stores():
+        region = regions[outputs.index(access.buffer)]
+        for i, (var, extent) in enumerate(zip(block.vars, block.extents, strict=True)):
+            limits = [moving.values_within(index, found, var) for index, found in zip(access.indices, region, strict=True)]
+            found = min((clip(f, extent) for f in limits if f is not None), key=lambda f: _size(f), default=None)
+            needed[i].append(found)
+    domain = []
+    for i, (spans, extent) in enumerate(zip(needed, block.extents, strict=True)):
+        first = spans[0]
+        same = first is not None and all(s is not None and (s.low.key, s.extent) == (first.low.key, first.extent) for s in spans)
+        domain.append(first if same and first is not None and i in block.parallel else Span(moving.ZERO, extent))
+    return domain
+
+
+def _size(found: Span) -> int:
+    """A number by which spans are compared: which one is taken is a matter of how much is computed, not of what."""
+    return found.extent if isinstance(found.extent, int) else 1 << 62

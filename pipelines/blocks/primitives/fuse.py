@@ -1,0 +1,49 @@
+"""fuse: loops that are one inside the other become one loop."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import mul
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.dependence import chain
+from relayc.pipelines.blocks.indices import divide
+from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.structure import Loop, Nest, ScheduleError, drop, move_body, replace_points
+from relayc.pipelines.kernel.index import Index, Var
+
+
+@primitive
+def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
+    """Replaces loops, of which each holds nothing but the next, by one that runs through all their iterations, in the same order.
+
+    It is called A_B_fused, and is serial.
+    """
+    given = _given(nest, loops)
+    if len(given) == 1:
+        return list(loops)
+    with nest.editing():
+        with ir.InsertionPoint(given[0].operation), given[0].operation.location:
+            made = nest.make_loops([("_".join([*loops, "fused"]), reduce(mul, [loop.extent for loop in given]))])[0]
+        point: dict[Var, Index] = {}
+        rest = Index.of(made.var)
+        for loop in given[:0:-1]:
+            rest, point[loop.var] = divide(rest, loop.extent)
+        point[given[0].var] = rest
+        move_body(given[-1], made)
+        for block in nest.blocks_in(made.operation):
+            replace_points(block, [*nest.loops_around(block.operation), *given], point)
+        drop(given[0].operation)
+    return [made.name]
+
+
+def _given(nest: Nest, loops: Sequence[str]) -> list[Loop]:
+    if not loops:
+        raise ScheduleError("expected one loop or more, found none")
+    found = [find_loop(nest, name) for name in loops]
+    whole = chain(nest, found[0], found[-1])
+    if [loop.name for loop in whole] != list(loops):
+        raise ScheduleError(f"expected loops next to each other, the outermost first, found {', '.join(loop.name for loop in whole)}")
+    for loop in found:
+        if loop.annotations:
+            raise ScheduleError(f"expected loops without annotations, found {', '.join(loop.annotations)} of {loop.name}")
+    return found

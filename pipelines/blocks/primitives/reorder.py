@@ -1,0 +1,64 @@
+"""reorder: loops that are one inside the other in another order."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import OPAQUE, REDUCTION
+from relayc.pipelines.blocks.dependence import Dependence, chain, dependences
+from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.structure import Loop, Nest, ScheduleError
+
+
+@primitive
+def reorder(nest: Nest, loops: Sequence[str]) -> None:
+    """Puts loops in the order that is given, the outermost first; those between them that are not named stay where they are."""
+    given = [find_loop(nest, name) for name in loops]
+    if len(set(loops)) < len(loops):
+        raise ScheduleError("expected each loop once")
+    if len(given) < 2:
+        return
+    depths = {loop.name: len(nest.loops_around(loop.operation)) for loop in given}
+    by_depth = sorted(given, key=lambda loop: depths[loop.name])
+    old = chain(nest, by_depth[0], by_depth[-1])
+    places = [i for i, loop in enumerate(old) if loop.name in depths]
+    if len(places) < len(given):
+        outside = next(loop.name for loop in given if loop.name not in {o.name for o in old})
+        raise ScheduleError(f"expected loops inside of each other, found {outside} beside {by_depth[-1].name}")
+    new = list(old)
+    for place, loop in zip(places, given, strict=True):
+        new[place] = loop
+    for found in dependences(nest, old[0]):
+        _check(found, old, new)
+    if [loop.name for loop in new] != [loop.name for loop in old]:
+        with nest.editing():
+            _nest_again(old, new)
+
+
+def _check(found: Dependence, old: Sequence[Loop], new: Sequence[Loop]) -> None:
+    """That a block may be computed in the new order."""
+    if found.block.init is not None or REDUCTION in found.block.iterators:
+        # Where a loop decides on the element and on the step, the first step of an element is not the first iteration in any order.
+        for loop in old:
+            if found.has(REDUCTION, loop) and len(found.kinds(loop)) > 1:
+                raise ScheduleError(f"expected loops of elements or of steps, found {loop.name}, which is both for {found.block}")
+    before, after = ([loop.name for loop in order if found.has(OPAQUE, loop)] for order in (old, new))
+    if before != after:
+        raise ScheduleError(f"expected {', '.join(before)} in this order, which an opaque iterator of {found.block} runs along")
+
+
+def _nest_again(old: Sequence[Loop], new: Sequence[Loop]) -> None:
+    top = old[0].operation
+    inside = [op.operation for op in old[-1].body.operations][:-1]
+    for op in inside:
+        op.move_before(top)
+    for loop in old[1:]:
+        loop.operation.move_before(top)
+    for outer, inner in pairwise(new):
+        inner.operation.move_before(_end(outer))
+    for op in inside:
+        op.move_before(_end(new[-1]))
+
+
+def _end(loop: Loop) -> ir.Operation:
+    return list(loop.body.operations)[-1].operation

@@ -1,0 +1,123 @@
+"""reverse_compute_at: a consumer is computed where its input is made, as soon as it is made."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks import moving
+from relayc.pipelines.blocks.indices import equal, variables
+from relayc.pipelines.blocks.regions import Region, Span, clip, is_whole, region_of, span, still_in
+from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
+from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError
+from relayc.pipelines.kernel.index import Index
+
+
+@primitive
+def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
+    """Moves a block into a loop that is around its producers, behind the last of them.
+
+    In each iteration of the loop it computes what the region that was written there is enough for, in new loops ax0, ax1, ...
+    """
+    moved, target = find_block(nest, block), find_loop(nest, loop)
+    moving.check_same_scope(nest, moved, target)
+    moving.check_only_writer(nest, moved)
+    under = {b.name for b in nest.blocks_in(target.operation)}
+    beside = moving.blocks_beside(nest, target.operation)
+    regions: dict[ir.Value, Region] = {}
+    producers: list[Block] = []
+    for buffer in moved.inputs():
+        writers = moving.writers_of(beside, buffer)
+        inside = [b for b in writers if b.name in under]
+        if inside:
+            regions[buffer] = _written(nest, buffer, target, moved)
+            producers += inside
+        _check_done(nest, moved, target, [b for b in writers if b.name not in under], bool(inside))
+    if not producers:
+        raise ScheduleError(f"block {block}: expected a producer of it under loop {loop}, found none")
+    for producer in producers:
+        _check_finished(nest, producer, target, moved)
+    domain = _domain(nest, moved, regions, target)
+    last = [op for op in target.members() if any(b.name in {p.name for p in producers} for b in nest.blocks_in(op))][-1]
+    top = next(op for op in nest.at_root() if moving.contains(op, last))
+    with nest.editing():
+        for buffer in moved.outputs():
+            moving.hoist(nest, buffer, top)
+        made = moving.rebind(nest, moved, domain, moving.after(last), preserve_unit_loops)
+    return [m.name for m in made]
+
+
+def _written(nest: Nest, buffer: ir.Value, under: Loop, moved: Block) -> Region:
+    found = region_of(nest, buffer, under, reads=False)
+    assert found is not None  # it has a writer there
+    if not all(s.exact for s in found):
+        raise ScheduleError(
+            f"block {moved.name}: expected that an iteration of loop {under.name} writes a box of {nest.buffer_name(buffer)}, "
+            "found elements with gaps"
+        )
+    return found
+
+
+def _check_done(nest: Nest, moved: Block, target: Loop, others: Sequence[Block], partly: bool) -> None:
+    """Raises ScheduleError unless what other blocks write is complete before the loop begins."""
+    around = {loop.name for loop in (*nest.loops_around(target.operation), target)}
+    order = list(nest.blocks())
+    first = min(order.index(b.name) for b in nest.blocks_in(target.operation))
+    for other in others:
+        shared = [loop.name for loop in nest.loops_around(other.operation) if loop.name in around]
+        if partly or shared or order.index(other.name) > first:
+            raise ScheduleError(
+                f"block {moved.name}: expected all of its producers under loop {target.name} or done before it, found {other.name}"
+            )
+
+
+def _check_finished(nest: Nest, producer: Block, target: Loop, moved: Block) -> None:
+    """Raises ScheduleError where a reduction goes on in further iterations of the loop."""
+    loops = nest.loops_around(producer.operation)
+    still, guards = still_in(nest, target), producer.guards(loops)
+    points = producer.points(loops)
+    for i in producer.reduction:
+        found = span(points[i], still, guards)
+        if found is None or not is_whole(clip(found, producer.extents[i]), producer.extents[i]):
+            outer = [loop.name for loop in loops if loop.var in still and loop.var in variables(points[i])]
+            raise ScheduleError(
+                f"block {moved.name}: expected that {producer.name} is done in an iteration of loop {target.name}, "
+                f"found that its reduction goes on in loop {', '.join(outer) or target.name}"
+            )
+
+
+def _domain(nest: Nest, moved: Block, regions: dict[ir.Value, Region], target: Loop) -> list[Span]:
+    """The points of a block that read regions of its inputs, and nothing else of them."""
+    domain: list[Span | None] = [None] * len(moved.vars)
+    for access in moved.accesses():
+        if access.buffer not in regions or access.is_store:
+            continue
+        name, shape = nest.buffer_name(access.buffer), nest.shape(access.buffer)
+        for dim, (index, found) in enumerate(zip(access.indices, regions[access.buffer], strict=True)):
+            if is_whole(found, shape[dim]):
+                continue
+            where = f"block {moved.name}: dimension {dim} of {name}"
+            position, wanted = _constraint(moved, index, found)
+            if position is None or wanted is None:
+                raise ScheduleError(
+                    f"{where}: expected an index that tells one iterator from what loop {target.name} writes, found {index}"
+                )
+            if position in moved.reduction:
+                raise ScheduleError(f"{where}: expected that its reduction stays in one iteration of loop {target.name}, found it split")
+            known = domain[position]
+            if known is not None and not (equal(known.low, wanted.low) and known.extent == wanted.extent):
+                raise ScheduleError(f"{where}: expected one region for all reads, found {_text(known)} and {_text(wanted)}")
+            domain[position] = wanted
+    return [Span(Index(), e) if s is None else clip(s, e) for s, e in zip(domain, moved.extents, strict=True)]
+
+
+def _constraint(moved: Block, index: Index, found: Span) -> tuple[int | None, Span | None]:
+    """The iterator that an index is of, and the values of it for which the index is in a span."""
+    for i, var in enumerate(moved.vars):
+        if var in variables(index):
+            wanted = moving.values_within(index, found, var)
+            if wanted is not None and wanted.exact:
+                return i, wanted
+    return None, None
+
+
+def _text(found: Span) -> str:
+    return f"{found.extent} from {found.low}"

@@ -1,0 +1,31 @@
+"""vectorize: the iterations of a loop are the lanes of vectors."""
+
+from relayc.dialects.tir.block import OPAQUE, REDUCTION
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.dependence import check_written_once, dependences
+from relayc.pipelines.blocks.reducers import find_reducer
+from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.structure import Nest, ScheduleError
+
+
+@primitive
+def vectorize(nest: Nest, loop: str) -> None:
+    """Makes a loop of a known extent vectorized. A reduction along it must be one commutative operation; lanes are combined at its end."""
+    found = find_loop(nest, loop)
+    if not isinstance(found.extent, int):
+        raise ScheduleError(f"expected a loop whose extent is a number, found {found.extent}")
+    inside = [d for d in nest.loops().values() if d.kind == Kind.VECTORIZED and d.name != loop]
+    around = {d.name for d in nest.loops_around(found.operation)}
+    for other in inside:
+        if other.name in around or loop in {d.name for d in nest.loops_around(other.operation)}:
+            raise ScheduleError(f"expected one vectorized loop around a block, found {other.name} too")
+    for dependence in dependences(nest, found):
+        block = dependence.block
+        if dependence.has(OPAQUE, found):
+            raise ScheduleError(f"expected iterations that are independent, found an opaque iterator of {block} that runs along it")
+        if dependence.has(REDUCTION, found):
+            reducer = find_reducer(block)
+            if not reducer.is_commutative:
+                raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {block}")
+        check_written_once(nest, found, dependence)
+    found.set_kind(Kind.VECTORIZED)

@@ -1,0 +1,66 @@
+"""Which kernels of a module get a schedule by their names, and all of them a choice of the strategy table."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.updates import UPDATES
+from relayc.pipelines.schedule.choice import Choice, operators_of, schedule_kernel
+from relayc.pipelines.schedule.table import FUNCTIONS, strategies_of, tuning_for
+from relayc.pipelines.target import Target
+
+
+class Schedules:
+    """The schedules that people say for kernels by pattern of names ("schedule.functions" of a PassContext), and the strategy table for the
+    others.
+
+    Args:
+      kernels: the te functions of a module by name.
+      asks_values: whether strategies are to say which numbers are sensible.
+
+    Raises:
+      ValueError: a pattern that matches no kernel.
+      TypeError: what is no schedule.
+    """
+
+    def __init__(self, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any], asks_values: bool = False) -> None:
+        self.target, self.config, self.asks_values = target, config, asks_values
+        self._own: dict[str, tuple[str, Any]] = {}
+        for pattern, source in config.get(FUNCTIONS, {}).items():
+            from relayc.pipelines.blocks.strategy import name_of
+
+            try:
+                label = name_of(source)
+            except TypeError as error:
+                raise TypeError(f"schedules: {pattern!r}: {error}") from None
+            matching = [name for name in kernels if fnmatchcase(name, pattern)]
+            if not matching:
+                known = ", ".join(f"@{name} ({' '.join(operators_of(f)) or 'no operators'})" for name, f in kernels.items()) or "none"
+                raise ValueError(f"schedules: {pattern!r}: expected a pattern of names of kernels out of {known}, found none that matches")
+            self._own |= {name: (label, source) for name in matching}
+
+    def has_own(self, name: str) -> bool:
+        """Whether a kernel gets a schedule by its name."""
+        return name in self._own
+
+    def choose(self, name: str, function: ir.OpView) -> Choice:
+        """The kernel in tir, at the ambient insertion point, where not only the fallback takes it.
+
+        Raises ScheduleError where its own schedule, or a rule for it, is not legal for it.
+        """
+        own = self._own.get(name)
+        tuning = tuning_for(name, self.config, self.target.kind, None if own is None else own[0], self.asks_values)
+        if UPDATES in function.attributes:
+            why = "it writes a part of an argument in place"
+            if own is not None:
+                from relayc.pipelines.blocks.structure import ScheduleError
+
+                raise ScheduleError(f"schedule {own[0]} of kernel @{name}: expected a kernel that gives a tensor, found one where {why}")
+            return Choice(None, tuning, [(entry.name, why) for entry in strategies_of(self.target.kind)])
+        if own is None:
+            return schedule_kernel(function, self.target, tuning)
+        from relayc.pipelines.blocks.strategy import schedule_by
+
+        tuning.begin(own[0])
+        return Choice(schedule_by(own[0], own[1], function, self.target, tuning), tuning)

@@ -1,0 +1,48 @@
+"""Which dtype an expression has: the implicit conversions of TVM's arithmetic.
+
+A Python number takes the dtype of what it stands beside. Elsewhere integers become floats, and the narrower of two becomes the wider; of a
+signed and an unsigned integer the result is signed, as wide as the wider. What has no common type without loss of meaning is an error.
+"""
+
+from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.types import MLIR_NAMES, is_narrow
+from relayc.pipelines.te import scalar
+
+FLOAT_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
+
+
+def check_dtype(dtype: object, what: str) -> str:
+    """The name of a dtype. Raises RelayError for what is none of numbers."""
+    known = isinstance(dtype, str) and dtype in MLIR_NAMES and dtype != "string"
+    check(known, what, "a dtype such as float32, int8 or bool", repr(dtype))
+    return str(dtype)
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether values are whole numbers that can be computed with."""
+    return dtype.startswith(("int", "uint")) and not is_narrow(dtype)
+
+
+def common_dtype(a: str, b: str, what: object) -> str:
+    """The dtype in which values of `a` and `b` meet. Raises RelayError where there is none.
+
+    Args:
+      what: the operation, for the error.
+    """
+    if a == b:
+        return a
+    floats = [d for d in (a, b) if scalar.is_float(d)]
+    if is_narrow(a) or is_narrow(b) or set(floats) == {"float16", "bfloat16"}:
+        raise RelayError(f"{what}: expected operands of dtypes that convert (te.cast), found {a} and {b}")
+    if floats:
+        return max(floats, key=lambda d: FLOAT_BITS[d])
+    if "bool" in (a, b):
+        return b if a == "bool" else a
+    bits = max(scalar.bits(a), scalar.bits(b))
+    both_unsigned = scalar.is_unsigned(a) and scalar.is_unsigned(b)
+    return f"{'uint' if both_unsigned else 'int'}{bits}"
+
+
+def check_computed(dtype: str, what: object) -> None:
+    """Raises RelayError for a dtype whose values are moved and converted only."""
+    check(not is_narrow(dtype), what, "operands of a dtype that is computed in (te.cast)", dtype)

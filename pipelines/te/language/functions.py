@@ -1,0 +1,227 @@
+"""The functions of TVM's te on expressions: mathematics, rounding, bits, divisions, conditions.
+
+Functions of floats take floats; 16-bit floats are computed in float32 and rounded once, as Relay's operators are.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+
+from relayc.dialects.relay.errors import check
+from relayc.pipelines.te import scalar
+from relayc.pipelines.te.language.dtypes import is_integer
+from relayc.pipelines.te.language.expressions import (
+    Described,
+    Expr,
+    ExprLike,
+    Operation,
+    binary,
+    bitwise,
+    condition,
+    const,
+    expr,
+    matched,
+    select,
+    unary,
+)
+
+
+def _of_floats(name: str, doc: str, arity: int = 1) -> Callable[..., Expr]:
+    def function(*values: ExprLike) -> Expr:
+        check(len(values) == arity, f"te.{name}", f"{arity} values", len(values))
+        operands = list(matched(values[0], values[1], f"te.{name}")) if arity == 2 else [expr(values[0], f"te.{name}")]
+        dtype = operands[0].dtype
+        check(scalar.is_float(dtype), Described(f"te.{name}", *operands), "floats (te.cast)", dtype)
+        return Operation(name, operands, dtype)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+exp = _of_floats("exp", "e to the power of x.")
+log = _of_floats("log", "The natural logarithm.")
+log2 = _of_floats("log2", "The logarithm to base 2.")
+log10 = _of_floats("log10", "The logarithm to base 10.")
+sqrt = _of_floats("sqrt", "The square root.")
+rsqrt = _of_floats("rsqrt", "1 / sqrt(x).")
+sigmoid = _of_floats("sigmoid", "1 / (1 + exp(-x)).")
+erf = _of_floats("erf", "The error function.")
+sin = _of_floats("sin", "The sine.")
+cos = _of_floats("cos", "The cosine.")
+tan = _of_floats("tan", "The tangent.")
+asin = _of_floats("asin", "The arc sine.")
+acos = _of_floats("acos", "The arc cosine.")
+atan = _of_floats("atan", "The arc tangent.")
+sinh = _of_floats("sinh", "The hyperbolic sine.")
+cosh = _of_floats("cosh", "The hyperbolic cosine.")
+tanh = _of_floats("tanh", "The hyperbolic tangent.")
+asinh = _of_floats("asinh", "The inverse hyperbolic sine.")
+acosh = _of_floats("acosh", "The inverse hyperbolic cosine.")
+atanh = _of_floats("atanh", "The inverse hyperbolic tangent.")
+fmod = _of_floats("fmod", "The remainder of x / y with the sign of x, of floats.", 2)
+
+
+def _rounding(name: str, doc: str) -> Callable[[ExprLike], Expr]:
+    def function(x: ExprLike) -> Expr:
+        x = expr(x, f"te.{name}")
+        return x if is_integer(x.dtype) else unary(name, x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+floor = _rounding("floor", "Rounded down; integers stay as they are.")
+ceil = _rounding("ceil", "Rounded up; integers stay as they are.")
+trunc = _rounding("trunc", "Rounded towards 0; integers stay as they are.")
+round = _rounding("round", "Rounded to the nearest whole number, halves to the even one; integers stay as they are.")
+nearbyint = round
+
+
+def abs(x: ExprLike) -> Expr:
+    """The absolute value; of the lowest integer that integer."""
+    return unary("abs", x)
+
+
+def _test(name: str, doc: str, of_integers: bool) -> Callable[[ExprLike], Expr]:
+    def function(x: ExprLike) -> Expr:
+        x = expr(x, f"te.{name}")
+        if is_integer(x.dtype):
+            return expr(of_integers)
+        check(scalar.is_float(x.dtype), Described(f"te.{name}", x), "a float or an integer", x.dtype)
+        return Operation(name, [x], "bool")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+isnan = _test("isnan", "Whether x is NaN.", False)
+isinf = _test("isinf", "Whether x is an infinity.", False)
+isfinite = _test("isfinite", "Whether x is neither an infinity nor NaN.", True)
+
+
+def _bits(name: str, doc: str) -> Callable[[ExprLike], Expr]:
+    def function(x: ExprLike) -> Expr:
+        x = expr(x, f"te.{name}")
+        check(is_integer(x.dtype), Described(f"te.{name}", x), "an integer", x.dtype)
+        return Operation(name, [x], x.dtype)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+popcount = _bits("popcount", "How many bits are set.")
+clz = _bits("clz", "How many of the highest bits are not set.")
+
+
+def power(x: ExprLike, y: ExprLike) -> Expr:
+    """x to the power of y, of floats or of integers."""
+    return binary("power", x, y)
+
+
+def div(a: ExprLike, b: ExprLike) -> Expr:
+    """a / b: of integers `truncdiv`."""
+    left, _ = matched(a, b, "te.div")
+    return truncdiv(a, b) if is_integer(left.dtype) else binary("divide", a, b)
+
+
+def _of_integers(name: str, operation: str, doc: str) -> Callable[[ExprLike, ExprLike], Expr]:
+    def function(a: ExprLike, b: ExprLike) -> Expr:
+        left, right = matched(a, b, f"te.{name}")
+        check(is_integer(left.dtype), Described(f"te.{name}", left, right), "integers", left.dtype)
+        return binary(operation, a, b)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def floordiv(a: ExprLike, b: ExprLike) -> Expr:
+    """a / b rounded down, as `//`."""
+    return binary("floor_divide", a, b)
+
+
+def floormod(a: ExprLike, b: ExprLike) -> Expr:
+    """What remains of `floordiv`, with the sign of b, as `%`."""
+    return binary("floor_mod", a, b)
+
+
+truncdiv = _of_integers("truncdiv", "truncdiv", "a / b rounded towards 0, of integers.")
+truncmod = _of_integers("truncmod", "truncmod", "What remains of `truncdiv`, with the sign of a.")
+indexdiv = _of_integers("indexdiv", "floor_divide", "The quotient of two indices that are not negative.")
+indexmod = _of_integers("indexmod", "floor_mod", "The remainder of two indices that are not negative.")
+
+
+def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
+    """a / b rounded up, of integers."""
+    return indexdiv(expr(a) + expr(b) - 1, b)
+
+
+def add(a: ExprLike, b: ExprLike) -> Expr:
+    """a + b."""
+    return binary("add", a, b)
+
+
+def subtract(a: ExprLike, b: ExprLike) -> Expr:
+    """a - b."""
+    return binary("subtract", a, b)
+
+
+def multiply(a: ExprLike, b: ExprLike) -> Expr:
+    """a * b."""
+    return binary("multiply", a, b)
+
+
+def logaddexp(a: ExprLike, b: ExprLike) -> Expr:
+    """log(exp(a) + exp(b)), of floats."""
+    left, right = matched(a, b, "te.logaddexp")
+    # Of two infinities there is no difference.
+    return select(left == right, left + log(const(2.0, left.dtype)), binary("maximum", left, right) + log(1.0 + exp(-abs(left - right))))
+
+
+def bitwise_and(a: ExprLike, b: ExprLike) -> Expr:
+    """a & b."""
+    return bitwise("bitwise_and", a, b)
+
+
+def bitwise_or(a: ExprLike, b: ExprLike) -> Expr:
+    """a | b."""
+    return bitwise("bitwise_or", a, b)
+
+
+def bitwise_xor(a: ExprLike, b: ExprLike) -> Expr:
+    """a ^ b."""
+    return bitwise("bitwise_xor", a, b)
+
+
+def bitwise_not(x: ExprLike) -> Expr:
+    """~x."""
+    return ~expr(x, "te.bitwise_not")
+
+
+def shift_left(a: ExprLike, b: ExprLike) -> Expr:
+    """a << b."""
+    return bitwise("left_shift", a, b)
+
+
+def shift_right(a: ExprLike, b: ExprLike) -> Expr:
+    """a >> b; of signed integers the sign stays."""
+    return bitwise("right_shift", a, b)
+
+
+def all(*args: ExprLike) -> Expr:
+    """Whether all conditions hold. What a later one reads out of bounds is not read where an earlier one does not hold."""
+    return _joined("and", "te.all", args)
+
+
+def any(*args: ExprLike) -> Expr:
+    """Whether one of some conditions holds; read as by `all`."""
+    return _joined("or", "te.any", args)
+
+
+def _joined(name: str, what: str, args: tuple[ExprLike, ...]) -> Expr:
+    check(len(args) > 0, what, "one condition or more", "none")
+    conditions = [condition(x, what) for x in args]
+    return reduce(lambda a, b: Operation(name, [a, b], "bool", a.is_index and b.is_index), conditions)

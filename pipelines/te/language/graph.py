@@ -1,0 +1,67 @@
+"""The operations behind tensors, in the order in which they are computed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from relayc.pipelines.te.core import Value
+from relayc.pipelines.te.language.emission import emit_compute
+from relayc.pipelines.te.language.expressions import SizeExpr
+from relayc.pipelines.te.language.tensors import ComputeOp, Operation, Tensor, walk
+from relayc.symbolic import Dim, Size, symbols_of
+
+
+def in_order(tensors: Iterable[Tensor]) -> list[Operation]:
+    """The operations that make some tensors, each once and after those that it reads from."""
+    found: dict[int, Operation] = {}
+    pending = [(t.op, False) for t in reversed(list(tensors))]
+    while pending:
+        op, is_ready = pending.pop()
+        if id(op) in found:
+            continue
+        if is_ready:
+            found[id(op)] = op
+            continue
+        pending.append((op, True))
+        pending += [(t.op, False) for t in reversed(op.input_tensors)]
+    return list(found.values())
+
+
+def unique_names(operations: Sequence[Operation], taken: Iterable[str] = ()) -> dict[int, str]:
+    """A name for each operation, by its id: its own, with a number where that is taken."""
+    used, names = set(taken), {}
+    for op in operations:
+        name, count = op.name, 0
+        while name in used:
+            count += 1
+            name = f"{op.name}_{count}"
+        used.add(name)
+        names[id(op)] = name
+    return names
+
+
+def tensor_name(tensor: Tensor, names: Mapping[int, str]) -> str:
+    """The name of a tensor by that of its operation."""
+    name = names[id(tensor.op)]
+    return name if tensor.op.num_outputs == 1 else f"{name}.v{tensor.value_index}"
+
+
+def emit_operations(operations: Sequence[Operation], values: dict[int, Value], names: Mapping[int, str]) -> None:
+    """Emits computations at the ambient insertion point.
+
+    Args:
+      values: each tensor by its id; those that are made are added.
+    """
+    for op in operations:
+        if isinstance(op, ComputeOp):
+            made = emit_compute(op, lambda t: values[id(t)], names[id(op)])
+            values.update({id(t): value for t, value in zip(op.tensors, made, strict=True)})
+
+
+def symbols_in(operations: Iterable[Operation]) -> set[str]:
+    """Names of the symbols in the shapes and expressions of operations."""
+    sizes: list[Size] = []
+    for op in operations:
+        sizes += [d for t in (*op.tensors, *op.input_tensors) for d in t.type.sizes]
+        if isinstance(op, ComputeOp):
+            sizes += [d for axis in op.reduce_axis for d in (axis.low, axis.extent)]
+            sizes += [x.size for x in walk(op.body) if isinstance(x, SizeExpr)]
+    return {name for d in sizes if isinstance(d, Dim) for name in symbols_of(d)}

@@ -1,0 +1,185 @@
+"""What the linalg operation of a computation reads, and at which indices: its inputs and their affine maps.
+
+Linalg wants every input inside of its tensor in all iterations. What a condition keeps from being read (`if_then_else`) is read from the
+tensor with as much padding as the index may miss it by; where the condition is that very bound, and the other value a constant, the padding
+is that constant, and nothing is left of the condition. A symbolic size in an index is the offset of a slice. Indices that affine maps do
+not hold are left to the body, which reads the tensor at computed ones (`computed`).
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.te.core import Value, affine_map, empty
+from relayc.pipelines.te.language.expressions import Const, Expr, IterVar, Select, TensorElement
+from relayc.pipelines.te.language.indices import (
+    Affine,
+    Interval,
+    Linear,
+    affine,
+    always_holds,
+    conjuncts,
+    constraints,
+    interval,
+    is_loop,
+    is_within,
+    linear,
+)
+from relayc.pipelines.te.language.tensors import Tensor
+from relayc.pipelines.te.window import cut, pad_only
+from relayc.symbolic import Dim, Size, maximum
+
+
+class Operands:
+    """The inputs of one linalg operation over `axes`, read off the expressions that it computes. Needs an insertion point: paddings and
+    slices are emitted there.
+
+    Attributes:
+      inputs, maps: of the operation.
+      elements: the position of the input that an element of a tensor is (by id of the expression).
+      padded: likewise of a condition with a read (Select), together with what is left of the condition.
+    """
+
+    def __init__(self, axes: Sequence[IterVar], body: Sequence[Expr], values: Callable[[Tensor], Value]) -> None:
+        self.axes, self.values = axes, values
+        self.loops = {axis: i for i, axis in enumerate(axes)}
+        self.inputs: list[Value] = []
+        self.maps: list[ir.AffineMap] = []
+        self.elements: dict[int, int] = {}
+        self.padded: dict[int, tuple[int, list[Expr]]] = {}
+        self._positions: dict[Hashable, int] = {}
+        self._made: dict[Hashable, Value] = {}
+        self._given: set[int] = set()
+        self._seen: set[int] = set()
+        for x in body:
+            self._visit(x)
+
+    def give_extents(self, dtype: str) -> None:
+        """Adds an input that is not read, for the loops whose extents neither an input nor the result (of the first loops) tells."""
+        missing = [axis for axis in self.axes if axis.is_reduction and self.loops[axis] not in self._given]
+        if missing:
+            self.inputs.append(empty(TensorType(tuple(axis.extent for axis in missing), dtype)))
+            self.maps.append(affine_map(len(self.axes), [ir.AffineExpr.get_dim(self.loops[axis]) for axis in missing]))
+
+    def _visit(self, root: Expr) -> None:
+        pending = [root]
+        while pending:
+            x = pending.pop()
+            if id(x) not in self._seen:
+                self._seen.add(id(x))
+                pending += reversed(self._rest(x))
+
+    def _rest(self, x: Expr) -> Sequence[Expr]:
+        """Enters what an expression reads; gives the parts of it that are left to do."""
+        if isinstance(x, Select) and x.guards and isinstance(x.taken, TensorElement) and isinstance(x.other, Const):
+            found = self._padded(x.taken, x.condition, x.other)
+            if found is not None:
+                self.padded[id(x)] = found
+                return found[1]
+        if isinstance(x, TensorElement):
+            forms = self._forms(x)
+            position = None if forms is None else self._read(x.tensor, forms, 0)
+            if position is not None:
+                self.elements[id(x)] = position
+                return ()
+        return x.children()
+
+    def _forms(self, x: TensorElement) -> list[tuple[Affine, Interval]] | None:
+        """The indices of an element and their bounds, where affine maps hold them and the bounds are known."""
+        found = []
+        for index in x.indices:
+            form = linear(index)
+            if form is None:
+                return None
+            as_map, ends = affine(form, self.loops), interval(form)
+            if as_map is None or None in ends:
+                return None
+            found.append((as_map, ends))
+        return found
+
+    def _padded(self, read: TensorElement, condition: Expr, other: Const) -> tuple[int, list[Expr]] | None:
+        """The input that is `read` where `condition` holds and `other` elsewhere, and the part of the condition that it does not say."""
+        forms, sizes = self._forms(read), read.tensor.type.sizes
+        if forms is None or all(is_within(ends, size) for (_, ends), size in zip(forms, sizes, strict=True)):
+            return None
+        inside: set[Linear] = set()
+        for index, size in zip(read.indices, sizes, strict=True):
+            form = linear(index)
+            assert form is not None  # it is affine
+            inside |= {form, Linear(size - 1) - form}
+        rest = []
+        for part in conjuncts(condition):
+            found = constraints(part)
+            if not always_holds(part) and (found is None or not set(found) <= inside):
+                rest.append(part)
+        position = self._read(read.tensor, forms, other.value)
+        return None if position is None else (position, rest)
+
+    def _read(self, tensor: Tensor, forms: Sequence[tuple[Affine, Interval]], outside: float | int) -> int | None:
+        """The position of the input that is an element of a tensor, `outside` where its indices are out of bounds; None where the index
+        has an offset that is no number even in the slice that it reads."""
+        low: list[Size] = []
+        high: list[Size] = []
+        for (_, ends), size in zip(forms, tensor.type.sizes, strict=True):
+            first, last = _known(ends)
+            within = is_within(ends, size)
+            low.append(0 if within else maximum(0, -first))
+            high.append(0 if within else maximum(0, last - size + 1))
+        begins: list[Size] = []
+        lengths: list[Size] = []
+        exprs: list[ir.AffineExpr] = []
+        for (index, ends), size, before, after in zip(forms, tensor.type.sizes, low, high, strict=True):
+            begin, length, expr = self._placed(index, ends, before, size + before + after)
+            if expr is None:
+                return None
+            begins.append(begin)
+            lengths.append(length)
+            exprs.append(expr)
+        amap = affine_map(len(self.axes), exprs)
+        key = (id(tensor), *low, "|", *high, repr(outside), *begins, "|", *lengths, str(amap))
+        if key not in self._positions:
+            self._positions[key] = len(self.inputs)
+            self.inputs.append(self._part(tensor, low, high, outside, begins, lengths))
+            self.maps.append(amap)
+            self._given |= {e.position for e in amap.results if isinstance(e, ir.AffineDimExpr)}
+        return self._positions[key]
+
+    def _placed(self, index: Affine, ends: Interval, before: Size, size: Size) -> tuple[Size, Size, ir.AffineExpr | None]:
+        """Which slice of a dimension of `size`, of which `before` are padding, an index reads, and the index in it: None where it is not
+        affine."""
+        first, last = _known(ends)
+        shift, extent = index.offset + before, last - first + 1
+        if isinstance(shift, int):
+            found = index.expr + shift
+            if extent == size or not is_loop(found, len(self.axes)):
+                return 0, size, found
+        # The first index is the begin of the slice, and 0 in it.
+        rest = index.offset - first
+        return first + before, extent, None if isinstance(rest, Dim) else index.expr + rest
+
+    def _part(
+        self,
+        tensor: Tensor,
+        low: Sequence[Size],
+        high: Sequence[Size],
+        outside: float | int,
+        begins: Sequence[Size],
+        lengths: Sequence[Size],
+    ) -> Value:
+        """A slice of a tensor with padding, emitted once."""
+        padding = (id(tensor), *low, "|", *high, repr(outside))
+        if padding not in self._made:
+            self._made[padding] = pad_only(self.values(tensor), low, high, outside, tensor.dtype)
+        sizes = [n + a + b for n, a, b in zip(tensor.type.sizes, low, high, strict=True)]
+        if list(lengths) == sizes:
+            return self._made[padding]
+        part = (*padding, "slice", *begins, "|", *lengths)
+        if part not in self._made:
+            self._made[part] = cut(self._made[padding], begins, lengths)
+        return self._made[part]
+
+
+def _known(ends: Interval) -> tuple[Size, Size]:
+    low, high = ends
+    assert low is not None and high is not None
+    return low, high

@@ -1,0 +1,169 @@
+"""`create_prim_func`: tensors as a function of the te stage, or, where packed functions are called in between, as a program of kernels."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from relayc.dialects.functions import Names, signature_of, strings_attribute
+from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay.calls import PACKED
+from relayc.dialects.relay.errors import check
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.program.single import STAGE
+from relayc.pipelines.sizes import function_sizes, size_value, symbol_attributes
+from relayc.pipelines.te.core import Value, te_type
+from relayc.pipelines.te.language.expressions import Var
+from relayc.pipelines.te.language.graph import emit_operations, in_order, symbols_in, tensor_name, unique_names
+from relayc.pipelines.te.language.tensors import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
+from relayc.symbolic import symbol
+
+
+def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main") -> IRModule:
+    """A module of the te stage with a function that computes tensors: `relayc.compile_kernel` compiles it, and so does `relayc.compile`.
+
+    Where a packed function (`extern`) is among the computations, the function is a program that calls private kernels and declarations of
+    packed functions, for `relayc.compile`.
+
+    Args:
+      ops: the function's arguments, which are placeholders, and its results, which are not; each in the order given. The values of `var`
+        follow from the shapes of the arguments: one may stand among them, and is none.
+      name: of the function.
+
+    Raises:
+      RelayError: a placeholder that a result needs and that is not among `ops`; a tensor that is there twice; no result.
+    """
+    given = [ops] if isinstance(ops, Tensor) else list(ops)
+    what = f"te.create_prim_func {name}"
+    for i, t in enumerate(given):
+        check(isinstance(t, (Tensor, Var)), what, "tensors", repr(t))
+        check(not any(t is other for other in given[:i]), what, "each tensor once", f"{getattr(t, 'name', t)} twice")
+    tensors = [t for t in given if isinstance(t, Tensor)]
+    arguments = [t for t in tensors if isinstance(t.op, PlaceholderOp)]
+    results = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
+    check(len(results) > 0, what, "a tensor that is computed among its arguments", ", ".join(t.name for t in tensors) or "none")
+    operations = in_order(results)
+    for op in operations:
+        missing = isinstance(op, PlaceholderOp) and not any(op is t.op for t in arguments)
+        check(not missing, what, f"the placeholder {op.name} among its arguments", ", ".join(t.name for t in tensors))
+    names = unique_names([*(t.op for t in arguments), *(op for op in operations if not isinstance(op, PlaceholderOp))])
+    mod = IRModule(ir.Module.create(ir.Location.unknown(make_context())))
+    mod.module.operation.attributes[STAGE] = ir.StringAttr.get("te", mod.context)
+    with mod.context, ir.Location.unknown(), mod.ranges:
+        if any(isinstance(op, ExternOp) for op in operations):
+            _Program(mod.module, names).build(name, operations, arguments, results)
+        else:
+            _Function(mod.module, names).build(name, operations, arguments, results, visibility=None)
+        mod.verify()
+    return mod
+
+
+class _Function:
+    """Builds functions over tensors at the end of a module."""
+
+    def __init__(self, module: ir.Module, names: dict[int, str]) -> None:
+        self.module, self.names = module, names
+
+    def declare(
+        self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], symbols: Sequence[str], visibility: str | None, named: bool
+    ) -> func.FuncOp:
+        """A function without a body. It takes the values of symbols behind its tensors."""
+        index = ir.IndexType.get()
+        types = [[te_type(t.type) for t in part] for part in (inputs, outputs)]
+        with ir.InsertionPoint(self.module.body):
+            function = func.FuncOp(name, ([*types[0], *[index] * len(symbols)], types[1]), visibility=visibility)
+        for which, part in (("input", inputs), ("output", outputs)):
+            function.attributes[f"relay.{which}_dtypes"] = strings_attribute(t.dtype for t in part)
+        arguments, results = ([self._name(t) if named else {} for t in part] for part in (inputs, outputs))
+        if named or symbols:
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get([*map(ir.DictAttr.get, arguments), *symbol_attributes(symbols)])
+        if named:
+            function.attributes["res_attrs"] = ir.ArrayAttr.get([*map(ir.DictAttr.get, results)])
+        return function
+
+    def _name(self, tensor: Tensor) -> dict[str, ir.Attribute]:
+        return {"relay.name": ir.StringAttr.get(tensor_name(tensor, self.names))}
+
+    def build(
+        self, name: str, operations: Sequence[Operation], inputs: Sequence[Tensor], outputs: Sequence[Tensor], visibility: str | None
+    ) -> func.FuncOp:
+        """A function that computes some operations."""
+        symbols = sorted(symbols_in([*operations, *(t.op for t in inputs)]))
+        function = self.declare(name, inputs, outputs, symbols, visibility, named=True)
+        block = function.add_entry_block()
+        values: dict[int, Value] = {id(t): block.arguments[i] for i, t in enumerate(inputs)}
+        with ir.InsertionPoint(block), function_sizes(function):
+            emit_operations(operations, values, self.names)
+            func.ReturnOp([values[id(t)] for t in outputs])
+        return function
+
+
+class _Program(_Function):
+    """Builds a program of kernels and packed functions.
+
+    Computations that depend on equally many packed functions one after the other are one kernel.
+    """
+
+    def build(
+        self,
+        name: str,
+        operations: Sequence[Operation],
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        visibility: str | None = None,
+    ) -> func.FuncOp:
+        levels = _levels(operations)
+        callees = Names(self.module)
+        callees.free(name)
+        steps: list[tuple[func.FuncOp, list[Tensor], list[Tensor]]] = []
+        for level in range(max(levels.values()) + 1):
+            members = [op for op in operations if isinstance(op, ComputeOp) and levels[id(op)] == level]
+            if members:
+                taken, made = _boundary(members, operations, outputs)
+                kernel = callees.free(f"{name}_{self.names[id(made[0].op)]}")
+                steps.append((super().build(kernel, members, taken, made, "private"), taken, made))
+            for op in operations:
+                if isinstance(op, ExternOp) and levels[id(op)] == level:
+                    steps.append((self._packed(op, callees), op.inputs, list(op.tensors)))
+        symbols = sorted(symbols_in([*operations, *(t.op for t in inputs)]))
+        function = self.declare(name, inputs, outputs, symbols, visibility, named=True)
+        block = function.add_entry_block()
+        values: dict[int, Value] = {id(t): block.arguments[i] for i, t in enumerate(inputs)}
+        with ir.InsertionPoint(block), function_sizes(function):
+            for callee, taken, made in steps:
+                with ir.Location.name(self.names[id(made[0].op)]):
+                    self._call(callee, taken, made, values)
+            func.ReturnOp([values[id(t)] for t in outputs])
+        return function
+
+    def _packed(self, op: ExternOp, callees: Names) -> func.FuncOp:
+        """The declaration of a packed function, made once for each type."""
+        symbols = sorted(symbols_in([op]))
+        made = self.declare(callees.free(re.sub(r"\W", "_", op.packed)), op.inputs, op.tensors, symbols, "private", named=False)
+        made.attributes[PACKED] = ir.StringAttr.get(op.packed)
+        return made
+
+    def _call(self, callee: func.FuncOp, taken: Sequence[Tensor], made: Sequence[Tensor], values: dict[int, Value]) -> None:
+        signature = signature_of(callee)
+        attributes = [ir.DictAttr(a) for a in callee.attributes["arg_attrs"]] if "arg_attrs" in callee.attributes else []
+        sizes = [size_value(symbol(ir.StringAttr(a["relay.symbol"]).value)) for a in attributes if "relay.symbol" in a]
+        operands = [*(values[id(t)] for t in taken), *sizes]
+        found = func.CallOp(list(signature.results), ir.FlatSymbolRefAttr.get(callee.name.value), operands).results
+        values.update({id(t): value for t, value in zip(made, found, strict=True)})
+
+
+def _levels(operations: Iterable[Operation]) -> dict[int, int]:
+    """How many packed functions come one after the other before an operation, by its id."""
+    levels: dict[int, int] = {}
+    for op in operations:
+        before = [levels[id(t.op)] + (isinstance(t.op, ExternOp) and isinstance(op, ComputeOp)) for t in op.input_tensors]
+        levels[id(op)] = max(before, default=0)
+    return levels
+
+
+def _boundary(
+    members: Sequence[Operation], operations: Sequence[Operation], outputs: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The tensors that some operations take from around them, and those that they give."""
+    inside = {id(op) for op in members}
+    taken = {id(t): t for op in members for t in op.input_tensors if id(t.op) not in inside}
+    used = {id(t) for op in operations if id(op) not in inside for t in op.input_tensors} | {id(t) for t in outputs}
+    return list(taken.values()), [t for op in members for t in op.tensors if id(t) in used]

@@ -1,0 +1,492 @@
+"""A plain interpreter of functions of blocks and loops on numpy arrays: what primitives are checked with, before and after.
+
+It follows the text and nothing else: a function becomes Python source that does one thing after the other, which is run.
+
+- Loops run from 0 up; those that are parallel or bound to blocks of threads run from their end down, so that what depends on an order
+  shows.
+- A block does nothing where a guard does not hold. Its init runs where every reduction iterator is 0 (as in TVM); iterators must lie
+  inside of its extents.
+- Memory that nothing has written holds NaN, and large numbers in buffers of integers.
+- Accesses outside of a buffer are errors.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import IRModule
+from relayc.dialects.relay.types import MLIR_NAMES, numpy_dtype
+from relayc.dialects.tir import names
+from relayc.dialects.tir.block import REDUCTION, block_name
+from relayc.pipelines.blocks.structure import Nest
+from relayc.symbolic import evaluate
+
+Source = Nest | ir.OpView | ir.Operation | IRModule
+Inputs = Mapping[str, np.ndarray] | Sequence[np.ndarray]
+
+
+class Outside(IndexError):
+    """An access outside of a buffer, or a block at a point outside of its iteration space."""
+
+
+def run(source: Source, inputs: Inputs, sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
+    """What a function of blocks and loops gives.
+
+    Args:
+      source: the function; of a module its `main`, or the only one there is.
+      inputs: its inputs in order, or by the names of their buffers. Buffers that are written although they are inputs are copied.
+      sizes: the value of each of its symbols.
+
+    Returns:
+      Its outputs, in order.
+
+    Raises:
+      Outside: an access outside of a buffer, an iterator outside of its extent.
+      NotImplementedError: an operation that the interpreter does not know.
+    """
+    return Program(source)(inputs, sizes)
+
+
+class Program:
+    """A function as Python code; `source` is its text."""
+
+    def __init__(self, source: Source) -> None:
+        nest = _nest(source)
+        self._buffers = [(_Buffer(nest, v), nest.is_output(v)) for v in nest.entry.arguments if isinstance(v.type, ir.MemRefType)]
+        self._symbols = list(nest.sizes.values())
+        writer = _Writer(nest)
+        self.source = writer.text()
+        self._environment = {**_ENVIRONMENT, **writer.constants}
+        exec(compile(self.source, f"<blocks of @{nest.name}>", "exec"), self._environment)
+
+    def __call__(self, inputs: Inputs, sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
+        """See `run`."""
+        sizes = dict(sizes or {})
+        given = dict(inputs) if isinstance(inputs, Mapping) else None
+        left = iter(() if isinstance(inputs, Mapping) else inputs)
+        arrays = []
+        for buffer, is_output in self._buffers:
+            shape = tuple(evaluate(d, sizes) for d in buffer.shape)
+            if is_output:
+                arrays.append(_poisoned(shape, buffer.dtype))
+                continue
+            array = np.array(given[buffer.name] if given is not None else next(left)).view(buffer.dtype)
+            if array.shape != shape:
+                raise ValueError(f"{buffer.name}: expected an array of {shape}, found {array.shape}")
+            arrays.append(array)
+        with np.errstate(all="ignore"):
+            try:
+                self._environment["main"](*arrays, *(sizes[str(s)] for s in self._symbols))
+            except IndexError as error:
+                raise Outside(str(error)) from None
+        return [a for a, (_, is_output) in zip(arrays, self._buffers, strict=True) if is_output]
+
+
+class _Buffer:
+    def __init__(self, nest: Nest, value: ir.Value) -> None:
+        self.name, self.shape, self.dtype = nest.buffer_name(value), nest.shape(value), _dtype(value.type.element_type)
+
+
+def _nest(source: Source) -> Nest:
+    if isinstance(source, Nest):
+        return source
+    if isinstance(source, IRModule):
+        found = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in source.module.body.operations if names.FORM in op.attributes}
+        return Nest(found["main"] if "main" in found else next(iter(found.values())))
+    return Nest(source.opview if isinstance(source, ir.Operation) else source)
+
+
+# ---- values
+
+
+def _name_of_type(type_: ir.Type) -> str:
+    """The dtype name of a scalar type; signless integers count as signed."""
+    text = str(type_)
+    if text == "index":
+        return "int64"
+    return next(name for name, mlir in MLIR_NAMES.items() if mlir == text)
+
+
+def _dtype(type_: ir.Type) -> np.dtype:
+    return numpy_dtype(_name_of_type(type_))
+
+
+def _poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    if dtype.kind in "iu":
+        return np.full(shape, np.iinfo(dtype).max - 6, dtype)
+    return np.full(shape, True if dtype.kind == "b" else np.nan, dtype)
+
+
+def _negative(*index: int) -> None:
+    raise Outside(f"an access at the index {index}")
+
+
+def _outside(block: str, points: tuple[int, ...], extents: tuple[int, ...]) -> None:
+    raise Outside(f"block {block} at {points}, outside of its iteration space {extents}")
+
+
+def _unsigned(value: Any, bits: int) -> int:
+    return int(value) & ((1 << bits) - 1)
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """The signed number of so many bits that is equal modulo 2^bits."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+
+
+def _saturated(value: Any, low: int, high: int) -> int:
+    return 0 if value != value else int(min(max(float(value), low), high)) if abs(float(value)) < 2.0**62 else (low if value < 0 else high)
+
+
+def _quotient(a: int, b: int) -> int:
+    """Rounded towards zero, as arith.divsi; 0 for a division by 0, which has no meaning."""
+    return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _greater(a: Any, b: Any) -> Any:
+    return a if a > b or a != a else b
+
+
+def _less(a: Any, b: Any) -> Any:
+    return a if a < b or a != a else b
+
+
+def _compare_unordered(predicate: int, a: Any, b: Any) -> bool:
+    unordered = bool(a != a or b != b)
+    if predicate in (0, 7, 14, 15):
+        return (False, not unordered, unordered, True)[(0, 7, 14, 15).index(predicate)]
+    ordered = (a == b, a > b, a >= b, a < b, a <= b, a != b)[(predicate - 1) % 7]
+    return bool(ordered) and not unordered if predicate < 7 else bool(ordered) or unordered
+
+
+_ENVIRONMENT: dict[str, Any] = {
+    "np": np,
+    "negative": _negative,
+    "outside": _outside,
+    "unsigned": _unsigned,
+    "wrapped": _wrapped,
+    "saturated": _saturated,
+    "quotient": _quotient,
+    "greater": _greater,
+    "less": _less,
+    "compare_unordered": _compare_unordered,
+    "poisoned": _poisoned,
+    "erf": math.erf,
+}
+
+_FLOATS = {
+    "arith.addf": "{0} + {1}",
+    "arith.subf": "{0} - {1}",
+    "arith.mulf": "{0} * {1}",
+    "arith.divf": "{0} / {1}",
+    "arith.remf": "T(np.fmod({0}, {1}))",
+    "arith.negf": "-{0}",
+    "arith.maximumf": "greater({0}, {1})",
+    "arith.minimumf": "less({0}, {1})",
+    "arith.maxnumf": "{0} if {0} > {1} or {1} != {1} else {1}",
+    "arith.minnumf": "{0} if {0} < {1} or {1} != {1} else {1}",
+    "arith.extf": "T({0})",
+    "arith.truncf": "T({0})",
+    "arith.sitofp": "T(int({0}))",
+    "arith.uitofp": "T(unsigned({0}, BITS))",
+    "math.fma": "T(np.float64({0}) * np.float64({1}) + np.float64({2}))",
+    "math.rsqrt": "T(1.0 / np.sqrt(np.float64({0})))",
+    "math.erf": "T(erf(float({0})))",
+    "math.absf": "abs({0})",
+    "math.powf": "T(np.power({0}, {1}))",
+    "math.fpowi": "T(np.power(np.float64({0}), int({1})))",
+    "math.atan2": "T(np.arctan2({0}, {1}))",
+    "math.copysign": "T(np.copysign({0}, {1}))",
+    "math.roundeven": "T(np.rint({0}))",
+    "math.round": "T(np.copysign(np.floor(abs(np.float64({0})) + 0.5), np.float64({0})))",
+} | {
+    f"math.{name}": f"T(np.{function}({{0}}))"
+    for name, function in {
+        **{n: n for n in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "floor", "ceil", "trunc")},
+        **{n: n for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+        **{n: n.replace("a", "arc", 1) for n in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    }.items()
+}
+
+_INTEGERS = {
+    "arith.addi": "{0} + {1}",
+    "arith.subi": "{0} - {1}",
+    "arith.muli": "{0} * {1}",
+    "arith.floordivsi": "{0} // {1} if {1} else 0",
+    "arith.ceildivsi": "-(-{0} // {1}) if {1} else 0",
+    "arith.divsi": "quotient({0}, {1})",
+    "arith.remsi": "{0} - quotient({0}, {1}) * {1}",
+    "arith.divui": "unsigned({0}, BITS) // unsigned({1}, BITS) if {1} else 0",
+    "arith.remui": "unsigned({0}, BITS) % unsigned({1}, BITS) if {1} else 0",
+    "arith.minsi": "min({0}, {1})",
+    "arith.maxsi": "max({0}, {1})",
+    "arith.minui": "min(unsigned({0}, BITS), unsigned({1}, BITS))",
+    "arith.maxui": "max(unsigned({0}, BITS), unsigned({1}, BITS))",
+    "arith.andi": "{0} & {1}",
+    "arith.ori": "{0} | {1}",
+    "arith.xori": "{0} ^ {1}",
+    "arith.shli": "{0} << {1} if 0 <= {1} < BITS else 0",
+    "arith.shrsi": "{0} >> {1} if 0 <= {1} < BITS else 0",
+    "arith.shrui": "unsigned({0}, BITS) >> {1} if 0 <= {1} < BITS else 0",
+    "math.absi": "abs({0})",
+    "arith.index_cast": "{0}",
+    "arith.index_castui": "unsigned({0}, BITS)",
+    "arith.extsi": "-{0} if BITS == 1 else {0}",
+    "arith.extui": "unsigned({0}, BITS)",
+    "arith.trunci": "{0}",
+}
+"""On Python's integers, of which the result takes the low bits."""
+
+_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
+
+_MOST_LOOPS = 16
+"""Of one Python function: Python takes 20 loops in each other."""
+
+
+class _Writer:
+    """Writes the code of a function."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.constants: dict[str, Any] = {}
+        self._names: dict[ir.Value, str] = {}
+        self._types: dict[str, str] = {}
+        self._lines: list[str] = []
+        self._depth = 1
+        self._loops = 0
+
+    def text(self) -> str:
+        arguments = [self._new(a) for a in self.nest.entry.arguments]
+        self._block(self.nest.entry, [])
+        return "\n".join([f"def main({', '.join(arguments)}):", *self._lines, "  return"])
+
+    # ---- names and lines
+
+    def _new(self, value: ir.Value) -> str:
+        self._names[value] = f"v{len(self._names)}"
+        return self._names[value]
+
+    def _line(self, text: str) -> None:
+        self._lines.append("  " * self._depth + text)
+
+    @contextmanager
+    def _indented(self, head: str) -> Iterator[None]:
+        self._line(head)
+        self._depth += 1
+        before = len(self._lines)
+        yield
+        if len(self._lines) == before:
+            self._line("pass")
+        self._depth -= 1
+
+    def _constant(self, value: Any) -> str:
+        name = f"k{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def _type(self, type_: ir.Type) -> str:
+        """The name of the constructor of scalars of a type."""
+        key = str(type_)
+        if key not in self._types:
+            self._types[key] = self._constant(_dtype(type_).type)
+        return self._types[key]
+
+    # ---- operations
+
+    def _block(self, block: ir.Block, results: Sequence[str]) -> None:
+        """The operations of a block; what it yields goes to `results`."""
+        for view in block.operations:
+            op = view.operation
+            operands = [self._names[v] for v in op.operands]
+            if op.name == "scf.yield":
+                if results:
+                    self._line(f"{', '.join(results)} = {', '.join(operands)}")
+            elif op.name in _STRUCTURES:
+                _STRUCTURES[op.name](self, op, operands)
+            elif op.name not in ("func.return", "memref.dealloc"):
+                self._line(f"{self._new(op.results[0])} = {self._value(op, operands)}")
+
+    def _for(self, op: ir.Operation, operands: list[str]) -> None:
+        low, high, step, *starts = operands
+        body = op.regions[0].blocks[0]
+        variable, *carried = [self._new(a) for a in body.arguments]
+        kind = ir.StringAttr(op.attributes[names.KIND]).value if names.KIND in op.attributes else names.Kind.SERIAL
+        steps = f"range({low}, {high}, {step})"
+        if kind == names.Kind.PARALLEL or kind.startswith("blockIdx."):
+            steps = f"reversed({steps})"
+        if starts:
+            self._line(f"{', '.join(carried)} = {', '.join(starts)}")
+        split = self._loops >= _MOST_LOOPS and not starts
+        outer, self._loops = self._loops, 1 if split else self._loops + 1
+        if split:
+            self._line(f"def inner{variable}():")
+            self._depth += 1
+        with self._indented(f"for {variable} in {steps}:"):
+            self._block(body, carried)
+        if split:
+            self._depth -= 1
+            self._line(f"inner{variable}()")
+        self._loops = outer
+        for result, name in zip(op.results, carried, strict=True):
+            self._names[result] = name
+
+    def _if(self, op: ir.Operation, operands: list[str]) -> None:
+        results = [self._new(r) for r in op.results]
+        for head, region in zip((f"if {operands[0]}:", "else:"), op.regions, strict=True):
+            for block in region.blocks:
+                with self._indented(head):
+                    self._block(block, results)
+
+    def _tir_block(self, op: ir.Operation, operands: list[str]) -> None:
+        view = self.nest.block_view(op)
+        count = len(view.iterators)
+        points, pairs = operands[:count], operands[count:]
+        guards = [f"{v} < {limit}" for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
+        with self._indented(f"if {' and '.join(guards) or 'True'}:"):
+            iterators = [self._new(a) for a in view.body.arguments]
+            for name, point in zip(iterators, points, strict=True):
+                self._line(f"{name} = {point}")
+            extents = [str(e) if isinstance(e, int) else self._size(e) for e in view.extents]
+            if inside := [f"0 <= {i} < {e}" for i, e in zip(iterators, extents, strict=True)]:
+                found, space = (f"({''.join(f'{x}, ' for x in part)})" for part in (iterators, extents))
+                self._line(f"if not ({' and '.join(inside)}): outside({block_name(op)!r}, {found}, {space})")
+            if view.init is not None:
+                self._names |= dict(zip(view.init.arguments, iterators, strict=True))
+                first = [f"{i} == 0" for i, kind in zip(iterators, view.iterators, strict=True) if kind == REDUCTION]
+                with self._indented(f"if {' and '.join(first) or 'True'}:"):
+                    self._block(view.init, [])
+            self._block(view.body, [])
+
+    def _size(self, size: Any) -> str:
+        """An expression over symbols, which `sizes` has by name."""
+        values = {str(s): self._names[v] for v, s in self.nest.sizes.items()}
+        name = self._constant(lambda *given: evaluate(size, dict(zip(values, given, strict=True))))
+        return f"{name}({', '.join(values.values())})"
+
+    def _alloc(self, op: ir.Operation, operands: list[str]) -> None:
+        given = iter(operands)
+        type_ = ir.MemRefType(op.results[0].type)
+        dynamic = ir.ShapedType.get_dynamic_size()
+        shape = "".join(f"{next(given) if d == dynamic else d}, " for d in type_.shape)
+        self._line(f"{self._new(op.results[0])} = poisoned(({shape}), {self._constant(_dtype(type_.element_type))})")
+
+    def _store(self, op: ir.Operation, operands: list[str]) -> None:
+        value, buffer, *index = operands
+        self._line(f"{self._element(buffer, index)} = {value}")
+
+    def _element(self, buffer: str, index: list[str]) -> str:
+        """An element, whose index is checked: numpy finds those that are too large, and counts negative ones from the end."""
+        if not index:
+            return f"{buffer}[()]"
+        self._line(f"if {' | '.join(index)} < 0: negative({', '.join(index)})")
+        return f"{buffer}[{', '.join(index)}]"
+
+    def _copy(self, op: ir.Operation, operands: list[str]) -> None:
+        self._line(f"{operands[1]}[...] = {operands[0]}")
+
+    # ---- expressions
+
+    def _value(self, op: ir.Operation, operands: list[str]) -> str:
+        """What an operation with one result gives."""
+        name, type_ = op.name, op.results[0].type
+        rule = _VALUES.get(name)
+        if rule is not None:
+            return rule(self, op, operands)
+        text = _FLOATS.get(name) or _INTEGERS.get(name)
+        if text is None:
+            raise NotImplementedError(f"{name}: an operation that the interpreter of blocks does not know")
+        bits = op.operands[0].type.width if isinstance(op.operands[0].type, ir.IntegerType) else 64
+        if name in _FLOATS:
+            return text.replace("T(", f"{self._type(type_)}(").replace("BITS", str(bits)).format(*operands)
+        if isinstance(type_, ir.IndexType):
+            same = isinstance(op.operands[0].type, ir.IndexType)
+            return text.replace("BITS", str(bits)).format(*(o if same else f"int({o})" for o in operands))
+        made = text.replace("BITS", str(bits)).format(*(f"int({o})" for o in operands))
+        return f"{self._type(type_)}(wrapped({made}, {type_.width}))"
+
+    def _scalar_constant(self, op: ir.Operation, _: list[str]) -> str:
+        type_, attribute = op.results[0].type, op.attributes["value"]
+        if isinstance(type_, ir.IndexType):
+            return str(ir.IntegerAttr(attribute).value)
+        value = bool(attribute.value) if str(type_) == "i1" else _dtype(type_).type(attribute.value)
+        return self._constant(value)
+
+    def _load(self, op: ir.Operation, operands: list[str]) -> str:
+        loaded = self._element(operands[0], operands[1:])
+        return f"int({loaded})" if isinstance(op.results[0].type, ir.IndexType) else loaded
+
+    def _apply(self, op: ir.Operation, operands: list[str]) -> str:
+        amap = ir.AffineMapAttr(op.attributes["map"]).value
+        parts = [_affine(e, operands[: amap.n_dims], operands[amap.n_dims :]) for e in amap.results]
+        return {"affine.apply": "{}", "affine.min": "min({})", "affine.max": "max({})"}[op.name].format(", ".join(parts))
+
+    def _select(self, op: ir.Operation, operands: list[str]) -> str:
+        return "{1} if {0} else {2}".format(*operands)
+
+    def _compare_integers(self, op: ir.Operation, operands: list[str]) -> str:
+        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+        type_ = op.operands[0].type
+        if predicate >= 6:
+            bits = 64 if isinstance(type_, ir.IndexType) else type_.width
+            operands = [f"unsigned({o}, {bits})" for o in operands]
+        return f"{operands[0]} {_COMPARISONS[predicate]} {operands[1]}"
+
+    def _compare_floats(self, op: ir.Operation, operands: list[str]) -> str:
+        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+        return f"compare_unordered({predicate}, {', '.join(operands)})"
+
+    def _to_integer(self, op: ir.Operation, operands: list[str]) -> str:
+        type_ = op.results[0].type
+        unsigned = op.name == "arith.fptoui"
+        low, high = (0, (1 << type_.width) - 1) if unsigned else (-(1 << (type_.width - 1)), (1 << (type_.width - 1)) - 1)
+        return f"{self._type(type_)}(wrapped(saturated({operands[0]}, {low}, {high}), {type_.width}))"
+
+    def _bitcast(self, op: ir.Operation, operands: list[str]) -> str:
+        return f"{operands[0]}.view({self._type(op.results[0].type)})"
+
+    def _dim(self, op: ir.Operation, operands: list[str]) -> str:
+        return f"{operands[0]}.shape[{operands[1]}]"
+
+
+def _affine(e: ir.AffineExpr, dims: Sequence[str], symbols: Sequence[str]) -> str:
+    if isinstance(e, ir.AffineDimExpr):
+        return dims[e.position]
+    if isinstance(e, ir.AffineSymbolExpr):
+        return symbols[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return f"({e.value})"
+    left, right = _affine(e.lhs, dims, symbols), _affine(e.rhs, dims, symbols)
+    if isinstance(e, ir.AffineCeilDivExpr):
+        return f"-(-({left}) // {right})"
+    kinds = {ir.AffineAddExpr: "+", ir.AffineMulExpr: "*", ir.AffineFloorDivExpr: "//", ir.AffineModExpr: "%"}
+    return f"({left} {next(text for kind, text in kinds.items() if isinstance(e, kind))} {right})"
+
+
+_STRUCTURES: dict[str, Callable[[_Writer, ir.Operation, list[str]], None]] = {
+    "scf.for": _Writer._for,
+    "scf.if": _Writer._if,
+    "tir.block": _Writer._tir_block,
+    "memref.alloc": _Writer._alloc,
+    "memref.store": _Writer._store,
+    "memref.copy": _Writer._copy,
+}
+
+_VALUES: dict[str, Callable[[_Writer, ir.Operation, list[str]], str]] = {
+    "arith.constant": _Writer._scalar_constant,
+    "memref.load": _Writer._load,
+    "memref.dim": _Writer._dim,
+    "affine.apply": _Writer._apply,
+    "affine.min": _Writer._apply,
+    "affine.max": _Writer._apply,
+    "arith.select": _Writer._select,
+    "arith.cmpi": _Writer._compare_integers,
+    "arith.cmpf": _Writer._compare_floats,
+    "arith.fptosi": _Writer._to_integer,
+    "arith.fptoui": _Writer._to_integer,
+    "arith.bitcast": _Writer._bitcast,
+}

@@ -1,0 +1,235 @@
+"""Scheduled functions as code: what is compiled agrees with numpy, whatever the schedule says of loops, vectors, registers and memory."""
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc import te
+from relayc.pipelines.blocks.strategy import schedule_entry
+from relayc.pipelines.schedule.table import STRATEGIES, register_strategies
+from relayc.tir import Schedule, ScheduleError
+
+Function = Callable[[Schedule], Any]
+RNG = np.random.default_rng(7)
+
+
+@contextmanager
+def registered(function: Function):
+    """A strategy of this schedule, for a while."""
+    register_strategies("cpu", schedule_entry("written", function))
+    try:
+        yield
+    finally:
+        STRATEGIES["cpu"].pop(0)
+
+
+def compiled(module: Any, function: Function, **options: Any) -> Any:
+    with registered(function):
+        return relayc.compile_kernel(module, tuning={"strategy": "written"}, **options)
+
+
+def first(found: Any) -> np.ndarray:
+    return np.asarray(found[0] if isinstance(found, (list, tuple)) else found)
+
+
+def product(rows: Any, depth: int, columns: int) -> Any:
+    """max(A B + bias, 0); its blocks are C and D."""
+    a, b = te.placeholder((rows, depth), name="A"), te.placeholder((depth, columns), name="B")
+    bias = te.placeholder((columns,), name="bias")
+    k = te.reduce_axis((0, depth), "k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    zero = te.const(0, "float32")
+    d = te.compute((rows, columns), lambda i, j: te.if_then_else(c[i, j] + bias[j] > zero, c[i, j] + bias[j], zero), name="D")
+    return te.create_prim_func([a, b, bias, d])
+
+
+def arrays(*shapes: Sequence[int]) -> list[np.ndarray]:
+    return [RNG.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+
+def nothing(s: Schedule) -> None:
+    pass
+
+
+def guarded(s: Schedule) -> None:
+    """Loops that no extent divides."""
+    for block in ("C", "D"):
+        i, j, *_ = s.get_loops(block)
+        s.split(i, [None, 4])
+        s.split(j, [None, 5])
+
+
+def lanes(s: Schedule) -> None:
+    """Vectors along columns, with masks where they end."""
+    for block in ("C", "D"):
+        _, j, *_ = s.get_loops(block)
+        j0, j1 = s.split(j, [None, 16])
+        s.vectorize(j1)
+    i, j0, j1, k = s.get_loops("C")
+    s.reorder(i, j0, k, j1)
+
+
+def across(s: Schedule) -> None:
+    """A reduction whose steps are lanes."""
+    _, _, k = s.get_loops("C")
+    _, inner = s.split(k, [None, 16])
+    s.vectorize(inner)
+
+
+def registers(s: Schedule) -> None:
+    """A tile of sums in registers, whose last one is smaller; parallel over tiles."""
+    i, j = s.get_loops("D")
+    io, ii = s.split(i, [None, 4])
+    jo, ji = s.split(j, [None, 32])
+    s.reorder(io, jo, ii, ji)
+    s.set_scope("C", 0, "local")
+    s.compute_at("C", jo)
+    ci, cj, ck = s.get_loops("C")[2:]
+    s.reorder(ck, ci, cj)
+    for loop in (ci, ii):
+        s.unroll(loop)
+    for loop in (cj, ji):
+        s.vectorize(loop)
+    s.parallel(io)
+    s.parallel(jo)
+
+
+def local_memory(s: Schedule) -> None:
+    """A row of sums that lies on the stack of a thread, and one of all rows in the workspace."""
+    i, _ = s.get_loops("D")
+    s.compute_at("C", i)
+    s.set_scope("C", 0, "local")
+    s.parallel(i)
+
+
+def fused(s: Schedule) -> None:
+    """Points that are quotients and remainders."""
+    both = s.fuse(*s.get_loops("D"))
+    outer, _ = s.split(both, [None, 7])
+    s.parallel(outer)
+    i, j, k = s.get_loops("C")
+    s.fuse(i, j, k)
+
+
+def apart(s: Schedule) -> None:
+    """The start of the sums in loops of its own, sums of four parts."""
+    _, _, k = s.get_loops("C")
+    k0, k1 = s.split(k, [None, 4])
+    s.reorder(k1, k0)
+    s.rfactor(k1, 0)
+    s.decompose_reduction("C", s.get_loops("C")[0])
+
+
+def copied(s: Schedule) -> None:
+    """Copies of what is read, in another order, and of what is written."""
+    s.cache_read("C", 1, "global")
+    s.transform_layout("C", "B_global", lambda k, j: [j // 8, k, j % 8], pad_value=0.0)
+    copy = s.cache_write("D", 0, "local")
+    i, _ = s.get_loops("D")
+    s.reverse_compute_at(copy, i)
+
+
+SCHEDULES = (nothing, guarded, lanes, across, registers, local_memory, fused, apart, copied)
+
+
+@pytest.mark.parametrize("function", SCHEDULES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(16, 32, 64), (7, 33, 37)], ids=str)
+def test_product(function: Function, shape: tuple[int, int, int]) -> None:
+    rows, depth, columns = shape
+    if function is across and depth % 16:
+        with pytest.raises(ScheduleError, match="whole number of vectors"):
+            compiled(product(*shape), function)
+        return
+    a, b, bias = arrays((rows, depth), (depth, columns), (columns,))
+    found = first(compiled(product(*shape), function)(a, b, bias))
+    # Sums of float32 of `depth` products of numbers of about 1 in any order.
+    np.testing.assert_allclose(found, np.maximum(a.astype("f8") @ b + bias, 0), rtol=0, atol=depth * 1e-6)
+
+
+@pytest.mark.parametrize("function", (nothing, guarded, lanes, registers, fused), ids=lambda f: f.__name__)
+def test_product_of_symbolic_rows(function: Function) -> None:
+    kernel = compiled(product(te.size_var("n"), 24, 40), function)
+    b, bias = arrays((24, 40), (40,))
+    for rows in (0, 1, 2, 3, 4, 7, 8, 17):
+        a = arrays((rows, 24))[0]
+        np.testing.assert_allclose(first(kernel(a, b, bias)), np.maximum(a.astype("f8") @ b + bias, 0), rtol=0, atol=24e-6)
+
+
+def test_a_parameter_in_another_order() -> None:
+    def function(s: Schedule) -> None:
+        s.transform_layout("C", ("read", 1), lambda k, j: [j // 16, k, j % 16], pad_value=0.0)
+
+    a, b, bias = arrays((5, 12), (12, 37), (37,))
+    kernel = compiled(product(5, 12, 37), function, params={1: b})
+    np.testing.assert_allclose(first(kernel(a, bias)), np.maximum(a.astype("f8") @ b + bias, 0), rtol=0, atol=12e-6)
+
+
+def softmax(rows: int, columns: Any) -> Any:
+    x = te.placeholder((rows, columns), name="X")
+    k, r = te.reduce_axis((0, columns), "k"), te.reduce_axis((0, columns), "r")
+    most = te.compute((rows,), lambda i: te.max(x[i, k], axis=k), name="most")
+    power = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - most[i]), name="power")
+    total = te.compute((rows,), lambda i: te.sum(power[i, r], axis=r), name="total")
+    y = te.compute((rows, columns), lambda i, j: power[i, j] / total[i], name="Y")
+    return te.create_prim_func([x, y])
+
+
+def rows_together(s: Schedule) -> None:
+    """A row at a time, in vectors."""
+    i, _ = s.get_loops("Y")
+    for block in ("total", "power", "most"):
+        s.compute_at(block, i)
+        s.set_scope(block, 0, "local")
+    s.parallel(i)
+    for block in ("Y", "power"):
+        _, inner = s.split(s.get_loops(block)[-1], [None, 16])
+        s.vectorize(inner)
+
+
+@pytest.mark.parametrize("function", (nothing, rows_together), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("columns", (48, 50))
+def test_softmax(function: Function, columns: int) -> None:
+    x = arrays((6, columns))[0]
+    powers = np.exp(x.astype("f8") - x.max(1, keepdims=True))
+    found = first(compiled(softmax(6, columns), function)(x))
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=2e-6, atol=0)
+
+
+def test_elements_at_computed_places() -> None:
+    table, at = te.placeholder((10, 20), name="T"), te.placeholder((7,), "int64", name="at")
+    y = te.compute((7, 20), lambda i, j: table[at[i], j] * te.const(2, "float32"), name="Y")
+
+    def function(s: Schedule) -> None:
+        _, j = s.get_loops("Y")
+        s.vectorize(j)
+
+    values, places = arrays((10, 20))[0], np.array([3, 9, 0, 0, 5, 1, 2])
+    for schedule in (nothing, function):
+        kernel = compiled(te.create_prim_func([table, at, y]), schedule)
+        np.testing.assert_array_equal(first(kernel(values, places)), values[places] * 2)
+
+
+def test_what_no_code_can_be_made_of() -> None:
+    def inside(s: Schedule) -> None:
+        for loop in s.get_loops("D"):
+            s.vectorize(loop)
+
+    def bound(s: Schedule) -> None:
+        s.bind(s.get_loops("D")[0], "threadIdx.x")
+
+    def large(s: Schedule) -> None:
+        i, _ = s.get_loops("D")
+        s.compute_at("C", i)
+        s.parallel(i)
+
+    for function, module, message in (
+        (inside, product(4, 4, 4), "one vectorized loop around a block, found"),
+        (bound, product(4, 4, 4), "a loop of the CPU, found one that is bound to threadIdx.x"),
+        (large, product(2, 1, 1 << 20), r"buffer C: a buffer of \[1048576\] elements on the stack"),
+    ):
+        with pytest.raises(ScheduleError, match=rf"schedule written of kernel @main: .*{message}"):
+            compiled(module, function)

@@ -1,0 +1,124 @@
+"""Computations over symbolic sizes, compiled once, agree with numpy at every size."""
+
+import numpy as np
+import pytest
+from tensor_expressions import compiled, ir_of
+
+import relayc
+from relayc import te
+
+RANDOM = np.random.default_rng(4)
+
+
+def values(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def test_sizes_are_expressions_over_variables():
+    n, m = te.var("n"), te.size_var("m")
+    A = te.placeholder((n, 2 * m + 1), name="A")
+    B = te.compute((A.shape[1] - 1, n // 2), lambda i, j: A[j * 2, i], name="B")
+    text = ir_of([A, B, n])
+    assert 'tensor<?x?xf32, ["n", "2*m + 1"]> {relay.name = "A"}' in text
+    assert '-> (tensor<?x?xf32, ["2*m", "n//2"]> {relay.name = "B"})' in text
+    assert '%arg1: index {relay.symbol = "m"}, %arg2: index {relay.symbol = "n"}' in text
+    assert [str(d) for d in B.shape] == ["2*m", "n//2"] and A.shape[0] == n
+    kernel = compiled([A, B])
+    for sizes in ((0, 3), (1, 1), (7, 4), (40, 9)):
+        a = values(sizes[0], 2 * sizes[1] + 1)
+        np.testing.assert_array_equal(kernel(a), a[: sizes[0] // 2 * 2 : 2, :-1].T)
+    with pytest.raises(ValueError, match="A"):
+        kernel(values(3, 4))  # of 2 m + 1 columns
+
+
+def test_elementwise_reads_of_every_kind():
+    n = te.var("n")
+    A, B = te.placeholder((n + 1,), name="A"), te.placeholder((2 * n,), name="B")
+    made = {
+        "neighbours": te.compute((n,), lambda i: A[i] + A[i + 1]),
+        "second_half": te.compute((n,), lambda i: B[i + n] - B[i]),
+        "reversed": te.compute((n,), lambda i: B[2 * n - 1 - i]),
+        "pairs": te.compute((n, 2), lambda i, j: B[i * 2 + j]),
+        "strided": te.compute((n,), lambda i: B[2 * i + 1]),
+        "padded": te.compute((n + 4,), lambda i: te.if_then_else(te.all(i >= 2, i < n + 3), A[i - 2], 0.0)),
+        "joined": te.compute((3 * n + 1,), lambda i: te.if_then_else(i <= n, A[i], B[i - n - 1])),
+        "sizes": te.compute((n,), lambda i: (n - i) * 2 + n // 2),
+        "flat": te.compute((n, n), lambda i, j: B[te.min(i * n + j, 2 * n - 1)]),
+        "rows": te.compute((n * n,), lambda i: A[i // n] + B[i % n]),
+    }
+    kernel = compiled([A, B, *made.values()])
+    for size in (1, 2, 5, 33):
+        a, b, i = values(size + 1), values(2 * size), np.arange(size)
+        wanted = {
+            "neighbours": a[:-1] + a[1:],
+            "second_half": b[size:] - b[:size],
+            "reversed": b[: size - 1 : -1],
+            "pairs": b.reshape(size, 2),
+            "strided": b[1::2],
+            "padded": np.pad(a, (2, 1)),
+            "joined": np.concatenate([a, b]),
+            "sizes": (size - i) * 2 + size // 2,
+            "flat": b[np.minimum(np.arange(size * size), 2 * size - 1)].reshape(size, size),
+            "rows": np.repeat(a[:-1], size) + np.tile(b[:size], size),
+        }
+        for name, found in zip(made, kernel(a, b), strict=True):
+            np.testing.assert_array_equal(found, wanted[name], err_msg=f"{name} at n = {size}")
+
+
+def test_reductions():
+    n, m = te.var("n"), te.var("m")
+    A, B = te.placeholder((n, m), name="A"), te.placeholder((m, 16), name="B")
+    k, j, tail = te.reduce_axis((0, m), "k"), te.reduce_axis((0, n), "j"), te.reduce_axis((1, m), "tail")
+    product = compiled([A, B, te.compute((n, 16), lambda y, x: te.sum(A[y, k] * B[k, x], axis=k), name="P")])
+    sums = compiled(
+        [
+            A,
+            te.compute((n,), lambda i: te.max(A[i, k], axis=k)),
+            te.compute((m,), lambda i: te.sum(A[j, i], axis=j)),
+            te.compute((n,), lambda i: te.sum(A[i, tail] - A[i, 0], axis=tail)),
+            te.compute((), lambda: te.sum(te.if_then_else(j == k, A[j, k], 0.0), axis=[j, k])),
+        ]
+    )
+    assert product.info.schedule.startswith("contraction")
+    for shape in ((1, 1), (3, 5), (17, 33), (40, 64)):
+        a, b = values(*shape), values(shape[1], 16)
+        # Sums of at most 64 terms below about 12 (5 in the sums, which may begin with another term).
+        np.testing.assert_allclose(product(a, b), a @ b, rtol=0, atol=64 * 12 * 2**-23)
+        wanted = [a.max(1), a.sum(0), (a[:, 1:] - a[:, :1]).sum(1), np.trace(a)]
+        for found, expected in zip(sums(a), wanted, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=64 * 10 * 2**-23)
+
+
+def test_a_convolution_over_any_image():
+    h, w = te.var("h"), te.var("w")
+    X, W = te.placeholder((1, 2, h, w), name="X"), te.placeholder((16, 2, 3, 3), name="W")
+    c, r, s = te.reduce_axis((0, 2), "c"), te.reduce_axis((0, 3), "r"), te.reduce_axis((0, 3), "s")
+    P = te.compute(
+        (1, 2, h + 2, w + 2),
+        lambda n, c, y, x: te.if_then_else(te.all(y >= 1, y <= h, x >= 1, x <= w), X[n, c, y - 1, x - 1], 0.0),
+        name="P",
+    )
+    Y = te.compute((1, 16, h, w), lambda n, o, y, x: te.sum(P[n, c, y + r, x + s] * W[o, c, r, s], axis=[c, r, s]), name="Y")
+    assert "tensor.pad %arg0 low[0, 0, 1, 1] high[0, 0, 1, 1]" in ir_of([X, W, Y])
+    kernel = compiled([X, W, Y])
+    for size in ((1, 1), (4, 7), (13, 20)):
+        x, weights = values(1, 2, *size), values(16, 2, 3, 3)
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), (2, 3))
+        # 18 products below about 10.
+        np.testing.assert_allclose(kernel(x, weights), np.einsum("ncyxrs,ocrs->noyx", windows, weights), rtol=0, atol=18 * 10 * 2**-23)
+
+
+def test_a_size_that_no_argument_tells_is_an_error():
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n,), name="A")
+    with pytest.raises(ValueError, match="m"):
+        relayc.compile_kernel(te.create_prim_func([A, te.compute((n, m), lambda i, j: A[i] + j)]))
+
+
+def test_an_index_that_is_out_of_bounds_at_every_size_is_an_error():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    with pytest.raises(
+        ValueError, match=r"te.compute C: A\[i \+ 1\]: index i \+ 1 of dimension 0 of tensor A: expected 0 to n - 1, found 1 to n \+ 1"
+    ):
+        te.compute((n + 1,), lambda i: A[i + 1], name="C")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
@@ -401,11 +402,11 @@ class _Body:
         held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
         if len(combine.operands) != 2 or len(held) != 1 or combine.name not in _COMMUTATIVE:
             raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
-        if self.evaluator.mask is not None:
-            raise ScheduleError("vectorize: expected a reduction whose extent is a whole number of vectors, found one with a guard")
         make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
-        added = self.value(combine.operands[1 - held[0]])
-        return make(self.value(combine.operands[held[0]]), vectors.across_halves(emit.broadcast(added, self.evaluator.width), make))
+        added = emit.broadcast(self.value(combine.operands[1 - held[0]]), self.evaluator.width)
+        if self.evaluator.mask is not None:
+            added = emit.select(self.evaluator.mask, added, emit.number(_neutral(combine.name, combine.type), added.type))
+        return make(self.value(combine.operands[held[0]]), vectors.across_halves(added, make))
 
     def _is_load_of(self, operand: Any, place: Place) -> bool:
         found = self.steps[operand].access if isinstance(operand, int) else None
@@ -493,26 +494,31 @@ class _Body:
         return self.bodies.once(("broadcast", value, width), lambda: emit.broadcast(value, width))
 
 
-_COMMUTATIVE = frozenset(
-    f"arith.{name}"
-    for name in (
-        "addf",
-        "mulf",
-        "maximumf",
-        "minimumf",
-        "maxnumf",
-        "minnumf",
-        "addi",
-        "muli",
-        "maxsi",
-        "maxui",
-        "minsi",
-        "minui",
-        "andi",
-        "ori",
-        "xori",
-    )
-)
+def _neutral(name: str, element: ir.Type) -> float | int:
+    """What combined with a number by an operation gives that number."""
+    bits = 0 if isinstance(element, ir.FloatType) else element.width
+    return _COMMUTATIVE[name](bits)
+
+
+_COMMUTATIVE: dict[str, Callable[[int], float | int]] = {
+    "arith.addf": lambda bits: 0.0,
+    "arith.mulf": lambda bits: 1.0,
+    "arith.maximumf": lambda bits: -inf,
+    "arith.maxnumf": lambda bits: -inf,
+    "arith.minimumf": lambda bits: inf,
+    "arith.minnumf": lambda bits: inf,
+    "arith.addi": lambda bits: 0,
+    "arith.muli": lambda bits: 1,
+    "arith.maxsi": lambda bits: -(1 << (bits - 1)),
+    "arith.maxui": lambda bits: 0,
+    "arith.minsi": lambda bits: (1 << (bits - 1)) - 1,
+    "arith.minui": lambda bits: -1,
+    "arith.andi": lambda bits: -1,
+    "arith.ori": lambda bits: 0,
+    "arith.xori": lambda bits: 0,
+}
+"""Operations that lanes may be combined by in any order, with what changes nothing for integers of so many bits."""
+
 _DIVISIONS = {
     "arith.floordivsi": "quotient",
     "arith.divui": "quotient",

@@ -39,11 +39,11 @@ def cache_read(
     assert region is not None  # they read it
     shape = nest.shape(buffer)
     before = copies.member_with(nest, scope or nest.function.operation, loop, readers[0])
-    beneath = [w.name for w in writers if moving.contains(before, w.operation)]
-    if beneath:
+    inside = [b for b in writers if moving.contains(before, b.operation)]
+    if inside:
         raise ScheduleError(
-            f"block {block}: expected a place behind {beneath[0]} and before all of {moving.names_of(readers)}, found none: "
-            "say by consumer_blocks which read the copy"
+            f"buffer {nest.buffer_name(buffer)}: expected readers that all stand behind {moving.names_of(inside)} in the same loops, or all "
+            f"behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
         )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
     changed = {b.name for b in readers}

@@ -42,8 +42,8 @@ def cache_read(
     inside = [b for b in writers if moving.contains(before, b.operation)]
     if inside:
         raise ScheduleError(
-            f"buffer {nest.buffer_name(buffer)}: expected readers that all stand behind {moving.names_of(inside)} in the same loops, or all "
-            f"behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
+            f"buffer {nest.buffer_name(buffer)}: expected readers that all stand behind {moving.names_of(inside)} in the same loops, or "
+            f"all behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
         )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
     changed = {b.name for b in readers}

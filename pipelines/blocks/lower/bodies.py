@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
-from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
+from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps, weighted
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.kernel.index import Index, Var, strides_of
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
@@ -24,9 +24,11 @@ class Memory:
     """A buffer in memory.
 
     Attributes:
-      buffer: flat, row-major.
+      buffer: flat.
       shape: of what is kept; lows: the index of its first element, over the loops around it.
       full: the shape of the whole buffer: indices that may reach over it are clipped.
+      strides: of the dimensions, in elements; by default each holds what lies side by side.
+      offset: the element of `buffer` that is the first one, over what is emitted.
       version: grows with each store, and where loops that store begin and end: what was loaded before is then another value.
     """
 
@@ -34,7 +36,16 @@ class Memory:
     shape: Sequence[Size]
     lows: Sequence[Index]
     full: Sequence[Size]
+    strides: Sequence[Size] = ()
+    offset: Index = field(default_factory=Index)
     version: int = 0
+
+    def __post_init__(self) -> None:
+        self.strides = self.strides or strides_of(self.shape)
+
+    def at(self, indices: Sequence[Index]) -> Index:
+        """The element of `buffer` at indices of what is kept."""
+        return weighted(indices, self.strides) + self.offset
 
 
 @dataclass
@@ -46,6 +57,10 @@ class File:
     lows: Sequence[Index]
     full: Sequence[Size]
     around: Sequence[str]
+
+    @property
+    def strides(self) -> Sequence[Size]:
+        return strides_of(self.shape)
 
 
 Storage = Memory | File
@@ -189,7 +204,11 @@ class Bodies:
         key = place, state.run
         base = self._bases.get(key)
         if base is None:
-            base = self._bases[key] = self.at(place.moving - place.moving.const, state.point)
+            base = self.at(place.moving - place.moving.const, state.point)
+            storage = self.storage[place.access.buffer]
+            if isinstance(storage, Memory):
+                base += storage.offset
+            self._bases[key] = base
         number, stride = place.moving.const, 0
         for var, factor in place.fixed:
             value = state.point[var]
@@ -245,7 +264,7 @@ class Bodies:
             local = self._local(indices(), state, storage)
             if safe and evaluator.mask is None:
                 local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
-            found = linearize(local, storage.shape)
+            found = storage.at(local)
             width = evaluator.width if found.coefficient(evaluator.lane) != 0 or found.has_vector() else 1
             key = ("load", source, storage.version, found.key, 0, 0, width, evaluator.mask)
             offset = lambda: found  # noqa: E731 (an argument)
@@ -278,7 +297,7 @@ class Bodies:
             return
         storage.version += 1
         if place.moving is None:
-            evaluator.store(value, storage.buffer, linearize(self._local(indices(), state, storage), storage.shape))
+            evaluator.store(value, storage.buffer, storage.at(self._local(indices(), state, storage)))
             return
         base, number, stride = self._offset(place, state)
         evaluator.store(value, storage.buffer, base + number + Index(0, {evaluator.lane: stride}) if stride else base + number)
@@ -302,11 +321,11 @@ class Bodies:
         key = use.block.name, is_init
         if key not in self._programs:
             body = use.block.init if is_init else use.block.body
-            if body is None:
+            if body is None or use.tensor is not None:
                 return []
-            shapes = {buffer: storage.shape for buffer, storage in self.storage.items()}
+            strides = {buffer: storage.strides for buffer, storage in self.storage.items()}
             lows = {buffer: storage.lows for buffer, storage in self.storage.items()}
-            self._programs[key] = read_steps(use, body, is_init, shapes, lows)
+            self._programs[key] = read_steps(use, body, is_init, strides, lows)
         return self._programs[key]
 
 

@@ -157,7 +157,7 @@ class Emission:
 
         def body() -> None:
             with self.bodies.scope(), self._isolated():
-                self.begin(chain[-1].loop.name, inside)
+                self.begin(next(n.loop.name for n in reversed(chain) if n.loop.extent != 1), inside)
                 self._iteration(chain, inside, init)
 
         with self._versions(node):
@@ -396,6 +396,7 @@ class Emission:
         low, _ = rest.bounds()
         if not proves(lambda: low >= 0):
             return None
+        rest = self.bodies.at(rest, {v: Index.of(v) for v in variables(rest)})
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)
 

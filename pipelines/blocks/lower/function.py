@@ -40,12 +40,23 @@ class _Function:
         self.nest, self.target, self.source = nest, target, source
         self.tree = tree_of(nest, target)
         self.uses = uses_in(self.tree)
+        self._check_results()
         self.guards = open_guards(self.uses)
         self.made = [b for b in nest.buffers().values() if not isinstance(b.owner, ir.Block)]
         self.regions = {b: region_of(b, nest.shape(b), self.uses) for b in self.made if self._is_used(b)}
         self.tensors = {a.buffer for use in self.uses if use.tensor is not None for a in use.accesses}
         """Buffers that tensor intrinsics work on, in memory."""
-        self.kinds = {loop.name: loop.kind for use in self.uses for loop in use.loops}
+        self.kinds = {loop.name: loop.kind for use in self.uses for loop in use.loops if loop.extent != 1}
+
+    def _check_results(self) -> None:
+        """Raises ScheduleError for a result that is read before anything is written to it."""
+        written = set[ir.Value]()
+        for access in (a for use in self.uses for a in use.accesses):
+            if access.is_store:
+                written.add(access.buffer)
+            elif access.buffer not in written and self.nest.is_output(access.buffer):
+                name = self.nest.buffer_name(access.buffer)
+                raise ScheduleError(f"buffer {name}: expected a result that is written before it is read, found it read first")
 
     def _is_used(self, buffer: ir.Value) -> bool:
         return any(a.buffer == buffer for use in self.uses for a in use.accesses)
@@ -111,7 +122,7 @@ class _Function:
 
     def _thread(self, region: Region) -> str | None:
         """The innermost parallel loop around all uses of a buffer."""
-        return next((name for name in reversed(region.around) if self.kinds[name] == Kind.PARALLEL), None)
+        return next((name for name in reversed(region.around) if self.kinds.get(name) == Kind.PARALLEL), None)
 
     def _workspace(self) -> tuple[dict[ir.Value, Size], Size]:
         """Where in the workspace buffers begin, in bytes, and how large it is."""

@@ -65,7 +65,8 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
     from relayc.pipelines.blocks.lower.emission import Emission, open_guards
     from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
 
-    module, nest = intrin.implementation(context)
+    implementation = intrin.implementation(context)
+    nest = implementation.nest
     _set_sizes(where, nest, call)
     storage: dict[ir.Value, Storage] = {}
     arguments = {name: b for name, b in nest.buffers().items() if isinstance(b.owner, ir.Block)}
@@ -88,7 +89,6 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
     lanes: Callable[[ir.Type], int] = lambda element: call.target.lanes(element.width)  # noqa: E731 (typed)
     emission = Emission(Bodies(storage, nest.sizes), open_guards(uses), lanes, lambda name, _: None)
     emission.emit(tree, State({}))
-    del module  # it holds what was read
 
 
 def _set_sizes(where: str, nest: Nest, call: TensorCall) -> None:

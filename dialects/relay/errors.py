@@ -17,7 +17,7 @@ class Unequal(RelayError):
         self.a, self.b = a, b
 
 
-def check(condition: bool, what: str, expected: Any, found: Any) -> None:
+def check(condition: bool, what: object, expected: Any, found: Any) -> None:
     """Raises RelayError `what: expected ..., found ...` unless `condition`: the form of every message of the type relations."""
     if not condition:
         raise RelayError(f"{what}: expected {expected}, found {found}")

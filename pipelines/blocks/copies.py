@@ -68,17 +68,17 @@ def add_copy(
     target: tuple[ir.Value, Place | None],
     domain: Sequence[Span],
     extents: Sequence[Size],
-    before: ir.Operation,
+    spot: moving.Spot,
 ) -> str:
-    """A block that copies elements, in loops over a domain that stand before an operation; gives its name.
+    """A block that copies elements, in loops over a domain that stand at a spot; gives its name.
 
     Args:
       source, target: each a buffer, and what gives the indices of the element of the iterators of the block (these themselves for None).
       extents: of the iteration space of the block.
     """
-    with before.location:
+    with nest.function.operation.location:
         label = nest.free_block(name)
-        with ir.InsertionPoint(before):
+        with spot.point():
             starts = [emit.index_constant(0)] * len(extents)
             made = make_block(label, [PARALLEL] * len(extents), extents, starts)
         block = nest.block_view(made)
@@ -87,5 +87,5 @@ def add_copy(
             read, written = [list(map(write, place(iterators) if place is not None else iterators)) for _, place in (source, target)]
             loaded = emit.create("memref.load", [source[0].type.element_type], [source[0], *read])
             emit.create("memref.store", [], [loaded, target[0], *written])
-        moving.rebind(nest, block, domain, before)
+        moving.rebind(nest, block, domain, spot)
     return label

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
@@ -12,7 +13,7 @@ from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, strides_of
-from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
 
@@ -50,17 +51,23 @@ class Memory:
 
 @dataclass
 class File:
-    """A buffer in registers: see Registers; `shape` and `lows` as of Memory; `around` are the loops that it is made anew in."""
+    """A buffer in registers: see Registers; `shape` and `lows` as of Memory.
+
+    Attributes:
+      around: the loops that it is made anew in.
+      memory: where it lies else, of one that is in registers while a loop runs.
+    """
 
     registers: Registers
     shape: Sequence[Size]
     lows: Sequence[Index]
     full: Sequence[Size]
     around: Sequence[str]
+    memory: Memory | None = None
 
     @property
     def strides(self) -> Sequence[Size]:
-        return strides_of(self.shape)
+        return strides_of(self.shape) if self.memory is None else self.memory.strides
 
 
 Storage = Memory | File
@@ -108,7 +115,7 @@ class State:
 class Bodies:
     """Emits bodies of blocks. Values are shared inside of a scope: one basic block, or what it dominates."""
 
-    def __init__(self, storage: Mapping[ir.Value, Storage], sizes: Mapping[ir.Value, Size]) -> None:
+    def __init__(self, storage: dict[ir.Value, Storage], sizes: Mapping[ir.Value, Size]) -> None:
         self.storage, self.sizes = storage, sizes
         self.evaluator = Evaluator({})
         self.scopes: list[dict[Hashable, Any]] = [{}]
@@ -204,11 +211,7 @@ class Bodies:
         key = place, state.run
         base = self._bases.get(key)
         if base is None:
-            base = self.at(place.moving - place.moving.const, state.point)
-            storage = self.storage[place.access.buffer]
-            if isinstance(storage, Memory):
-                base += storage.offset
-            self._bases[key] = base
+            base = self._bases[key] = self.at(place.moving - place.moving.const, state.point)
         number, stride = place.moving.const, 0
         for var, factor in place.fixed:
             value = state.point[var]
@@ -222,15 +225,35 @@ class Bodies:
         """Indices of a buffer in what of it is kept."""
         return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
 
-    def _slot(self, place: Place, state: State, storage: File) -> tuple[int, int]:
-        """First element and lanes of an access to registers."""
+    def _elements(self, place: Place, state: State, storage: File) -> tuple[int, int, int]:
+        """Which elements of a buffer in registers an access is: the first, how many, and how far apart."""
         if place.moving is None:
             raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
         base, number, stride = self._offset(place, state)
-        if not base.is_constant or not isinstance(base.const, int) or stride not in (0, 1):
-            raise ScheduleError(f"a buffer in registers: expected elements at numbers, one after the other along lanes, found {base}")
-        assert isinstance(number, int)  # the extents of what lies in registers are numbers
-        return base.const + number, self.evaluator.width if stride else 1
+        if storage.memory is not None:
+            base = Index()  # the same all the time
+        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
+            raise ScheduleError(f"a buffer in registers: expected elements at numbers, found one at {base + number}")
+        return base.const + number, self.evaluator.width if stride else 1, stride
+
+    def base_of(self, place: Place, state: State) -> Index:
+        """What the loops that run add to where an access goes, which is linear."""
+        return self._offset(place, replace(state, point={**dict.fromkeys((var for var, _ in place.fixed), Index()), **state.point}))[0]
+
+    def read_slot(self, memory: Memory, base: Index, slot: Slot) -> ir.Value:
+        """What memory holds in the place of a slot."""
+        with self.along(self.lanes_of(slot[1])):
+            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base + memory.offset, slot))
+
+    def write_slot(self, value: ir.Value, memory: Memory, base: Index, slot: Slot) -> None:
+        """Stores a slot where it belongs in memory."""
+        memory.version += 1
+        with self.along(self.lanes_of(slot[1])):
+            self.evaluator.store(value, memory.buffer, self._placed(base + memory.offset, slot))
+
+    def _placed(self, base: Index, slot: Slot) -> Index:
+        first, width = slot
+        return base + first + (Index.of(self.evaluator.lane) if width > 1 else 0)
 
     def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
         """The slots of registers that a block writes.
@@ -247,7 +270,9 @@ class Bodies:
                 storage = self.storage[step.access.access.buffer]
                 if isinstance(storage, File):
                     with self.along(state.lanes):
-                        found.append((step.access.access.buffer, self._slot(step.access, state, storage)))
+                        first, lanes, stride = self._elements(step.access, state, storage)
+                    slots = [(first, lanes)] if stride in (0, 1) else [(first + i * stride, 1) for i in range(lanes)]
+                    found += [(step.access.access.buffer, slot) for slot in slots]
         return found
 
     def load(self, place: Place, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
@@ -255,9 +280,10 @@ class Bodies:
         source, evaluator = place.access.buffer, self.evaluator
         storage = self.storage[source]
         if isinstance(storage, File):
-            return storage.registers.load(*self._slot(place, state, storage))
+            return storage.registers.load(*self._elements(place, state, storage))
         if place.moving is not None and (not safe or evaluator.mask is not None):
             base, number, stride = self._offset(place, state)
+            base += storage.offset
             key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
             offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
         else:
@@ -290,17 +316,33 @@ class Bodies:
     def store(self, value: ir.Value, place: Place, state: State, indices: Callable[[], list[Index]]) -> None:
         storage, evaluator = self.storage[place.access.buffer], self.evaluator
         if isinstance(storage, File):
-            first, lanes = self._slot(place, state, storage)
+            first, lanes, stride = self._elements(place, state, storage)
             if lanes > 1 and evaluator.mask is not None:
-                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes))
-            storage.registers.store(value, first, lanes)
+                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes, stride))
+            storage.registers.store(value, first, lanes, stride)
             return
         storage.version += 1
         if place.moving is None:
-            evaluator.store(value, storage.buffer, storage.at(self._local(indices(), state, storage)))
-            return
-        base, number, stride = self._offset(place, state)
-        evaluator.store(value, storage.buffer, base + number + Index(0, {evaluator.lane: stride}) if stride else base + number)
+            offset = storage.at(self._local(indices(), state, storage))
+        else:
+            base, number, stride = self._offset(place, state)
+            base += storage.offset
+            offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
+        if offset.has_vector() or (evaluator.mask is not None and offset.coefficient(evaluator.lane) != 1):
+            self._scatter(value, storage.buffer, offset)
+        else:
+            evaluator.store(value, storage.buffer, offset)
+
+    def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
+        """Stores the lanes that count, one by one."""
+        evaluator, width = self.evaluator, self.evaluator.width
+        value, places = emit.broadcast(value, width), emit.broadcast(evaluator.index_value(offset), width)
+        for i in range(width):
+            stored = lambda i=i: emit.create("memref.store", [], [vectors.extract(value, i), buffer, vectors.extract(places, i)])  # noqa: E731
+            if evaluator.mask is None:
+                stored()
+            else:
+                nest.when(vectors.extract(evaluator.mask, i), evaluator, stored)
 
     # ---- bodies
 
@@ -321,7 +363,7 @@ class Bodies:
         key = use.block.name, is_init
         if key not in self._programs:
             body = use.block.init if is_init else use.block.body
-            if body is None or use.tensor is not None:
+            if body is None or use.tensor is not None or (use.is_start and not is_init):
                 return []
             strides = {buffer: storage.strides for buffer, storage in self.storage.items()}
             lows = {buffer: storage.lows for buffer, storage in self.storage.items()}
@@ -377,11 +419,11 @@ class _Body:
         held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
         if len(combine.operands) != 2 or len(held) != 1 or combine.name not in _COMMUTATIVE:
             raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
-        if self.evaluator.mask is not None:
-            raise ScheduleError("vectorize: expected a reduction whose extent is a whole number of vectors, found one with a guard")
         make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
-        added = self.value(combine.operands[1 - held[0]])
-        return make(self.value(combine.operands[held[0]]), vectors.across_halves(emit.broadcast(added, self.evaluator.width), make))
+        added = emit.broadcast(self.value(combine.operands[1 - held[0]]), self.evaluator.width)
+        if self.evaluator.mask is not None:
+            added = emit.select(self.evaluator.mask, added, emit.number(_neutral(combine.name, combine.type), added.type))
+        return make(self.value(combine.operands[held[0]]), vectors.across_halves(added, make))
 
     def _is_load_of(self, operand: Any, place: Place) -> bool:
         found = self.steps[operand].access if isinstance(operand, int) else None
@@ -469,26 +511,31 @@ class _Body:
         return self.bodies.once(("broadcast", value, width), lambda: emit.broadcast(value, width))
 
 
-_COMMUTATIVE = frozenset(
-    f"arith.{name}"
-    for name in (
-        "addf",
-        "mulf",
-        "maximumf",
-        "minimumf",
-        "maxnumf",
-        "minnumf",
-        "addi",
-        "muli",
-        "maxsi",
-        "maxui",
-        "minsi",
-        "minui",
-        "andi",
-        "ori",
-        "xori",
-    )
-)
+def _neutral(name: str, element: ir.Type) -> float | int:
+    """What combined with a number by an operation gives that number."""
+    bits = 0 if isinstance(element, ir.FloatType) else element.width
+    return _COMMUTATIVE[name](bits)
+
+
+_COMMUTATIVE: dict[str, Callable[[int], float | int]] = {
+    "arith.addf": lambda bits: 0.0,
+    "arith.mulf": lambda bits: 1.0,
+    "arith.maximumf": lambda bits: -inf,
+    "arith.maxnumf": lambda bits: -inf,
+    "arith.minimumf": lambda bits: inf,
+    "arith.minnumf": lambda bits: inf,
+    "arith.addi": lambda bits: 0,
+    "arith.muli": lambda bits: 1,
+    "arith.maxsi": lambda bits: -(1 << (bits - 1)),
+    "arith.maxui": lambda bits: 0,
+    "arith.minsi": lambda bits: (1 << (bits - 1)) - 1,
+    "arith.minui": lambda bits: -1,
+    "arith.andi": lambda bits: -1,
+    "arith.ori": lambda bits: 0,
+    "arith.xori": lambda bits: 0,
+}
+"""Operations that lanes may be combined by in any order, with what changes nothing for integers of so many bits."""
+
 _DIVISIONS = {
     "arith.floordivsi": "quotient",
     "arith.divui": "quotient",

@@ -12,15 +12,18 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.indices import equal, variables
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, Point, Shifted, State
-from relayc.pipelines.blocks.lower.registers import Slot
+from relayc.pipelines.blocks.lower.programs import Place
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Dim, Size, ceil_div, exact, proves
 
+MOST_SUMS = 32
+"""Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
 MOST_UNROLLED = 1 << 12
 """Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
 
@@ -276,6 +279,10 @@ class Emission:
             if high.const > low:
                 self.emit(node.children, self._at(state, node, Index(low)), init)
             return
+        with self._accumulators(node, state, init):
+            self._emit_run(node, state, init, low, high, var)
+
+    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
         carried = self._carried(node, state, init)
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
@@ -286,6 +293,57 @@ class Emission:
                 if inits:
                     emit.yield_values([file.registers.value(slot) for file, slot in carried])
             self._set(carried, made.results)
+
+    @contextmanager
+    def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:
+        """Sums that lie in memory are in registers while the loop of their steps runs, where it adds to a few of them, the same in each
+        iteration."""
+        bodies = self.bodies
+        held = [] if init is not None else [f for use in node.uses if (f := self._sums_of(use, node, state)) is not None]
+        files: list[tuple[ir.Value, File, Index]] = []
+        for buffer, place in held:
+            memory = bodies.storage[buffer]
+            assert isinstance(memory, Memory)
+            file = File(Registers(buffer.type.element_type), memory.shape, memory.lows, memory.full, (), memory)
+            bodies.storage[buffer] = file
+            found: dict[ir.Value, dict[Slot, None]] = {}
+            self._slots([node], state, init, found)
+            if not 0 < len(found[buffer]) <= MOST_SUMS:
+                bodies.storage[buffer] = memory
+                continue
+            base = bodies.base_of(place, state)
+            for slot in found[buffer]:
+                file.registers.values[slot] = bodies.read_slot(memory, base, slot)
+            files.append((buffer, file, base))
+        yield
+        for buffer, file, base in files:
+            assert file.memory is not None
+            bodies.storage[buffer] = file.memory
+            for slot, value in file.registers.values.items():
+                bodies.write_slot(value, file.memory, base, slot)
+
+    def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, Place] | None:
+        """The buffer of a reduction in a loop whose elements are the same in all its iterations, and a place in it; None where they are
+        not, where a guard may exclude some, or where something else in the loop uses the buffer."""
+        inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]
+        if not use.block.is_reduction or any(loop.extent != 1 and loop.kind not in (Kind.UNROLLED, Kind.VECTORIZED) for loop in inner):
+            return None
+        stores = [s.access for s in self.bodies.steps(use, False) if s.name == "memref.store" and s.access is not None]
+        if len(stores) != 1 or not isinstance(self.bodies.storage[stores[0].access.buffer], Memory):
+            return None
+        place, buffer = stores[0], stores[0].access.buffer
+        others = [s.access for s in self.bodies.steps(use, False) if s.access is not None and s.access.access.buffer == buffer]
+        if any(not equal(a, b) for other in others for a, b in zip(other.indices, place.indices, strict=True)):
+            return None
+        if any(a.buffer == buffer for other in node.uses if other is not use for a in other.accesses):
+            return None
+        if place.moving is None or place.moving.coefficient(node.loop.var) != 0 or any(v == node.loop.var for v, _ in place.fixed):
+            return None
+        for guard in self.guards[use.block.name]:
+            _, high = self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != node.loop.var}).bounds()
+            if not proves(lambda: high < guard.limit):  # noqa: B023
+                return None
+        return buffer, place
 
     @staticmethod
     def _set(carried: Sequence[tuple[File, Slot]], values: Sequence[ir.Value]) -> None:
@@ -330,7 +388,7 @@ class Emission:
 
     def _writes_registers(self, use: Use, init: Init | None) -> bool:
         return (init is None or use is init.use) and any(
-            isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store
+            isinstance(self.bodies.storage.get(a.buffer), File) for a in use.accesses if a.is_store
         )
 
     @contextmanager
@@ -394,9 +452,8 @@ class Emission:
             return None
         rest = index - Index(0, {var: 1})
         low, _ = rest.bounds()
-        if not proves(lambda: low >= 0):
+        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # of lanes, or a quotient that is not computed yet
             return None
-        rest = self.bodies.at(rest, {v: Index.of(v) for v in variables(rest)})
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)
 
@@ -439,7 +496,7 @@ class Emission:
                     continue
                 if proves(lambda: low >= guard.limit):  # noqa: B023
                     return
-                if state.lanes is not None and index.coefficient(state.lanes.var) != 0:
+                if state.lanes is not None and (index.coefficient(state.lanes.var) != 0 or index.has_vector()):
                     mask = self._mask(index, guard.limit, state.lanes, mask)
                 else:
                     open_.append((index, guard.limit))
@@ -461,11 +518,12 @@ class Emission:
 
     def _mask(self, index: Index, limit: Size, lanes: Lanes, before: ir.Value | None) -> ir.Value:
         """The lanes at which an index is below a limit."""
-        if index.coefficient(lanes.var) != 1:
-            raise ScheduleError(f"vectorize: expected a guard that ends lanes one after the other, found {index} < {limit}")
-        count = Index(limit) - (index - Index(0, {lanes.var: 1}))
-        key = ("mask", count.key, lanes.width)
-        made = self.bodies.once(key, lambda: emit.first_lanes(emit.materialize(count), lanes.width))
+        if index.coefficient(lanes.var) == 1 and not index.has_vector():
+            count = Index(limit) - (index - Index(0, {lanes.var: 1}))
+            made = self.bodies.once(("mask", count.key, lanes.width), lambda: emit.first_lanes(emit.materialize(count), lanes.width))
+        else:
+            ends = emit.broadcast(emit.index_constant(limit), lanes.width)
+            made = emit.compare("slt", self.bodies.evaluator.index_value(index), ends)
         return made if before is None else emit.arith("andi", before, made)
 
     def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:

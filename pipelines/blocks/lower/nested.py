@@ -158,4 +158,3 @@ def _init_of(block: Block) -> ir.Block:
 def _members(region: ir.Block) -> list[ir.Operation]:
     """The loops and blocks in a region of a block."""
     return [op.operation for op in region.operations if is_statement(op.operation)]
-

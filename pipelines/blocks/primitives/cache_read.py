@@ -40,6 +40,12 @@ def cache_read(
     assert region is not None  # they read it
     shape = nest.shape(buffer)
     before = copies.member_with(nest, scope or nest.function.operation, loop, readers[0])
+    inside = [b for b in writers if moving.contains(before, b.operation)]
+    if inside:
+        raise ScheduleError(
+            f"buffer {nest.buffer_name(buffer)}: expected readers that stand all behind {moving.names_of(inside)} in the same loops, or "
+            f"all behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
+        )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
     changed = {b.name for b in readers}
     with nest.editing():
@@ -48,5 +54,5 @@ def cache_read(
             if not access.is_store and copies.outermost(nest, b, readers) in changed:
                 bodies.set_buffer(access, made)
         domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
-        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.start_of(before))
+        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.ahead_of(before))
     return [name]

@@ -38,5 +38,5 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
         for b, access in list(bodies.accesses_of(nest, buffer)):
             if copies.outermost(nest, b, [writer]) == block:
                 bodies.set_buffer(access, made)
-        name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, moving.after(member))
+        name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, moving.behind(member))
     return [name]

@@ -38,7 +38,7 @@ class Region:
         self.buffer = buffer
 
     def __repr__(self) -> str:
-        return f"an element of {self.buffer.name} outside of the body of a block"
+        return f"a region of {self.buffer.name}"
 
 
 class Buffer:
@@ -54,7 +54,7 @@ class Buffer:
 
     def __getitem__(self, indices: Any) -> "Scalar | Region":
         state = current(self.name)
-        if state.block is not None and not state.block.region:
+        if state.says_regions:
             return Region(self)
         state.in_block(f"an element of {self.name}")
         at = state.indices(self._indices(indices), self.sizes, self.name)

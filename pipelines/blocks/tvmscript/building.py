@@ -59,7 +59,9 @@ class Building:
     Attributes:
       visible: variables that indices may use at this place.
       blocks: those that are open, the outermost first.
+      conditions: of the `if` statements around this place, inside of the innermost block.
       guarded: whether what is read here is not used where it is out of bounds.
+      says_regions: whether elements of buffers are regions here, which are not read.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -67,8 +69,8 @@ class Building:
         self.visible: list[Var] = []
         self.blocks: list[BlockFrame] = []
         self.conditions: list[tuple[Index, Index]] = []
-        """Of the `if` statements around this place, inside of the innermost block."""
         self.guarded = 0
+        self.says_regions = False
         self.block_names: set[str] = set()
 
     @property
@@ -89,7 +91,7 @@ class Building:
 
     def _refuse(self, var: Var) -> None:
         if isinstance(var, IterVar):
-            raise RelayError(f"{var.name}: expected an iterator of this block, found one of another")
+            raise RelayError(f"{var.name}: expected an iterator of this block, found one of another (an axis binds it)")
         if self.block is None:
             raise RelayError(f"{var.name}: expected a loop around this place, found one that has ended")
         hint = "an axis binds it: T.axis.spatial, T.axis.reduce"
@@ -98,7 +100,7 @@ class Building:
     def in_block(self, what: str) -> None:
         """Raises RelayError where values cannot be computed: outside of a block."""
         if self.block is None or not self.block.region:
-            found = "it outside of one" if self.block is None else "it before the axes are complete"
+            found = "it outside of one" if self.block is None else "it among its axes and conditions"
             raise RelayError(f"{what}: expected it in the body of a block (with T.block), found {found}")
 
     # ---- loops
@@ -188,10 +190,10 @@ class Building:
         if which == "init":
             region.blocks.append(*[ir.IndexType.get()] * len(frame.iterators))
         block = region.blocks[0]
-        variables_ = [var for _, var, _ in frame.iterators]
-        for var, argument in zip(variables_, block.arguments, strict=True):
+        iterators = [var for _, var, _ in frame.iterators]
+        for var, argument in zip(iterators, block.arguments, strict=True):
             var.value = argument
-        self.visible, self.conditions, frame.region = variables_, [], which
+        self.visible, self.conditions, frame.region = [*iterators], [], which
         with ir.InsertionPoint(block):
             yield
         frame.region = ""

@@ -11,7 +11,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.pipelines.blocks.tvmscript import values
 from relayc.pipelines.blocks.tvmscript.building import Building
 from relayc.pipelines.blocks.tvmscript.source import Source, kind_of
-from relayc.pipelines.blocks.tvmscript.specs import GUARDING
+from relayc.pipelines.blocks.tvmscript.specs import GUARDING, OF_REGIONS
 from relayc.pipelines.blocks.tvmscript.values import Expr
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -161,10 +161,7 @@ class Evaluator:
                 return found
             with self.guarded(isinstance(found, Expr)):
                 other = self(part)
-            if is_and:
-                found = _both(found, other)
-            else:
-                found = values.either(found, other) if isinstance(found, Expr) else other
+            found = _both(found, other) if is_and else _either(found, other)
         return found
 
     def _conditional(self, node: ast.IfExp) -> Any:
@@ -177,6 +174,12 @@ class Evaluator:
 
     def _call(self, node: ast.Call) -> Any:
         function = self(node.func)
+        if self.building is not None and callable(function) and function in OF_REGIONS:
+            self.building.says_regions = True
+            try:
+                return function(*self._elements(node.args))
+            finally:
+                self.building.says_regions = False
         first = GUARDING.get(function) if callable(function) else None
         args: list[Any] = []
         for i, part in enumerate(node.args):
@@ -194,6 +197,10 @@ class Evaluator:
 
 def _both(a: Any, b: Any) -> Any:
     return values.both(a, b) if isinstance(a, Expr) or (isinstance(b, Expr) and a) else a and b
+
+
+def _either(a: Any, b: Any) -> Any:
+    return values.either(a, b) if isinstance(a, Expr) else a or b
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from relayc.pipelines.blocks.tvmscript.buffers import BufferType, Handle, Region
 from relayc.pipelines.blocks.tvmscript.building import current
 from relayc.pipelines.blocks.tvmscript.predicates import PREDICATES
 from relayc.pipelines.blocks.tvmscript.reader import from_source, prim_func
-from relayc.pipelines.blocks.tvmscript.specs import Allocation, Axis, BlockSpec, Init, Loops, Match, Symbol, guarding
+from relayc.pipelines.blocks.tvmscript.specs import Allocation, Axis, BlockSpec, Init, Loops, Match, Symbol, guarding, of_regions
 from relayc.pipelines.blocks.tvmscript.values import Expr, ExprLike, IndexExpr, Scalar, as_index, cast, reinterpret, size_of
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language import reductions
@@ -125,11 +125,13 @@ def init() -> Init:
     return Init()
 
 
+@of_regions
 def reads(*regions: Any) -> None:
     """What a block reads: buffers, and regions of them. It is checked; which elements they are follows from the accesses themselves."""
     _regions("T.reads", regions)
 
 
+@of_regions
 def writes(*regions: Any) -> None:
     """What a block writes; see `reads`."""
     _regions("T.writes", regions)
@@ -146,10 +148,11 @@ def _regions(what: str, regions: Sequence[Any]) -> None:
 
 def where(predicate: ExprLike) -> None:
     """The block does nothing where this does not hold: comparisons of indices, joined by `and`."""
+    state = current("T.where")
     flag = values.condition(predicate, "T.where")
     if flag.less is None:
         raise RelayError("T.where: expected comparisons of indices (<, <=, >, >=, ==), joined by and, found another condition")
-    current("T.where").add_guards(flag.less)
+    state.add_guards(flag.less)
 
 
 def func_attr(attrs: Mapping[str, Any]) -> None:

@@ -31,6 +31,7 @@ class Text:
       dtype: what the reader takes it for; "index" for indices, "bool" for conditions, and for bytes of 0 and 1.
       loads: whether it reads memory.
       number: of a constant that may stand beside another value without its dtype.
+      condition: of a condition as a byte of 0 or 1, the condition.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Text:
     dtype: str = "index"
     loads: bool = False
     number: str | None = None
+    condition: str | None = None
 
     def at(self, level: int) -> str:
         """Its text as an operand of an operator of a level."""
@@ -129,7 +131,9 @@ class Renderer:
             parts.append((False, self.size(index.const).text))
         elif index.const:
             parts.append((index.const < 0, str(abs(index.const))))
-        first, *rest = parts
+        # A sum begins with what is not negative, where there is any.
+        begin = next((i for i, (negative, _) in enumerate(parts) if not negative), 0)
+        first, rest = parts[begin], parts[:begin] + parts[begin + 1 :]
         text_ = ("-" if first[0] else "") + first[1] + "".join(f" {'-' if negative else '+'} {text}" for negative, text in rest)
         return Text(text_, ADD if rest else min(level, MULTIPLY) if first[0] else level, "index", loads)
 
@@ -334,7 +338,8 @@ class Renderer:
         a = self.value(operand)
         if a.number is not None or (scalar.is_unsigned(a.dtype) and op.name != "arith.extui"):
             return None
-        return Text(f'T.cast({_explicit(a)}, "{target}")', ATOM, target, a.loads)
+        condition = a.text if (op.name, target) == ("arith.extui", "int8") else None
+        return Text(f'T.cast({_explicit(a)}, "{target}")', ATOM, target, a.loads, condition=condition)
 
     def _bitcast(self, op: ir.Operation) -> Text | None:
         target = type_name(op.results[0].type)

@@ -147,7 +147,12 @@ def mark_outputs(nest: Nest, accumulates: bool) -> None:
         name = ir.StringAttr(entry[names.BUFFER]).value
         if argument in written:
             wanted = "an argument that is read or written"
-            check(accumulates or argument not in read_first, name, wanted, "it read before it is written (give the result an argument of its own)")
+            check(
+                accumulates or argument not in read_first,
+                name,
+                wanted,
+                "it read before it is written (give the result an argument of its own)",
+            )
             entry[names.OUTPUT], behind = ir.UnitAttr.get(), name
         elif behind is not None:
             raise RelayError(f"{name}: expected what is read in front of what is written, found it behind {behind}, a result")

@@ -86,3 +86,13 @@ def guarding(position: int) -> Callable[[Function], Function]:
         return function
 
     return register
+
+
+OF_REGIONS: set[Any] = set()
+"""Functions whose arguments are regions of buffers: no element is read."""
+
+
+def of_regions(function: Function) -> Function:
+    """Registers a function of OF_REGIONS."""
+    OF_REGIONS.add(function)
+    return function

@@ -353,7 +353,7 @@ def _in_common(a: ExprLike, b: ExprLike, what: str) -> tuple[ir.Value, ir.Value,
 
 def _dtype_beside(x: ExprLike, other: ExprLike) -> str:
     beside = other.dtype if isinstance(other, Expr) else None
-    if isinstance(x, float) or isinstance(x, np.floating):
+    if isinstance(x, (float, np.floating)):
         return beside if beside is not None and scalar.is_float(beside) else "float32"
     if is_number(x) or isinstance(x, IndexExpr) or not isinstance(x, Expr):
         if beside is None or beside == INDEX or beside == "bool":
@@ -406,7 +406,9 @@ def _of_indices(name: str, a: Index, b: Index) -> Index | None:
     if name in ("minimum", "maximum"):
         return (smallest if name == "minimum" else largest)(a, b)
     if name in ("floor_divide", "floor_mod", "truncdiv", "truncmod"):
-        check(b.is_constant and bounds(b.const)[0] >= 1, name, "a divisor that is a size of 1 or more", str(b))
+        # A symbol may be 0 where no loop runs.
+        positive = b.is_constant and b.const != 0 and bounds(b.const)[0] >= 0
+        check(positive, name, "a divisor that is a size other than 0", str(b))
         low, _ = a.bounds()
         if name.startswith("trunc"):
             check(proves(lambda: low >= 0), name, "a dividend that is not negative (// and % round down)", str(a))

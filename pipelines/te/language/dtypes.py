@@ -23,7 +23,7 @@ def is_integer(dtype: str) -> bool:
     return dtype.startswith(("int", "uint")) and not is_narrow(dtype)
 
 
-def common_dtype(a: str, b: str, what: str) -> str:
+def common_dtype(a: str, b: str, what: object) -> str:
     """The dtype in which values of `a` and `b` meet. Raises RelayError where there is none.
 
     Args:
@@ -43,6 +43,6 @@ def common_dtype(a: str, b: str, what: str) -> str:
     return f"{'uint' if both_unsigned else 'int'}{bits}"
 
 
-def check_computed(dtype: str, what: str) -> None:
+def check_computed(dtype: str, what: object) -> None:
     """Raises RelayError for a dtype whose values are moved and converted only."""
     check(not is_narrow(dtype), what, "operands of a dtype that is computed in (te.cast)", dtype)

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from relayc.dialects.functions import strings_attribute
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
+from relayc.dialects.tir.names import AXES
 from relayc.pipelines.te.core import Value, affine_map, dim, empty, fill, generic, identity, te_type
 from relayc.pipelines.te.language.expressions import Argument, Expr, IterVar, Reduce
 from relayc.pipelines.te.language.operands import Operands
 from relayc.pipelines.te.language.scalars import Body
 from relayc.pipelines.te.language.tensors import ComputeOp, Tensor
-
-AXES = "tir.axes"
-"""Attribute of a linalg operation: the names of its loops, in order."""
 
 Values = Callable[[Tensor], Value]
 

@@ -5,7 +5,7 @@ Python's operators build them. `//` and `%` round down, as in Python; `/` is of 
 in MLIR's index type, whatever its dtype says, and analysed (see `indices`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,6 +27,8 @@ _SYMBOLS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 """How operations are written; the others as calls."""
+_LEVELS = 8
+"""To which depth expressions are printed."""
 
 
 class Expr:
@@ -44,6 +46,13 @@ class Expr:
     def children(self) -> Sequence["Expr"]:
         """The expressions that it is made of."""
         return ()
+
+    def text(self, levels: int) -> str:
+        """What it prints as, `...` for what is deeper."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.text(_LEVELS)
 
     def astype(self, dtype: str) -> "Expr":
         """Its value in another dtype, as `cast`."""
@@ -166,7 +175,7 @@ class Expr:
 
 
 ExprLike: TypeAlias = Any
-"""An expression, a number, or a slice of a tensor that is an element."""
+"""An expression or a number."""
 
 
 class Const(Expr):
@@ -176,7 +185,7 @@ class Const(Expr):
         self.value, self.dtype = value, dtype
         self.is_index = dtype in INDEX_DTYPES or dtype == "bool"
 
-    def __str__(self) -> str:
+    def text(self, levels: int) -> str:
         return str(self.value)
 
 
@@ -188,7 +197,7 @@ class SizeExpr(Expr):
     def __init__(self, size: Dim, dtype: str = "int32") -> None:
         self.size, self.dtype = size, dtype
 
-    def __str__(self) -> str:
+    def text(self, levels: int) -> str:
         return str(self.size)
 
 
@@ -225,7 +234,7 @@ class IterVar(Expr):
         """Its first value, and how many it has."""
         return size_expr(self.low), size_expr(self.extent)
 
-    def __str__(self) -> str:
+    def text(self, levels: int) -> str:
         return self.name
 
 
@@ -235,7 +244,7 @@ class Argument(Expr):
     def __init__(self, name: str, dtype: str) -> None:
         self.name, self.dtype = name, dtype
 
-    def __str__(self) -> str:
+    def text(self, levels: int) -> str:
         return self.name
 
 
@@ -248,10 +257,10 @@ class Operation(Expr):
     def children(self) -> Sequence[Expr]:
         return self.operands
 
-    def __str__(self) -> str:
+    def text(self, levels: int) -> str:
         if self.name in _SYMBOLS and len(self.operands) == 2:
-            return f" {_SYMBOLS[self.name]} ".join(map(_inner, self.operands))
-        return f"{self.name}({', '.join(map(str, self.operands))})"
+            return f" {_SYMBOLS[self.name]} ".join(_inner(x, levels) for x in self.operands)
+        return f"{self.name}({_listed(self.operands, levels)})"
 
 
 class Compare(Operation):
@@ -279,8 +288,8 @@ class Cast(Expr):
     def children(self) -> Sequence[Expr]:
         return (self.value,)
 
-    def __str__(self) -> str:
-        return f"{self.dtype}({self.value})"
+    def text(self, levels: int) -> str:
+        return f"{self.dtype}({_listed([self.value], levels)})"
 
 
 class Select(Expr):
@@ -297,8 +306,8 @@ class Select(Expr):
     def children(self) -> Sequence[Expr]:
         return self.condition, self.taken, self.other
 
-    def __str__(self) -> str:
-        return f"{'if_then_else' if self.guards else 'select'}({self.condition}, {self.taken}, {self.other})"
+    def text(self, levels: int) -> str:
+        return f"{'if_then_else' if self.guards else 'select'}({_listed(self.children(), levels)})"
 
 
 class TensorElement(Expr):
@@ -310,8 +319,8 @@ class TensorElement(Expr):
     def children(self) -> Sequence[Expr]:
         return self.indices
 
-    def __str__(self) -> str:
-        return f"{self.tensor.name}[{', '.join(map(str, self.indices))}]"
+    def text(self, levels: int) -> str:
+        return f"{self.tensor.name}[{_listed(self.indices, levels)}]"
 
 
 class Reduce(Expr):
@@ -331,13 +340,50 @@ class Reduce(Expr):
     def children(self) -> Sequence[Expr]:
         return (*self.sources, *(self.init or ()))
 
-    def __str__(self) -> str:
-        return f"{self.reducer.name}({', '.join(map(str, self.sources))}, axis=[{', '.join(axis.name for axis in self.axes)}])"
+    def text(self, levels: int) -> str:
+        return f"{self.reducer.name}({_listed(self.sources, levels)}, axis=[{', '.join(axis.name for axis in self.axes)}])"
 
 
-def _inner(x: Expr) -> str:
+def _inner(x: Expr, levels: int) -> str:
     compound = (isinstance(x, Operation) and x.name in _SYMBOLS) or (isinstance(x, SizeExpr) and not isinstance(x, Var))
-    return f"({x})" if compound else str(x)
+    text = _part(x, levels)
+    return f"({text})" if compound and text != "..." else text
+
+
+def _part(x: Expr, levels: int) -> str:
+    """The text of a part of an expression that is printed to so many levels."""
+    return x.text(levels - 1) if levels > 0 or not x.children() else "..."
+
+
+def _listed(parts: Sequence[Expr], levels: int) -> str:
+    return ", ".join(_part(x, levels) for x in parts)
+
+
+class Described:
+    """`WHAT of OPERANDS`, for an error: most are never printed."""
+
+    def __init__(self, what: str, *operands: Expr) -> None:
+        self.what, self.operands = what, operands
+
+    def __str__(self) -> str:
+        return f"{self.what} of {' and '.join(map(str, self.operands))}"
+
+
+def children_first(root: Expr, children: Callable[[Expr], Sequence[Expr]], is_done: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """The expressions in one that are not done, each after those that `children` says it needs; each has to be done before the next.
+
+    Chains of operations may be longer than Python's calls nest.
+    """
+    pending = [(root, False)]
+    while pending:
+        x, is_ready = pending.pop()
+        if is_done(x):
+            continue
+        if is_ready:
+            yield x
+            continue
+        pending.append((x, True))
+        pending += [(child, False) for child in reversed(children(x))]
 
 
 # ---- making expressions
@@ -381,13 +427,13 @@ def expr(value: ExprLike, what: str = "te") -> Expr:
     Args:
       what: where it stands, for the error.
     """
+    if hasattr(value, "as_element"):
+        return value.as_element()
     if isinstance(value, Expr):
         return value
     if isinstance(value, (bool, int, float, np.generic)):
         number = value.item() if isinstance(value, np.generic) else value
         return const(number, "int64" if type(number) is int and not -(1 << 31) <= number < 1 << 31 else None)
-    if hasattr(value, "as_element"):
-        return value.as_element()
     raise RelayError(f"{what}: expected an expression or a number, found {value!r}")
 
 
@@ -410,7 +456,7 @@ def _beside(value: ExprLike, other: ExprLike, what: str) -> Expr:
 def matched(a: ExprLike, b: ExprLike, what: str) -> tuple[Expr, Expr]:
     """Two operands in their common dtype (see `dtypes`)."""
     left, right = _beside(a, b, what), _beside(b, a, what)
-    dtype = common_dtype(left.dtype, right.dtype, f"{what} of {left} and {right}")
+    dtype = common_dtype(left.dtype, right.dtype, Described(what, left, right))
     return cast(dtype, left), cast(dtype, right)
 
 
@@ -431,14 +477,14 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     """An arithmetic operation. Raises RelayError for dtypes that do not go together, and for one that the operation does not have."""
     left, right = matched(a, b, name)
     dtype = left.dtype
-    check_computed(dtype, f"{name} of {left} and {right}")
+    check_computed(dtype, Described(name, left, right))
     is_boolean = dtype == "bool"
-    check(not is_boolean, f"{name} of {left} and {right}", "operands that are numbers (te.cast, te.all, te.any)", "bool")
+    check(not is_boolean, Described(name, left, right), "operands that are numbers (te.cast, te.all, te.any)", "bool")
     if name == "divide":
         wanted = "floats (// and % round down; te.truncdiv and te.truncmod towards 0)"
-        check(scalar.is_float(dtype), f"/ of {left} and {right}", wanted, dtype)
+        check(scalar.is_float(dtype), Described("/", left, right), wanted, dtype)
     if name in ("truncdiv", "truncmod", "floor_mod", "floor_divide") and isinstance(right, Const):
-        check(right.value != 0, f"{name} of {left}", "a divisor other than 0", right)
+        check(right.value != 0, Described(name, left), "a divisor other than 0", right)
     is_index = name in _INDEX_OPERATIONS and dtype in INDEX_DTYPES and left.is_index and right.is_index
     if is_index:
         folded = _folded(name, left, right)
@@ -470,7 +516,7 @@ def _folded(name: str, a: Expr, b: Expr) -> Size | None:
 def bitwise(name: str, a: ExprLike, b: ExprLike) -> Expr:
     """An operation on bits of integers; of bools & and | are `all` and `any`."""
     left, right = matched(a, b, name)
-    what = f"{name} of {left} and {right}"
+    what = Described(name, left, right)
     if left.dtype == "bool" and not name.endswith("shift"):
         if name == "bitwise_xor":
             return Compare("ne", [left, right])
@@ -485,15 +531,15 @@ def bitwise(name: str, a: ExprLike, b: ExprLike) -> Expr:
 def compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
     """A comparison: "eq", "ne", "lt", "le", "gt" or "ge"."""
     left, right = matched(a, b, _SYMBOLS[name])
-    check_computed(left.dtype, f"{_SYMBOLS[name]} of {left} and {right}")
+    check_computed(left.dtype, Described(_SYMBOLS[name], left, right))
     return Compare(name, [left, right])
 
 
 def unary(name: str, x: ExprLike) -> Expr:
     """An operation on one value that gives one of the same dtype."""
     x = expr(x, name)
-    check_computed(x.dtype, f"{name} of {x}")
-    check(x.dtype != "bool", f"{name} of {x}", "a number (te.cast)", "bool")
+    check_computed(x.dtype, Described(name, x))
+    check(x.dtype != "bool", Described(name, x), "a number (te.cast)", "bool")
     return Operation(name, [x], x.dtype)
 
 

@@ -10,6 +10,7 @@ from relayc.dialects.relay.errors import check
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language.dtypes import is_integer
 from relayc.pipelines.te.language.expressions import (
+    Described,
     Expr,
     ExprLike,
     Operation,
@@ -29,7 +30,7 @@ def _of_floats(name: str, doc: str, arity: int = 1) -> Callable[..., Expr]:
         check(len(values) == arity, f"te.{name}", f"{arity} values", len(values))
         operands = list(matched(values[0], values[1], f"te.{name}")) if arity == 2 else [expr(values[0], f"te.{name}")]
         dtype = operands[0].dtype
-        check(scalar.is_float(dtype), f"te.{name} of {', '.join(map(str, operands))}", "floats (te.cast)", dtype)
+        check(scalar.is_float(dtype), Described(f"te.{name}", *operands), "floats (te.cast)", dtype)
         return Operation(name, operands, dtype)
 
     function.__name__ = function.__qualname__ = name
@@ -87,7 +88,7 @@ def _test(name: str, doc: str, of_integers: bool) -> Callable[[ExprLike], Expr]:
         x = expr(x, f"te.{name}")
         if is_integer(x.dtype):
             return expr(of_integers)
-        check(scalar.is_float(x.dtype), f"te.{name} of {x}", "a float or an integer", x.dtype)
+        check(scalar.is_float(x.dtype), Described(f"te.{name}", x), "a float or an integer", x.dtype)
         return Operation(name, [x], "bool")
 
     function.__name__ = function.__qualname__ = name
@@ -103,7 +104,7 @@ isfinite = _test("isfinite", "Whether x is neither an infinity nor NaN.", True)
 def _bits(name: str, doc: str) -> Callable[[ExprLike], Expr]:
     def function(x: ExprLike) -> Expr:
         x = expr(x, f"te.{name}")
-        check(is_integer(x.dtype), f"te.{name} of {x}", "an integer", x.dtype)
+        check(is_integer(x.dtype), Described(f"te.{name}", x), "an integer", x.dtype)
         return Operation(name, [x], x.dtype)
 
     function.__name__ = function.__qualname__ = name
@@ -129,7 +130,7 @@ def div(a: ExprLike, b: ExprLike) -> Expr:
 def _of_integers(name: str, operation: str, doc: str) -> Callable[[ExprLike, ExprLike], Expr]:
     def function(a: ExprLike, b: ExprLike) -> Expr:
         left, right = matched(a, b, f"te.{name}")
-        check(is_integer(left.dtype), f"te.{name} of {left} and {right}", "integers", left.dtype)
+        check(is_integer(left.dtype), Described(f"te.{name}", left, right), "integers", left.dtype)
         return binary(operation, a, b)
 
     function.__name__ = function.__qualname__ = name

@@ -5,12 +5,12 @@ remainder, a minimum. Affine maps of linalg hold sums with whole coefficients, q
 beside them (see `Affine`).
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVar, Operation, Select, size_of
+from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVar, Operation, Select, children_first, size_of
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 Interval: TypeAlias = tuple[Size | None, Size | None]
@@ -69,6 +69,17 @@ def linear(x: Expr) -> Linear | None:
     """The form of an index; None where it depends on the elements of a tensor."""
     if not x.is_index:
         return None
+    for y in children_first(x, _parts, lambda y: "_linear" in y.__dict__):
+        y.__dict__["_linear"] = _form(y)  # found once: an expression is never changed
+    return x.__dict__["_linear"]
+
+
+def _parts(x: Expr) -> Sequence[Expr]:
+    """The expressions in one whose forms make its own."""
+    return [c for c in x.children() if c.is_index and size_of(x) is None and c.dtype != "bool"]
+
+
+def _form(x: Expr) -> Linear | None:
     size = size_of(x)
     if size is not None:
         return Linear(size)

@@ -61,25 +61,28 @@ class Operands:
             self.inputs.append(empty(TensorType(tuple(axis.extent for axis in missing), dtype)))
             self.maps.append(affine_map(len(self.axes), [ir.AffineExpr.get_dim(self.loops[axis]) for axis in missing]))
 
-    def _visit(self, x: Expr) -> None:
-        if id(x) in self._seen:
-            return
-        self._seen.add(id(x))
+    def _visit(self, root: Expr) -> None:
+        pending = [root]
+        while pending:
+            x = pending.pop()
+            if id(x) not in self._seen:
+                self._seen.add(id(x))
+                pending += reversed(self._rest(x))
+
+    def _rest(self, x: Expr) -> Sequence[Expr]:
+        """Enters what an expression reads; gives the parts of it that are left to do."""
         if isinstance(x, Select) and x.guards and isinstance(x.taken, TensorElement) and isinstance(x.other, Const):
             found = self._padded(x.taken, x.condition, x.other)
             if found is not None:
                 self.padded[id(x)] = found
-                for rest in found[1]:
-                    self._visit(rest)
-                return
+                return found[1]
         if isinstance(x, TensorElement):
             forms = self._forms(x)
             position = None if forms is None else self._read(x.tensor, forms, 0)
             if position is not None:
                 self.elements[id(x)] = position
-                return
-        for child in x.children():
-            self._visit(child)
+                return ()
+        return x.children()
 
     def _forms(self, x: TensorElement) -> list[tuple[Affine, Interval]] | None:
         """The indices of an element and their bounds, where affine maps hold them and the bounds are known."""

@@ -120,10 +120,7 @@ class CommReducer:
         if init is not None:
             given = init if isinstance(init, (tuple, list)) else [init]
             check(len(given) == len(sources), f"{what}: init", f"{len(sources)} values", len(given))
-            begins = [
-                const(x, d) if not isinstance(x, Expr) and not hasattr(x, "as_element") else expr(x)
-                for x, d in zip(given, dtypes, strict=True)
-            ]
+            begins = [const(x, d) if not isinstance(x, Expr) else expr(x) for x, d in zip(given, dtypes, strict=True)]
             check([x.dtype for x in begins] == dtypes, f"{what}: init", dtypes, [x.dtype for x in begins])
         together = tuple(sources)  # one object: by it the values of one reduction know each other
         made = tuple(Reduce(self, together, axes, begins, i) for i in range(len(sources)))

@@ -20,6 +20,7 @@ from relayc.pipelines.te.language.expressions import (
     Select,
     SizeExpr,
     TensorElement,
+    children_first,
 )
 from relayc.pipelines.te.language.indices import interval, is_at_least, is_within, linear
 from relayc.pipelines.te.language.operands import Operands
@@ -63,8 +64,8 @@ class Body:
     ) -> None:
         self._operands, self._arguments, self._tensors = operands, arguments, values
         self._bound: dict[Argument, Value] = {}
-        self._values: dict[int, Value] = {}
-        self._indices: dict[int, Value] = {}
+        self._values: dict[Expr, Value] = {}
+        self._indices: dict[Expr, Value] = {}
 
     def element(self, x: Expr) -> Value:
         """An expression as an element of a tensor: bool as its te type."""
@@ -81,9 +82,18 @@ class Body:
 
     def value(self, x: Expr) -> Value:
         """An expression as a scalar of its dtype."""
-        if id(x) not in self._values:
-            self._values[id(x)] = self._emit(x)
-        return self._values[id(x)]
+        for y in children_first(x, self._needed, self._values.__contains__):
+            self._values[y] = self._emit(y)
+        return self._values[x]
+
+    def _needed(self, x: Expr) -> Sequence[Expr]:
+        """The expressions whose values an expression is computed of."""
+        if id(x) in self._operands.padded:
+            _, rest = self._operands.padded[id(x)]
+            return [*rest, *x.children()[2:]] if rest else ()
+        if id(x) in self._operands.elements or (x.is_index and x.dtype != "bool"):
+            return ()
+        return [c for c in x.children() if not c.is_index or c.dtype == "bool" or not isinstance(x, (TensorElement, Compare))]
 
     def _emit(self, x: Expr) -> Value:
         if isinstance(x, Const):
@@ -145,9 +155,9 @@ class Body:
 
     def index(self, x: Expr) -> Value:
         """What is made of indices and sizes alone, as a value of type index."""
-        if id(x) not in self._indices:
-            self._indices[id(x)] = self._emit_index(x)
-        return self._indices[id(x)]
+        for y in children_first(x, lambda y: [c for c in y.children() if c.dtype != "bool"], self._indices.__contains__):
+            self._indices[y] = self._emit_index(y)
+        return self._indices[x]
 
     def _emit_index(self, x: Expr) -> Value:
         if isinstance(x, Const):

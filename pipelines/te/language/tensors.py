@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.te.language.dtypes import check_dtype
+from relayc.pipelines.te.language.dtypes import check_dtype, is_integer
 from relayc.pipelines.te.language.expressions import Expr, ExprLike, IterVar, Reduce, TensorElement, expr, read_size, size_expr
 from relayc.pipelines.te.language.validation import check_body
 from relayc.symbolic import Size
@@ -49,22 +49,27 @@ class Tensor:
 
     def __call__(self, *indices: ExprLike) -> Expr:
         found = [expr(i, f"index of tensor {self.name}") for i in indices]
-        where = f"{self.name}[{', '.join(map(str, found))}]"
-        check(len(found) == self.ndim, where, f"{self.ndim} indices, one for each dimension of tensor {self.name}", len(found))
+        if len(found) != self.ndim:
+            where = f"{self.name}[{', '.join(map(str, found))}]"
+            raise RelayError(f"{where}: expected {self.ndim} indices, one for each dimension of tensor {self.name}, found {len(found)}")
         for d, index in enumerate(found):
-            wanted = f"an integer as the index of dimension {d} of tensor {self.name}"
-            check(index.dtype.startswith(("int", "uint")), where, wanted, f"{index} of dtype {index.dtype}")
+            if not is_integer(index.dtype):
+                wanted = f"an integer as the index of dimension {d} of tensor {self.name}"
+                raise RelayError(f"te: expected {wanted}, found {index} of dtype {index.dtype}")
         return TensorElement(self, found)
 
     def __repr__(self) -> str:
         return f"Tensor({self.name}: {self.dtype}{list(self.type.sizes)})"
 
 
-class TensorSlice:
-    """A tensor with some of its indices: `A[i]` of a matrix, which `A[i][j]` makes an element."""
+class TensorSlice(Expr):
+    """A tensor with some of its indices: `A[i]` of a matrix, which `A[i][j]` makes an element. As an expression it is an error."""
 
     def __init__(self, tensor: Tensor, indices: Sequence[ExprLike]) -> None:
-        self.tensor, self.indices = tensor, tuple(indices)
+        self.tensor, self.indices, self.dtype = tensor, tuple(indices), tensor.dtype
+
+    def text(self, levels: int) -> str:
+        return f"{self.tensor.name}[{', '.join(map(str, self.indices))}]"
 
     def __getitem__(self, indices: ExprLike) -> "Expr | TensorSlice":
         more = indices if isinstance(indices, tuple) else (indices,)
@@ -266,7 +271,7 @@ def extern(
       fcompute: `lambda ins, outs: te.call_packed("NAME", ins[0], outs[0])`, or just "NAME" for all inputs and then all outputs.
       dtype: of the result, or of each; by default that of the inputs, where it is one.
 
-    Returns: the tensor, or a list of them.
+    Returns: the tensor, or a list of several.
 
     Raises RelayError for a call of other buffers, and for a dtype that is not known.
     """
@@ -290,4 +295,4 @@ def extern(
     right = len(taken) == len(made.args) and written == outs and not any(b.is_output for b in read)
     check(right, f"{what}: {made.name}", "buffers that it reads, then each that it writes, in order", f"{len(made.args)} other arguments")
     tensors = ExternOp(name, made.name, [b.tensor for b in read if b.tensor is not None], types).tensors
-    return list(tensors) if several else tensors[0]
+    return list(tensors) if len(tensors) > 1 else tensors[0]

@@ -44,23 +44,23 @@ class _Checker:
         self.what, self.axes, self.reduced = what, axes, reduced
         self.seen: set[tuple[int, bool]] = set()
 
-    def check(self, x: Expr, guarded: bool = False) -> None:
-        """Checks an expression. Where it is `guarded` it is not known to be computed in every iteration."""
-        if (id(x), guarded) in self.seen:
-            return
-        self.seen.add((id(x), guarded))
-        if isinstance(x, Reduce):
-            hint = "make it a te.compute of its own and read that"
-            raise RelayError(
-                f"{self.what}: reductions are only allowed at the top level of compute, found {x} inside an expression ({hint})"
-            )
-        if isinstance(x, IterVar):
-            self._axis(x)
-        elif isinstance(x, TensorElement):
-            self._element(x, guarded)
-        for i, child in enumerate(x.children()):
-            later = (isinstance(x, Select) and x.guards and i > 0) or (isinstance(x, Operation) and x.name in ("and", "or") and i > 0)
-            self.check(child, guarded or later)
+    def check(self, root: Expr) -> None:
+        """Checks an expression and all in it. What is `guarded` is not known to be computed in every iteration."""
+        pending = [(root, False)]
+        while pending:
+            x, guarded = pending.pop()
+            if (id(x), guarded) in self.seen:
+                continue
+            self.seen.add((id(x), guarded))
+            if isinstance(x, Reduce):
+                found = f"found {x} inside an expression (make it a te.compute of its own and read that)"
+                raise RelayError(f"{self.what}: reductions are only allowed at the top level of compute, {found}")
+            if isinstance(x, IterVar):
+                self._axis(x)
+            elif isinstance(x, TensorElement) and not guarded:
+                self._element(x)
+            guards = (isinstance(x, Select) and x.guards) or (isinstance(x, Operation) and x.name in ("and", "or"))
+            pending += [(child, guarded or (guards and i > 0)) for i, child in reversed(list(enumerate(x.children())))]
 
     def _axis(self, axis: IterVar) -> None:
         if any(axis is known for known in (*self.axes, *self.reduced)):
@@ -71,9 +71,7 @@ class _Checker:
         )
         raise RelayError(f"{self.what}: expected the axes {own}, found {kind}")
 
-    def _element(self, x: TensorElement, guarded: bool) -> None:
-        if guarded:
-            return
+    def _element(self, x: TensorElement) -> None:
         for d, (index, size) in enumerate(zip(x.indices, x.tensor.type.sizes, strict=True)):
             form = linear(index)
             if form is not None and out_of_bounds(form, size):

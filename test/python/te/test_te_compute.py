@@ -139,6 +139,21 @@ def test_chains_share_what_they_read_and_names_are_unique():
     assert (C.op.input_tensors, B.op.axis[0].name, A.op.num_outputs) == ([B, A], "i", 1)
 
 
+def test_a_chain_of_any_length():
+    a = RANDOM.integers(0, 9, 1200).astype(np.int32)
+    A = te.placeholder(a.shape, "int32", name="A")
+
+    def total(i):
+        x, at = A[i], i
+        for _ in range(1000):
+            x, at = x + 1, at + 1
+        return x + A[at - 1000]
+
+    B = te.compute((200,), total, name="B")
+    np.testing.assert_array_equal(computed([A, B], a)[0], 2 * a[:200] + 1000)
+    assert str(total(te.reduce_axis((0, 9), "k"))).startswith("((((((((... + 1) + 1)")
+
+
 def test_a_convolution_written_with_a_guard():
     x, w = values(1, 3, 9, 9), values(4, 3, 3, 3)
     X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
@@ -171,6 +186,7 @@ k = te.reduce_axis((0, 6), name="k")
             lambda: te.compute((4, 6), lambda i, j: A[i], name="C"),
             r"A\[i\]: expected 2 indices, one for each dimension of tensor A, found 1",
         ),
+        (lambda: A[1] + 1, r"A\[1\]: expected 2 indices, one for each dimension of tensor A, found 1"),
         (lambda: A[0, 1, 2], r"A\[0, 1, 2\]: expected 2 indices, one for each dimension of tensor A, found 3"),
         (lambda: A[0.5, 1], r"expected an integer as the index of dimension 0 of tensor A, found 0.5 of dtype float32"),
         (

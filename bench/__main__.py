@@ -186,9 +186,9 @@ def schedules(arguments: argparse.Namespace, console: Console) -> int:
     """`bench schedules`."""
     sizes = find_sizes(arguments.sizes)
     with status() as progress:
-        peak, machine = _peak(arguments, console, progress)
+        _, machine = _peak(arguments, console, progress)
         found = [measure_steps(size, arguments.threads, arguments.rounds, arguments.seed, progress) for size in sizes]
-    console.print(steps_table(found, peak))
+    console.print(steps_table(found, arguments.threads))
     _save(arguments, machine, results=[record for measured in found for record in measured.as_data()])
     return 0
 

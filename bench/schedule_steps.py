@@ -32,7 +32,7 @@ def naive(s: Schedule) -> None:
 
 
 def split(s: Schedule) -> None:
-    """split
+    """split: loops for a tile
 
     Rows in groups of 8 and columns in groups of 32. The order in which elements are computed is the same, and so is the time. But there are
     loops now for what is to become a tile.
@@ -42,7 +42,7 @@ def split(s: Schedule) -> None:
 
 
 def reorder(s: Schedule) -> None:
-    """reorder
+    """reorder: the sums of a tile together
 
     `k` runs outside of the tile: a step of it adds a column of 8 elements of `A` times a row of 32 of `B` to a tile of 8 x 32 sums. The row
     lies together in memory, and the sums of a tile do not wait for each other. They are in memory meanwhile, though in the nearest
@@ -52,7 +52,7 @@ def reorder(s: Schedule) -> None:
 
 
 def vectorize(s: Schedule) -> None:
-    """vectorize
+    """vectorize: a row of the tile as vectors
 
     The 32 columns are lanes: on AVX-512 two vectors of 16. One instruction multiplies and adds 16 elements; `A[vi, vk]` is broadcast to all
     lanes. A row of sums still goes to memory and back in each step of `k`.
@@ -61,7 +61,7 @@ def vectorize(s: Schedule) -> None:
 
 
 def unroll(s: Schedule) -> None:
-    """unroll
+    """unroll: the sums in registers
 
     The 8 rows are written out: 16 multiply-adds on vectors, between which there is no branch. All that a step of `k` adds to is at fixed
     places now, so that the lowering keeps these sums in registers while `k` runs: 16 of the 32 vector registers. 16 independent sums are more
@@ -71,7 +71,7 @@ def unroll(s: Schedule) -> None:
 
 
 def epilogue(s: Schedule) -> None:
-    """reverse_compute_at
+    """reverse_compute_at: the epilogue in the tile
 
     Bias and relu are computed for a tile as soon as its sums are done, in the iteration of `j_0` that computes them, while they are in the
     nearest cache. `C` was written and read as a whole before, 1 MiB each way. The new loops over the tile run as those of the product do.
@@ -82,7 +82,7 @@ def epilogue(s: Schedule) -> None:
 
 
 def registers(s: Schedule) -> None:
-    """set_scope
+    """set_scope: no memory for the sums
 
     Only a tile of `C` is alive at once: it is a buffer of one thread. All accesses to it are at constant indices within the tile, so that
     it lies in registers and nowhere else: the sums of a tile go from the last multiply-add to bias and relu, and `D` is the first that is
@@ -92,7 +92,7 @@ def registers(s: Schedule) -> None:
 
 
 def pack(s: Schedule) -> None:
-    """transform_layout
+    """transform_layout: packed weights
 
     A row of a tile is 128 bytes of `B`, and the next step of `k` reads 2 KiB further on: 512 places on 256 pages, which share a few sets of
     the first cache. In another layout the 32 columns of a tile are a panel that lies together and is read from its beginning to its end,
@@ -103,7 +103,7 @@ def pack(s: Schedule) -> None:
 
 
 def block(s: Schedule) -> None:
-    """split and reorder again
+    """split and reorder: blocks for the caches
 
     For each 8 rows all of `B` is read, from the second cache at best. Now 64 rows pass by a panel of `B` before it is the turn of the next
     panel: the panel is read from memory or an outer cache once for 64 rows instead of once for 8. At 512 x 512 x 512 all of `B` lies in the
@@ -114,7 +114,7 @@ def block(s: Schedule) -> None:
 
 
 def parallel(s: Schedule) -> None:
-    """parallel
+    """parallel: threads
 
     Blocks of rows are shared among the threads. They write different rows of `D`, and each thread has a tile of `C` of its own. On one thread
     nothing changes.
@@ -123,7 +123,7 @@ def parallel(s: Schedule) -> None:
 
 
 def sampled(s: Schedule) -> None:
-    """sampled numbers
+    """sample_perfect_tile: numbers that can be searched
 
     The whole schedule, with numbers that are knobs: how rows are blocked and how many are a tile, and how long a part of the sums is. The
     sums of a block of rows are in memory between the parts of `k`, so that a part of a panel (16 KiB where it is 128 long) stays in the

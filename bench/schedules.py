@@ -21,12 +21,13 @@ from relayc.bench.ops import Gemm, find_operations, model_of
 from relayc.bench.schedule_steps import STEPS, decisions, product, schedule_after
 from relayc.bench.worker import EngineProcess, timed
 from relayc.pipelines.compile_kernel import compile_kernel
-from relayc.runtime import Peak
+from relayc.pipelines.cpu.peak import peak_kernel
+from relayc.runtime.threads import Team
 from relayc.tools.reference import compare
 from relayc.tools.tables import NUMBER, make_table
 
 SECONDS = 0.1
-"""Time of a turn of one step, which makes one call at least."""
+"""Time of a turn of one step."""
 
 
 @dataclass
@@ -36,16 +37,23 @@ class Timed:
     Attributes:
       compile_seconds: from the tensor expressions to the kernel; 0 of another engine.
       rounds: seconds of every call, by round.
+      peaks: 10^9 operations per second of multiply-adds in registers, right before each round: a machine that is shared, or warm, is not
+        as fast at all times.
     """
 
     name: str
     compile_seconds: float = 0.0
     rounds: list[list[float]] = field(default_factory=list)
+    peaks: list[float] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
         """Median over the calls of all rounds."""
         return median(s for calls in self.rounds for s in calls)
+
+    def share(self, flops: int) -> float:
+        """Of the peak: the median over the rounds, each next to its own peak."""
+        return median(flops / median(calls) / 1e9 / peak for calls, peak in zip(self.rounds, self.peaks, strict=True))
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,14 @@ class Measured:
         """One record a step, as plain data."""
         facts = {"size": self.size.name, "flops": self.size.flops}
         return [
-            {**facts, "step": r.name, "compile_seconds": r.compile_seconds, "rounds": calls_by_round(r.rounds), "median_seconds": r.seconds}
+            {
+                **facts,
+                "step": r.name,
+                "compile_seconds": r.compile_seconds,
+                "rounds": calls_by_round(r.rounds),
+                "median_seconds": r.seconds,
+                "share": r.share(self.size.flops),
+            }
             for r in self.results
         ]
 
@@ -91,7 +106,7 @@ def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Pr
             raise ValueError(f"{size.name}: {name}: expected max(A B + bias, 0) within the tolerances for f32, found something else")
         turns.append(functools.partial(_turn, functools.partial(kernel, a, bias)))
     if not ENGINES[REFERENCE].is_installed:
-        return _take_turns(Measured(size, results), turns, rounds, progress)
+        return _take_turns(Measured(size, results), turns, threads, rounds, progress)
     with TemporaryDirectory(prefix="relayc-bench-") as folder:
         path = Path(folder) / "product.onnx"
         onnx.save(model_of(size, seed), path)
@@ -99,27 +114,30 @@ def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Pr
             process.load()
             results.append(Timed(f"{ENGINES[REFERENCE].title}, MatMul alone"))
             turns.append(lambda: process.measure(None))
-            return _take_turns(Measured(size, results), turns, rounds, progress)
+            return _take_turns(Measured(size, results), turns, threads, rounds, progress)
 
 
-def _take_turns(found: Measured, turns: Sequence[Callable[[], list[float]]], rounds: int, progress: Progress) -> Measured:
-    for i in range(rounds):
-        progress(f"{found.size.name}: round {i + 1} of {rounds}")
-        for result, turn in zip(found.results, turns, strict=True):
-            result.rounds.append(turn())
+def _take_turns(found: Measured, turns: Sequence[Callable[[], list[float]]], threads: int, rounds: int, progress: Progress) -> Measured:
+    with Team(threads):
+        multiply_add, flops = peak_kernel(threads)
+        for i in range(rounds):
+            progress(f"{found.size.name}: round {i + 1} of {rounds}")
+            for result, turn in zip(found.results, turns, strict=True):
+                result.peaks.append(flops / min(timed(multiply_add) for _ in range(3)) / 1e9)
+                result.rounds.append(turn())
     return found
 
 
 def _turn(call: Callable[[], Any]) -> list[float]:
-    """Seconds of calls, after one that is not counted."""
-    estimate = timed(call)
-    return [timed(call) for _ in range(max(1, min(1000, int(SECONDS / estimate))))]
+    """Seconds of calls, after one that is not counted; where that takes the whole time, of it alone."""
+    first = timed(call)
+    return [timed(call) for _ in range(min(1000, int(SECONDS / first)))] or [first]
 
 
-def steps_table(measured: Sequence[Measured], peak: Peak) -> Table:
+def steps_table(measured: Sequence[Measured], threads: int) -> Table:
     """One line per product and step."""
     columns = {name: NUMBER for name in ("ms", "GFLOP/s", "of peak", "compile s")}
-    table = make_table(f"steps of docs/schedules.md, {threads_text(peak.threads)}, f32", **{"m x n x k": {}, "": NUMBER, "step": {}}, **columns)
+    table = make_table(f"steps of docs/schedules.md, {threads_text(threads)}, f32", **{"m x n x k": {}, "": NUMBER, "step": {}}, **columns)
     for one in measured:
         for i, result in enumerate(one.results):
             rate = one.size.flops / result.seconds / 1e9
@@ -129,7 +147,7 @@ def steps_table(measured: Sequence[Measured], peak: Peak) -> Table:
                 result.name,
                 f"{result.seconds * 1e3:.2f}",
                 f"{rate:.1f}",
-                f"{rate / peak.gflops:.0%}",
+                f"{result.share(one.size.flops):.0%}",
                 f"{result.compile_seconds:.2f}" if result.compile_seconds else "",
                 end_section=i == len(one.results) - 1,
             )

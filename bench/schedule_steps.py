@@ -26,16 +26,17 @@ def naive(s: Schedule) -> None:
     """Nothing is said
 
     Three loops around a multiplication and an addition, then two around bias and relu, as the tensor expressions say. All additions to an
-    element of `C` follow each other (the lowering keeps the sum in a register while `k` runs), so that each waits for the one before it, four
-    cycles. `B` is read down its columns: each of its elements comes from another line of the cache, of which the other 15 are not used.
+    element of `C` follow each other (the lowering keeps the sum in a register while `k` runs), so that each waits for the one before it,
+    four cycles. `B` is read down its columns: each of its elements comes from another line of the cache, of which the other 15 are not
+    used.
     """
 
 
 def split(s: Schedule) -> None:
     """split: loops for a tile
 
-    Rows in groups of 8 and columns in groups of 32. The order in which elements are computed is the same, and so is the time. But there are
-    loops now for what is to become a tile.
+    Rows in groups of 8 and columns in groups of 32. The order in which elements are computed is the same, and so is the time. But there
+    are loops now for what is to become a tile.
     """
     s.split("i", [None, 8])
     s.split("j", [None, 32])
@@ -44,8 +45,8 @@ def split(s: Schedule) -> None:
 def reorder(s: Schedule) -> None:
     """reorder: the sums of a tile together
 
-    `k` runs outside of the tile: a step of it adds a column of 8 elements of `A` times a row of 32 of `B` to a tile of 8 x 32 sums. The row
-    lies together in memory, and the sums of a tile do not wait for each other. They are in memory meanwhile, though in the nearest
+    `k` runs outside of the tile: a step of it adds a column of 8 elements of `A` times a row of 32 of `B` to a tile of 8 x 32 sums. The
+    row lies together in memory, and the sums of a tile do not wait for each other. They are in memory meanwhile, though in the nearest
     cache: two loads and a store for each multiplication.
     """
     s.reorder("i_0", "j_0", "k", "i_1", "j_1")
@@ -54,8 +55,8 @@ def reorder(s: Schedule) -> None:
 def vectorize(s: Schedule) -> None:
     """vectorize: a row of the tile as vectors
 
-    The 32 columns are lanes: on AVX-512 two vectors of 16. One instruction multiplies and adds 16 elements; `A[vi, vk]` is broadcast to all
-    lanes. A row of sums still goes to memory and back in each step of `k`.
+    The 32 columns are lanes: on AVX-512 two vectors of 16. One instruction multiplies and adds 16 elements; `A[vi, vk]` is broadcast to
+    all lanes. A row of sums still goes to memory and back in each step of `k`.
     """
     s.vectorize("j_1")
 
@@ -64,8 +65,8 @@ def unroll(s: Schedule) -> None:
     """unroll: the sums in registers
 
     The 8 rows are written out: 16 multiply-adds on vectors, between which there is no branch. All that a step of `k` adds to is at fixed
-    places now, so that the lowering keeps these sums in registers while `k` runs: 16 of the 32 vector registers. 16 independent sums are more
-    than the 8 that two units with a latency of four cycles need, and a step loads 2 vectors and 8 scalars for 16 multiply-adds.
+    places now, so that the lowering keeps these sums in registers while `k` runs: 16 of the 32 vector registers. 16 independent sums are
+    more than the 8 that two units with a latency of four cycles need, and a step loads 2 vectors and 8 scalars for 16 multiply-adds.
     """
     s.unroll("i_1")
 
@@ -94,10 +95,10 @@ def registers(s: Schedule) -> None:
 def pack(s: Schedule) -> None:
     """transform_layout: packed weights
 
-    A row of a tile is 128 bytes of `B`, and the next step of `k` reads 2 KiB further on: 512 places on 256 pages, which share a few sets of
-    the first cache. In another layout the 32 columns of a tile are a panel that lies together and is read from its beginning to its end,
-    which the hardware foresees. `B` is a parameter: it is packed once, when the kernel is compiled. (Of another argument `cache_read` makes
-    a copy first, in every call.)
+    A row of a tile is 128 bytes of `B`, and the next step of `k` reads 2 KiB further on: 512 places on 256 pages, which share a few sets
+    of the first cache. In another layout the 32 columns of a tile are a panel that lies together and is read from its beginning to its
+    end, which the hardware foresees. `B` is a parameter: it is packed once, when the kernel is compiled. (Of another argument `cache_read`
+    makes a copy first, in every call.)
     """
     s.transform_layout("C", ("read", "B"), lambda k, j: [j // 32, k, j % 32])
 
@@ -106,8 +107,8 @@ def block(s: Schedule) -> None:
     """split and reorder: blocks for the caches
 
     For each 8 rows all of `B` is read, from the second cache at best. Now 64 rows pass by a panel of `B` before it is the turn of the next
-    panel: the panel is read from memory or an outer cache once for 64 rows instead of once for 8. At 512 x 512 x 512 all of `B` lies in the
-    second cache anyway, and little changes; at 1024 and more a good part of the time goes.
+    panel: the panel is read from memory or an outer cache once for 64 rows instead of once for 8. At 512 x 512 x 512 all of `B` lies in
+    the second cache anyway, and little changes; at 1024 and more a good part of the time goes.
     """
     s.split("i_0", [None, 8])
     s.reorder("i_0_0", "j_0", "i_0_1")
@@ -116,8 +117,8 @@ def block(s: Schedule) -> None:
 def parallel(s: Schedule) -> None:
     """parallel: threads
 
-    Blocks of rows are shared among the threads. They write different rows of `D`, and each thread has a tile of `C` of its own. On one thread
-    nothing changes.
+    Blocks of rows are shared among the threads. They write different rows of `D`, and each thread has a tile of `C` of its own. On one
+    thread nothing changes.
     """
     s.parallel("i_0_0")
 

@@ -89,7 +89,7 @@ def find_sizes(text: str) -> list[Gemm]:
 
 
 def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Progress) -> Measured:
-    """Measures all steps on a product in turns. Raises ValueError where one computes something else than ONNX Runtime's or numpy's product."""
+    """Measures all steps on a product in turns. Raises ValueError where one does not compute what numpy does."""
     rng = np.random.default_rng(seed)
     a, b = (rng.standard_normal(shape, np.float32) for shape in size.shapes[:2])
     bias = rng.standard_normal(size.n, np.float32)

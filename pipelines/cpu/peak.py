@@ -56,7 +56,7 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
 
 
 def peak_kernel(threads: int) -> tuple[Callable[[], None], int]:
-    """A call of independent f32 multiply-adds in registers, of some milliseconds, on the threads of the ambient Team; and its operations."""
+    """A call of independent f32 multiply-adds in registers, some milliseconds on the threads of the ambient Team; and its operations."""
     target = CpuTarget("cpu", num_threads=threads)
     lanes, accumulators = target.lanes(32), target.num_vector_registers * 3 // 4
     # A factor below 1: the accumulators neither grow nor become denormal.

@@ -118,13 +118,13 @@ def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Pr
 
 
 def _take_turns(found: Measured, turns: Sequence[Callable[[], list[float]]], threads: int, rounds: int, progress: Progress) -> Measured:
-    with Team(threads):
-        multiply_add, flops = peak_kernel(threads)
-        for i in range(rounds):
-            progress(f"{found.size.name}: round {i + 1} of {rounds}")
-            for result, turn in zip(found.results, turns, strict=True):
+    multiply_add, flops = peak_kernel(threads)
+    for i in range(rounds):
+        progress(f"{found.size.name}: round {i + 1} of {rounds}")
+        for result, turn in zip(found.results, turns, strict=True):
+            with Team(threads):
                 result.peaks.append(flops / min(timed(multiply_add) for _ in range(3)) / 1e9)
-                result.rounds.append(turn())
+            result.rounds.append(turn())
     return found
 
 

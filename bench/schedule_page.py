@@ -24,7 +24,7 @@ def page() -> str:
     """The steps as Markdown."""
     lines, before = list[str](), list[list[str]]()
     for number, step in enumerate(STEPS):
-        title, _, words = inspect.getdoc(step).partition("\n")
+        title, _, words = (inspect.getdoc(step) or "").partition("\n")
         title = f"Before: {title[0].lower()}{title[1:]}" if number == 0 else f"{number}. {title}"
         lines += [f"### {title}", "", words.strip(), "", *([] if number == 0 else ["```py", *code(step), "```", ""])]
         found = parts(script_after(step))

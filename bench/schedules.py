@@ -99,8 +99,8 @@ def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Pr
         name = "built-in schedule" if step is None else step.__name__
         progress(f"{size.name}: compiling {name}")
         start = time.perf_counter()
-        given = {} if step is None else {"schedule": schedule_after(step), "tuning": decisions(step, size.m, size.k)}
-        kernel = compile_kernel(mod, params={1: b}, num_threads=threads, **given)
+        schedule, tuning = (None, None) if step is None else (schedule_after(step), decisions(step, size.m, size.k))
+        kernel = compile_kernel(mod, params={1: b}, num_threads=threads, schedule=schedule, tuning=tuning)
         results.append(Timed(name, time.perf_counter() - start))
         if not compare({"D": np.asarray(kernel(a, bias))}, {"D": wanted}, "f32").agrees:
             raise ValueError(f"{size.name}: {name}: expected max(A B + bias, 0) within the tolerances for f32, found something else")

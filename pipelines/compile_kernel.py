@@ -1,4 +1,4 @@
-"""`relayc.compile_kernel`: one kernel of the te stage to a function, in the time that this kernel takes."""
+"""`relayc.compile_kernel`: one kernel to a function, in the time that this kernel takes."""
 
 import os
 from collections.abc import Mapping
@@ -31,9 +31,12 @@ def compile_kernel(
 ) -> Kernel:
     """Compiles one kernel: a function of the te stage, such as those that `relayc.compile(..., stop_after="te")` shows.
 
+    Or one of blocks and loops, such as `relayc.tir.prim_func` gives, which runs as it is written where no schedule is said.
+
     Args:
-      kernel: a function over tensors of linalg, tensor, arith and math operations, as MLIR text, as an operation, or in a module; it
-        stays as it is. Symbols in its types are its last arguments (`%n: index {relay.symbol = "n"}`); a call's arrays say their values.
+      kernel: a function over tensors of linalg, tensor, arith and math operations, or of blocks and loops, as MLIR text, as an operation,
+        or in a module; it stays as it is. Symbols in its types are its last arguments (`%n: index {relay.symbol = "n"}`); a call's arrays
+        say their values.
       target: as for `relayc.compile`.
       tuning: numbers of the schedule, {"contraction.rows": 6}; with "strategy" only that strategy is asked, and its name may be left out:
         {"strategy": "contraction", "rows": 6}. What is not said is chosen as always.
@@ -49,6 +52,8 @@ def compile_kernel(
         strategy has; a strategy that does not take the kernel.
       ScheduleError: a ValueError that names the schedule and the kernel: it is not legal for it, or raised something.
     """
+    from relayc.dialects.functions import symbols_of
+    from relayc.dialects.tir.names import WRITTEN
     from relayc.pipelines.build import build
     from relayc.pipelines.passes import PassContext
     from relayc.pipelines.program.single import kernel_program
@@ -56,6 +61,10 @@ def compile_kernel(
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
     mod, found = kernel_program(kernel, name, params or {})
+    if schedule is None and WRITTEN in symbols_of(mod.module)[found].attributes:
+        from relayc.pipelines.blocks.written import as_written
+
+        schedule = as_written
     outer = PassContext.current()
     label = None if schedule is None else _label(schedule)
     wanted = (tuning or {}).get("strategy")

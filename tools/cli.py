@@ -279,9 +279,7 @@ def make_parser() -> argparse.ArgumentParser:
     shown = inspector.add_mutually_exclusive_group()
     shown.add_argument("--stage", choices=("relay", "te", "tir", "llvm", "asm"), help=stages)
     shown.add_argument("--space", action="store_true", help="print the tunable numbers of each kernel instead, with their sensible values")
-    shown.add_argument(
-        "--why", action="store_true", help="say of each kernel why strategies that were asked before its own did not take it"
-    )
+    shown.add_argument("--why", action="store_true", help="say too why strategies that were asked before did not take a kernel")
     inspector.set_defaults(action=inspect)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)

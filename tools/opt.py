@@ -88,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--disable", action="append", default=[], metavar="NAME", help=disabled)
     parser.add_argument("--split-input-file", action="store_true", help="take the parts between `// -----` lines as programs of their own")
     parser.add_argument("--print-locations", action="store_true", help="print the locations of operations")
+    script = "print functions of blocks and loops in TVMScript's form, which relayc.tir.from_source reads, in place of MLIR"
+    parser.add_argument("--print-script", action="store_true", help=script)
     parser.add_argument("--dump-ir", metavar="DIR", help="write the IR after each pass into DIR")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write the result (default: standard output)")
     parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help="list relayc's passes and end")
@@ -111,10 +113,18 @@ def _outputs(text: str, arguments: argparse.Namespace, ctx: PassContext) -> Iter
         try:
             mod = run_passes(IRModule.parse(part), names, ctx)
             mod.verify()
-            yield ir_text(mod.module.operation, sys.maxsize, arguments.print_locations), True
+            yield _text(mod, arguments), True
         except (ir.MLIRError, RelayError, ValueError, TypeError) as e:
             print(f"error: {e}", file=sys.stderr)
             yield "", False
+
+
+def _text(mod: IRModule, arguments: argparse.Namespace) -> str:
+    if arguments.print_script:
+        from relayc.pipelines.blocks.tvmscript.printer import script
+
+        return script(mod)
+    return ir_text(mod.module.operation, sys.maxsize, arguments.print_locations)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -28,6 +28,12 @@ def common_loops(nest: Nest, blocks: Sequence[Block]) -> list[Loop]:
     return found
 
 
+def loop_between(nest: Nest, ends: Sequence[Block], blocks: Sequence[Block]) -> Loop | None:
+    """The innermost loop that is around some blocks and around one of `ends`, which write what they read, or read what they write."""
+    around = max((common_loops(nest, [end, *blocks]) for end in ends), key=len, default=[])
+    return around[-1] if around else None
+
+
 def kind_of(buffer: Sequence[str | int]) -> tuple[str, str | int]:
     """What ["read", 0] or ["write", "C"] says. Raises ScheduleError."""
     if len(buffer) != 2 or buffer[0] not in ("read", "write"):
@@ -68,17 +74,17 @@ def add_copy(
     target: tuple[ir.Value, Place | None],
     domain: Sequence[Span],
     extents: Sequence[Size],
-    before: ir.Operation,
+    spot: moving.Spot,
 ) -> str:
-    """A block that copies elements, in loops over a domain that stand before an operation; gives its name.
+    """A block that copies elements, in loops over a domain that stand at a spot; gives its name.
 
     Args:
       source, target: each a buffer, and what gives the indices of the element of the iterators of the block (these themselves for None).
       extents: of the iteration space of the block.
     """
-    with before.location:
+    with nest.function.operation.location:
         label = nest.free_block(name)
-        with ir.InsertionPoint(before):
+        with spot.point():
             starts = [emit.index_constant(0)] * len(extents)
             made = make_block(label, [PARALLEL] * len(extents), extents, starts)
         block = nest.block_view(made)
@@ -87,5 +93,5 @@ def add_copy(
             read, written = [list(map(write, place(iterators) if place is not None else iterators)) for _, place in (source, target)]
             loaded = emit.create("memref.load", [source[0].type.element_type], [source[0], *read])
             emit.create("memref.store", [], [loaded, target[0], *written])
-        moving.rebind(nest, block, domain, before)
+        moving.rebind(nest, block, domain, spot)
     return label

@@ -35,8 +35,12 @@ class Dependence:
 
 def dependence(nest: Nest, block: Block) -> Dependence:
     """Which loops the iterators of a block depend on."""
-    loops = nest.loops_around(block.operation)
-    return Dependence(block, loops, [frozenset(variables(p)) for p in block.points(loops)])
+
+    def make() -> Dependence:
+        loops = nest.loops_around(block.operation)
+        return Dependence(block, loops, [frozenset(variables(p)) for p in block.points(loops)])
+
+    return nest.remembered(("dependence", block.name), make)
 
 
 def dependences(nest: Nest, loop: Loop) -> list[Dependence]:

@@ -132,7 +132,7 @@ class TensorIntrin:
         """
         if name in TensorIntrin._REGISTRY and not override:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
-        made = TensorIntrin(name, str(desc), impl if callable(impl) else str(impl), starts)
+        made = TensorIntrin(name, _text(desc), impl if callable(impl) else _text(impl), starts)
         made.description(make_context())
         TensorIntrin._REGISTRY[name] = made
         return made
@@ -176,3 +176,8 @@ class Description:
 
     nest: Nest
     modules: tuple[IRModule, ir.Module]
+
+
+def _text(module: IRModule | str) -> str:
+    """A module as text, with the names that its locations are."""
+    return module if isinstance(module, str) else module.module.operation.get_asm(enable_debug_info=True)

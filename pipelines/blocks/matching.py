@@ -301,7 +301,7 @@ def _operation(value: ir.Value) -> ir.Operation | None:
 
 def _details(op: ir.Operation) -> dict[str, str]:
     """The attributes that say what an operation computes, rather than how exactly."""
-    return {a.name: str(a.attr) for a in op.attributes if a.name != "fastmath"} if len(op.attributes) else {}
+    return {name: str(value) for name, value in op.attributes.items() if name != "fastmath"}
 
 
 def _text(op: ir.Operation | None) -> str:

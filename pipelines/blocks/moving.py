@@ -1,6 +1,7 @@
 """What primitives that move blocks share: which blocks belong together, where something may stand, and blocks in new loops."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE
@@ -51,6 +52,12 @@ def check_only_writer(nest: Nest, block: Block) -> None:
 
 def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
     """Raises ScheduleError where another block writes a buffer too."""
+    around = enclosing_block(block.operation)
+    if around is not None:
+        # What is in a block sees only what is in it.
+        users = [b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b.operation, around)]
+        if users or isinstance(buffer.owner, ir.Block):
+            raise ScheduleError(f"block {block.name}: expected a buffer of the block around it alone, found {nest.buffer_name(buffer)}")
     others = [b for b in writers_of(blocks_beside(nest, block.operation), buffer) if b.name != block.name]
     if others:
         raise ScheduleError(
@@ -98,10 +105,35 @@ def start_of(operation: ir.Operation) -> ir.Operation:
     return before[0] if before else found
 
 
-def after(operation: ir.Operation) -> ir.Operation:
-    """What stands right behind an operation, as a place before which others go."""
+@dataclass(frozen=True)
+class Spot:
+    """A place in the text: before an operation, or at the end of a block without a terminator."""
+
+    block: ir.Block
+    before: ir.Operation | None
+
+    def point(self) -> ir.InsertionPoint:
+        return ir.InsertionPoint(self.block) if self.before is None else ir.InsertionPoint(self.before)
+
+    def take(self, operation: ir.Operation) -> None:
+        """Moves an operation there."""
+        if self.before is None:
+            self.block.append(operation)
+        else:
+            operation.move_before(self.before)
+
+
+def ahead_of(operation: ir.Operation) -> Spot:
+    """Before a block, with the computations of its points, or a loop."""
+    found = start_of(operation)
+    return Spot(found.block, found)
+
+
+def behind(operation: ir.Operation) -> Spot:
+    """Right behind a block or loop."""
     operations = [op.operation for op in operation.block.operations]
-    return operations[operations.index(operation) + 1]
+    following = operations[operations.index(operation) + 1 :]
+    return Spot(operation.block, following[0] if following else None)
 
 
 def remove(nest: Nest, block: Block) -> None:
@@ -137,8 +169,8 @@ def hoist(nest: Nest, buffer: ir.Value, before: ir.Operation) -> None:
             return
 
 
-def rebind(nest: Nest, block: Block, domain: Sequence[Span], before: ir.Operation, keep_unit: bool = False) -> list[Loop]:
-    """Moves a block into new loops over a domain, a span for each iterator, which stand before an operation.
+def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot, keep_unit: bool = False) -> list[Loop]:
+    """Moves a block into new loops over a domain, a span for each iterator, which stand at a spot.
 
     The block is guarded where the domain may reach over its extents. The loops that were around it go where they hold nothing else.
 
@@ -149,11 +181,11 @@ def rebind(nest: Nest, block: Block, domain: Sequence[Span], before: ir.Operatio
       the new loops, called ax and the number of the iterator.
     """
     old = nest.loops_around(block.operation)
-    place = ir.InsertionPoint(before)
     points: list[Index] = []
     made: list[Loop] = []
     moved = block.operation
-    moved.move_before(before)
+    spot.take(moved)
+    place = ir.InsertionPoint(moved)
     with moved.location:
         for i, found in enumerate(domain):
             points.append(found.low)

@@ -2,6 +2,7 @@
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.tir.names import FORM
 from relayc.pipelines.blocks.create import create_nest
 from relayc.pipelines.blocks.script import run_sequence
 from relayc.pipelines.passes import PassContext, functions, module_pass
@@ -13,6 +14,8 @@ _WITH_SEQUENCE = "transform.with_named_sequence"
 def te_to_blocks(mod: IRModule, ctx: PassContext) -> IRModule:
     """Kernels of linalg operations become blocks and loops (pipelines.blocks.create); programs that call them go."""
     for function in functions(mod):
+        if FORM in function.attributes:
+            continue
         if not _calls(function):
             nest = create_nest(function, mod.module)
             nest.function.operation.move_before(function)

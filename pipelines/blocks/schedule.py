@@ -19,6 +19,7 @@ from relayc.pipelines.blocks.schedule_loops import LoopMethods
 from relayc.pipelines.blocks.structure import Nest, ScheduleError
 from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
 from relayc.pipelines.blocks.tvmscript.printer import script, show
+from relayc.pipelines.blocks.written import copy_written
 
 
 class Schedule(LoopMethods, BlockMethods):
@@ -213,6 +214,9 @@ def blocks_module(mod: IRModule) -> IRModule:
             if names.FORM in op.attributes:
                 with ir.InsertionPoint(out.module.body):
                     op.operation.clone()
+            elif names.WRITTEN in op.attributes:
+                with ir.InsertionPoint(out.module.body):
+                    copy_written(op)
             elif op.operation.name == "func.func" and len(op.regions[0].blocks):
                 create_nest(op.operation, out.module)
     if not len(out.module.body.operations):

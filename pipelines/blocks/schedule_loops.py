@@ -102,3 +102,14 @@ class LoopMethods(Methods):
         floats are computed in another order.
         """
         return self._blocks("rfactor", loop=loop, factor_axis=factor_axis)[0]
+
+    def pad_einsum(self, block: BlockLike, padding: Sequence[int]) -> list[BlockRV]:
+        """Rounds the extents of a block up to multiples of numbers, one for each iterator; gives the blocks that it makes.
+
+        What the block reads is copied to BUFFER_pad, with zeros behind, and what it writes from BUFFER_pad, by blocks of these names. Only
+        buffers with a dimension that is no multiple are copied.
+
+        Each iterator must have a loop of its own, as when the schedule begins, and each dimension that is accessed be one iterator. A
+        reduction that gets more steps must be a sum of products.
+        """
+        return self._blocks("pad_einsum", block=block, padding=list(padding))

@@ -41,7 +41,8 @@ def name_of(source: Source) -> str:
     if isinstance(source, Trace):
         return "trace"
     if isinstance(source, IRModule):
-        return "replacement"
+        functions = [symbol_name(op) for op in source.module.body.operations if op.operation.name == "func.func"]
+        return functions[0] if len(functions) == 1 and functions[0] != "main" else "replacement"
     if callable(source):
         return getattr(source, "__name__", type(source).__name__)
     raise TypeError(f"expected a function of a Schedule, a trace, a module, or the text of one of these, found {source!r}")

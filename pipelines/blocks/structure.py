@@ -3,10 +3,11 @@
 A view is of an operation as it stands. Names stay when operations are moved or rebuilt, so primitives look their operations up by name.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import func, ir, scf
@@ -437,25 +438,43 @@ class Nest:
         if self._contents is not None:
             return self._contents
         found = _Contents({}, {}, {})
-        for op in _walk(self.entry):
-            if op.name == "scf.for":
-                if names.LOOP in op.attributes:
-                    loop = self.loop_view(op)
-                    found.loops[loop.name] = loop
-            elif op.name == "tir.block":
-                block = self.block_view(op)
-                found.blocks[block.name] = block
-            elif op.name == "memref.alloc":
-                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
+        self._find(self.entry, found)
         if not self._is_edited:
             self._contents = found
         return found
 
+    def _find(self, block: ir.Block, found: "_Contents") -> None:
+        """Notes what a block of operations holds."""
+        for view in block.operations:
+            op = view.operation
+            name = op.name
+            if name == "scf.for":
+                if names.LOOP in op.attributes:
+                    loop = self.loop_view(op)
+                    found.loops[loop.name] = loop
+                self._find(op.regions[0].blocks[0], found)
+            elif name == "tir.block":
+                made = self.block_view(op)
+                found.blocks[made.name] = made
+                self._find(op.regions[1].blocks[0], found)
+            elif name == "memref.alloc":
+                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
+
     def loop_view(self, operation: ir.Operation) -> Loop:
+        if self._contents is not None and names.LOOP in operation.attributes:
+            return self._contents.loops[ir.StringAttr(operation.attributes[names.LOOP]).value]
         return Loop(operation, self.sizes)
 
     def block_view(self, operation: ir.Operation) -> Block:
-        return Block(operation, self.sizes)
+        return Block(operation, self.sizes) if self._contents is None else self._contents.blocks[block_name(operation)]
+
+    def remembered(self, key: tuple, make: Callable[[], Any]) -> Any:
+        """What `make` gives, which is computed of the function as it stands: once, until it is edited."""
+        if self._contents is None:
+            return make()
+        if key not in self._contents.remembered:
+            self._contents.remembered[key] = make()
+        return self._contents.remembered[key]
 
     def loops(self) -> dict[str, Loop]:
         """The loops by name, outer ones first, in the order of the text."""
@@ -603,6 +622,7 @@ class _Contents:
     loops: dict[str, Loop]
     blocks: dict[str, Block]
     allocations: dict[str, ir.Value]
+    remembered: dict[tuple, Any] = field(default_factory=dict)
 
 
 def _free(name: str, taken: Container[str]) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from relayc.dialects.functions import signature_of
 from relayc.dialects.mlir import arith, func, ir
 from relayc.dialects.relay.later import HEAP
-from relayc.pipelines.codegen.bufferize import walk
 from relayc.runtime.artifact import ALIGNMENT
 
 UNBOUNDED = 1 << 40
@@ -52,7 +51,7 @@ def give_bare_pointers(module: ir.Module) -> None:
         without_size[op.name](op)
     if memory:
         _from_c_library(module, memory)
-    for function in walk(module.operation, func.FuncOp):
+    for function in [op for op in module.body.operations if isinstance(op, func.FuncOp)]:
         signature = signature_of(function)
         found = [[_static(t) if _is_unsized(t) else t for t in types] for types in (signature.inputs, signature.results)]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*found))

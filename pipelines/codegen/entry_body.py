@@ -1,13 +1,13 @@
-"""The text of a packed entry after the check of its tensors: symbols, checks of what is of them, the call."""
+"""The text of a packed entry after the check of its tensors: the check of its sizes, the call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from relayc.pipelines.codegen.size_text import SizeText
+from relayc.pipelines.codegen.size_check import MOST_VALUES, Do, SizeProgram
 from relayc.pipelines.codegen.tables import Strings
 from relayc.pipelines.packed_entry import PackedEntry
 from relayc.runtime.shapes import MAX_BYTES, SymbolSource
-from relayc.symbolic import FAR, Dim, symbols_of
+from relayc.symbolic import FAR, Dim, Size, symbol, symbols_of
 
 
 @dataclass
@@ -40,23 +40,35 @@ class EntryFunction:
         return f'llvm.func @"{self.name}"({", ".join(self.types)}){f" -> {self.result}" if self.result else ""}'
 
 
-class EntryBody(SizeText):
-    """The text of an entry after the check of its tensors: symbols, checks of what is of them, the call."""
+class EntryBody:
+    """The text of an entry after the check of its tensors: that of its sizes, and the call.
 
-    def __init__(self, function: EntryFunction, strings: Strings, row: int, starts: Sequence[int]) -> None:
-        super().__init__()
-        self.function, self.entry, self.strings, self.row, self.starts = function, function.entry, strings, row, starts
+    Args:
+      program: where the program of SizeChecks begins in the table.
+    """
+
+    def __init__(self, function: EntryFunction, program: int) -> None:
+        self.function, self.entry, self.program = function, function.entry, program
+        self.lines: list[str] = []
+        self._count = 0
+
+    def value(self, operation: str) -> str:
+        self._count += 1
+        self.lines.append(f"  %v{self._count} = {operation}")
+        return f"%v{self._count}"
+
+    def load(self, place: str, type_: str) -> str:
+        at = self.value(f"llvm.getelementptr {place} : (!llvm.ptr) -> !llvm.ptr, {type_}")
+        return self.value(f"llvm.load {at} : !llvm.ptr -> {type_}")
 
     def text(self) -> str:
         entry = self.entry
+        sizes = self.sizes() if entry.symbols else []
         pointers = [self.load(f"%data[{i}]", "!llvm.ptr") for i in range(len(entry.tensors))]
-        if entry.symbols:
-            self.symbols()
-            self.checks()
         after = len(entry.taken) - entry.blobs
-        operands = [*pointers[:after], *(self.values[name] for name in entry.symbols), *pointers[after : len(entry.taken)]]
+        operands = [*pointers[:after], *sizes, *pointers[after : len(entry.taken)]]
         if entry.depth:
-            operands.append(self.constant(entry.depth))
+            operands.append(self.value(f"llvm.mlir.constant({entry.depth} : i64) : i64"))
         result = self.function.result
         types = f"({', '.join(self.function.types)}) -> {result or '()'}"
         call = f'llvm.call @"{self.function.name}"({", ".join(operands)}) {{no_inline}} : {types}'
@@ -70,6 +82,17 @@ class EntryBody(SizeText):
         self.lines.append(f"  llvm.br ^end({status} : i32)")
         return "\n".join(self.lines)
 
+    def sizes(self) -> list[str]:
+        """The values of the symbols, where all is right; else the entry ends with a status."""
+        count = self.value(f"llvm.mlir.constant({len(self.entry.symbols)} : i32) : i32")
+        values = self.value(f"llvm.alloca {count} x i64 : (i32) -> !llvm.ptr")
+        program = self.value(f"llvm.getelementptr %table[{self.program}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        types = ", ".join(["!llvm.ptr"] * 5)
+        status = self.value(f"llvm.call @__relayc_sizes(%entry, {program}, %args, %data, {values}) : ({types}) -> i32")
+        good = self.value(f'llvm.icmp "eq" {status}, %zero : i32')
+        self.lines += [f"  llvm.cond_br {good}, ^sized, ^end({status} : i32)", "^sized:"]
+        return [self.load(f"{values}[{i}]", "i64") for i in range(len(self.entry.symbols))]
+
     def given(self, found: str, type_: str, place: str) -> str:
         """Writes the addresses and sizes that the function gives; gives the status."""
         for i in range(self.entry.memory + self.entry.defined):
@@ -80,28 +103,45 @@ class EntryBody(SizeText):
             self.lines.append(f"  llvm.store {value}, {at} : i64, !llvm.ptr")
         return self.value(f"llvm.extractvalue {found}[0] : {type_}")
 
-    # ---- symbols
 
-    def dimension(self, tensor: int, axis: int) -> str:
-        """A dimension of a tensor of the call."""
-        described = self.load(f"%data[{len(self.entry.tensors) + tensor}]", "!llvm.ptr")
-        shape = self.load(f"{described}[24]", "!llvm.ptr", "i8")
-        return self.load(f"{shape}[{axis}]", "i64")
+class SizeChecks:
+    """The program that gives the symbols of an entry their values, and checks what is of them.
+
+    Args:
+      starts: where in the table the row of each tensor begins.
+    """
+
+    def __init__(self, function: EntryFunction, strings: Strings, starts: Sequence[int]) -> None:
+        self.function, self.entry, self.strings, self.starts = function, function.entry, strings, starts
+        self.program = SizeProgram(function.entry.symbols)
+        if self.entry.symbols:
+            self.symbols()
+            self.checks()
+            self.program.do(Do.END)
+
+    def place(self, tensor: int) -> int:
+        """Where the DLTensor of a tensor is."""
+        return len(self.entry.tensors) + tensor
 
     def symbols(self) -> None:
+        program = self.program
         for source in self.entry.sources:
-            value = self.dimension(source.input, source.axis)
+            program.dimension(self.place(source.input), source.axis)
             if source.rest != 0:
-                value = self.binary("sub", value, self.size(source.rest))
-            self.values[source.name] = value if source.factor == 1 else self.floor(value, self.constant(source.factor))
+                program.size(source.rest * -1)
+                program.do(Do.ADD, 0, -1)
+            if source.factor != 1:
+                program.number(source.factor)
+                program.do(Do.FLOOR, 0, -1)
+            program.set(source.name)
         if not self.entry.sources:
             first = len(self.entry.tensors)
             for i, name in enumerate(self.entry.symbols):
-                kind = self.load(f"%args[{first + i}]", "i32", "!llvm.struct<(i32, i32, i64)>")
-                integer = self.value("llvm.mlir.constant(1 : i32) : i32")
-                self.require(f'llvm.icmp "eq" {kind}, {integer} : i32', 0, f", with a value for {name} that is no integer")
-                at = self.value(f"llvm.getelementptr %args[{first + i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(i32, i32, i64)>")
-                self.values[name] = self.load(f"{at}[8]", "i64", "i8")
+                program.do(Do.KIND, first + i, 1)
+                program.number(1)
+                program.demand(Do.EQUAL, self.about_tensor(0, f", with a value for {name} that is no integer"))
+                program.do(Do.INTEGER, first + i, 1)
+                program.set(name)
 
     def checks(self) -> None:
         """What must hold of the dimensions and of the symbols."""
@@ -112,78 +152,62 @@ class EntryBody(SizeText):
                 if isinstance(d, Dim) and (i, axis) not in defined and i != self.entry.arena:
                     self.equal(i, axis, d, places)
         for name in self.entry.symbols:
-            for predicate, bound, word in zip(("sge", "sle"), self.entry.ranges.get(name, (0, FAR)), ("least", "most"), strict=True):
-                condition = f'llvm.icmp "{predicate}" {self.values[name]}, {self.constant(bound)} : i64'
-                if name in places:
-                    where = f"{name} is %lld in {_literal(self.entry.tensors[places[name].input].name)}"
-                    self.demand(condition, f"{where}, expected at {word} {bound}", [self.values[name]])
-                else:
-                    self.demand(condition, f"{name} is %lld, expected at {word} {bound}", [self.values[name]])
+            low, high = self.entry.ranges.get(name, (0, FAR))
+            value = symbol(name)
+            where = f" in {_literal(self.entry.tensors[places[name].input].name)}" if name in places else ""
+            for larger, less, word, bound in ((value, low, "least", low), (high, value, "most", high)):
+                self.program.size(larger)
+                self.program.size(less)
+                self.program.demand(Do.AT_LEAST, self.error(f"{name} is %lld{where}, expected at {word} {bound}", [value]))
         if self.entry.arena >= 0:
             self.memory(self.entry.arena)
 
     def equal(self, tensor: int, axis: int, d: Dim, places: Mapping[str, SymbolSource]) -> None:
         """A dimension must be what its expression says. The words are those of runtime.shapes."""
-        found, wanted = self.dimension(tensor, axis), self.size(d)
-        here = _literal(self.entry.tensors[tensor].name)
-        condition = f'llvm.icmp "eq" {found}, {wanted} : i64'
+        here, found = _literal(self.entry.tensors[tensor].name), (tensor, axis)
         if str(d) in places:
             there = _literal(self.entry.tensors[places[str(d)].input].name)
-            self.demand(condition, f"{d} is %lld in {there} and %lld in {here}", [wanted, found])
-            return
-        names = sorted(symbols_of(d))
-        inputs = [f" (in {_literal(self.entry.tensors[places[n].input].name)})" if n in places else "" for n in names]
-        values = ", ".join(f"{n} = %lld{where}" for n, where in zip(names, inputs, strict=True))
-        text = f"dimension {axis} of {here}: expected {_literal(str(d))}, %lld for {values}, found %lld"
-        self.demand(condition, text, [wanted, *(self.values[n] for n in names), found])
+            otherwise = self.error(f"{d} is %lld in {there} and %lld in {here}", [d, found])
+        else:
+            names = sorted(symbols_of(d))[: MOST_VALUES - 2]
+            inputs = [f" (in {_literal(self.entry.tensors[places[n].input].name)})" if n in places else "" for n in names]
+            values = ", ".join(f"{n} = %lld{where}" for n, where in zip(names, inputs, strict=True))
+            text = f"dimension {axis} of {here}: expected {_literal(str(d))}, %lld for {values}, found %lld"
+            otherwise = self.error(text, [d, *map(symbol, names), found])
+        self.program.dimension(self.place(tensor), axis)
+        self.program.size(d)
+        self.program.demand(Do.EQUAL, otherwise)
 
     def memory(self, arena: int) -> None:
         """The arena must have the bytes that the symbols ask for, which 64 bits may not hold."""
         (wanted,) = self.entry.tensors[arena].shape
         if not isinstance(wanted, Dim):
             return
-        limit = self.value(f"llvm.mlir.constant({float(MAX_BYTES):e} : f64) : f64")
-        self.demand(
-            f'llvm.fcmp "ole" {self.estimate(wanted)}, {limit} : f64', f"expected to need at most {MAX_BYTES} bytes, found more", []
-        )
-        condition = f'llvm.icmp "sge" {self.dimension(arena, 0)}, {self.size(wanted)} : i64'
-        self.require(condition, arena, " that is too small for this call")
+        self.program.number(MAX_BYTES)
+        self.program.size(wanted)
+        self.program.demand(Do.AT_LEAST, self.error(f"expected to need at most {MAX_BYTES} bytes, found more", []))
+        self.program.dimension(self.place(arena), 0)
+        self.program.size(wanted)
+        self.program.demand(Do.AT_LEAST, self.about_tensor(arena, " that is too small for this call"))
 
-    def demand(self, condition: str, text: str, values: Sequence[str]) -> None:
-        """Goes on where a condition holds; raises a ValueError whose text has `%lld` for each value where it does not."""
-        good = self.branch(condition)
-        room = self.value("llvm.mlir.constant(1024 : i64) : i64")
-        message = self.value(f"llvm.alloca {room} x i8 : (i64) -> !llvm.ptr")
-        kind, form = self.text_at("ValueError"), self.text_at(f"{_literal(self.function.name)}: {text}")
-        types = ", ".join(["!llvm.ptr", "i64", "!llvm.ptr", *["i64"] * len(values)])
-        operands = ", ".join([message, room, form, *values])
-        self.value(f"llvm.call @snprintf({operands}) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>) : ({types}) -> i32")
-        self.lines.append(f"  llvm.call @TVMFFIErrorSetRaisedFromCStr({kind}, {message}) : (!llvm.ptr, !llvm.ptr) -> ()")
-        self.lines += [f"  llvm.br ^end({self.value('llvm.mlir.constant(-1 : i32) : i32')} : i32)", f"{good}:"]
+    def error(self, text: str, values: Sequence[Size | tuple[int, int]]) -> SizeProgram:
+        """Raises a ValueError whose text has `%lld` for each value, a size or a dimension of a tensor."""
+        program = SizeProgram(self.entry.symbols)
+        for value in values:
+            if isinstance(value, tuple):
+                program.dimension(self.place(value[0]), value[1])
+            else:
+                program.size(value)
+        program.do(Do.RAISE, self.strings.offset(f"{_literal(self.function.name)}: {text}"))
+        return program
 
-    def require(self, condition: str, tensor: int, note: str) -> None:
-        """Goes on where a condition holds; raises an error about a tensor where it does not."""
-        good = self.branch(condition)
-        described = self.load(f"%data[{len(self.entry.tensors) + tensor}]", "!llvm.ptr")
-        row = self.value(f"llvm.getelementptr %table[{self.row + self.starts[tensor]}] : (!llvm.ptr) -> !llvm.ptr, i64")
-        number = self.value(f"llvm.mlir.constant({tensor} : i32) : i32")
-        kind, said = self.text_at("ValueError"), self.text_at(note)
-        types = "!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr"
-        raised = f"llvm.call @__relayc_raise_tensor({kind}, %entry, {number}, {row}, {described}, {said}) : ({types}) -> i32"
-        self.lines += [f"  llvm.br ^end({self.value(raised)} : i32)", f"{good}:"]
-
-    def branch(self, condition: str) -> str:
-        """Begins the block for where a condition does not hold; gives the name of the one for where it does."""
-        holds = self.value(condition)
-        self._count += 1
-        good, bad = f"^good{self._count}", f"^bad{self._count}"
-        self.lines += [f"  llvm.cond_br {holds}, {good}, {bad}", f"{bad}:"]
-        return good
-
-    def text_at(self, text: str) -> str:
-        """The address of a text."""
-        texts = self.value("llvm.mlir.addressof @__relayc_strings : !llvm.ptr")
-        return self.value(f"llvm.getelementptr {texts}[{self.strings.offset(text)}] : (!llvm.ptr) -> !llvm.ptr, i8")
+    def about_tensor(self, tensor: int, note: str) -> SizeProgram:
+        """Raises a ValueError about a tensor."""
+        program = SizeProgram(self.entry.symbols)
+        for number in (tensor, self.starts[tensor], self.place(tensor)):
+            program.number(number)
+        program.do(Do.RAISE_TENSOR, self.strings.offset(note))
+        return program
 
 
 def _literal(text: str) -> str:

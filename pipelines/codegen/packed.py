@@ -12,9 +12,10 @@ ValueError (rank, dimensions, device, layout) that says what was expected and wh
 The symbols of a program come from the dimensions of its tensors, those of a kernel are integers after its tensors. Every dimension that is
 an expression of them is checked, and so are the bounds of the symbols.
 
-The checks are one function for the whole module, driven by a table: an entry costs a few instructions and one row of the table. Entries
-and kernels are internal to the module, and one external function gives the addresses of all entries, because the engine compiles a wrapper
-for every external function (0.7 ms each).
+The checks are two functions for the whole module, driven by a table: one of the tensors, and one of what depends on symbols (see
+size_check). An entry costs a few instructions, one row of the table, and the numbers of its program. Entries and kernels are internal to
+the module, and one external function gives the addresses of all entries, because the engine compiles a wrapper for every external function
+(0.7 ms each).
 """
 
 import ctypes
@@ -24,7 +25,8 @@ from typing import Protocol
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.codegen.entry_body import EntryBody, EntryFunction
+from relayc.pipelines.codegen.entry_body import EntryBody, EntryFunction, SizeChecks
+from relayc.pipelines.codegen.size_check import size_function
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
 from relayc.pipelines.codegen.tensor_check import CHECK, FOUND_CODES, MESSAGES
 from relayc.pipelines.packed_entry import PackedEntry
@@ -80,8 +82,8 @@ def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[in
     return row, starts
 
 
-def _entry(function: EntryFunction, strings: Strings, row: int, starts: Sequence[int]) -> str:
-    body = EntryBody(function, strings, row, starts).text()
+def _entry(function: EntryFunction, row: int, program: int) -> str:
+    body = EntryBody(function, program).text()
     pointers = 2 * len(function.entry.tensors)
     sizes = function.entry.sizes
     return _ENTRY.format(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
@@ -141,16 +143,20 @@ def _entries_text(functions: Sequence[EntryFunction], device: DeviceKind) -> str
     dtypes = [strings.offset(text) for text in (*FOUND_CODES, "unknown%d")]
     table: list[int] = []
     entries = []
+    depth = 0
     for function in functions:
         row, starts = _table_row(strings, function.name, function.entry)
-        entries.append(_entry(function, strings, len(table), starts))
-        table += row
+        checks = SizeChecks(function, strings, [len(table) + start for start in starts]).program
+        entries.append(_entry(function, len(table), len(table) + len(row)))
+        table += [*row, *checks.words]
+        depth = max(depth, checks.depth)
     parts = [
         *[f.declaration() for f in functions],
         strings.as_global("__relayc_strings"),
         i64_global("__relayc_dtypes", dtypes),
         i64_global("__relayc_table", table),
         CHECK.format(num_codes=len(FOUND_CODES), device_type=device.dlpack_type, **messages),
+        *([size_function(depth, messages["value_error"])] if depth else []),
         *entries,
         _entry_table([f.name for f in functions]),
     ]

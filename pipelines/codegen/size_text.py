@@ -59,26 +59,3 @@ class SizeText:
         quotient, rest = self.binary("sdiv", num, den), self.binary("srem", num, den)
         below = self.value(f'llvm.icmp "slt" {rest}, {zero} : i64')
         return self.binary("sub", quotient, self.value(f"llvm.zext {below} : i1 to i64"))
-
-    def estimate(self, size: Size) -> str:
-        """About the value of a size as f64, where i64 may not hold it."""
-        if isinstance(size, int):
-            return self.value(f"llvm.mlir.constant({float(size):e} : f64) : f64")
-        total = ""
-        for monomial, factor in size.terms.items():
-            product = self.estimate(factor)
-            for atom in monomial:
-                product = self.value(f"llvm.fmul {product}, {self.atom_estimate(atom)} : f64")
-            total = self.value(f"llvm.fadd {total}, {product} : f64") if total else product
-        return total
-
-    def atom_estimate(self, atom: Atom) -> str:
-        if isinstance(atom, str):
-            return self.value(f"llvm.sitofp {self.values[atom]} : i64 to f64")
-        if isinstance(atom, Extreme):
-            first, *rest = map(self.estimate, atom.args)
-            for other in rest:
-                first = self.value(f"llvm.intr.{atom.kind}num({first}, {other}) : (f64, f64) -> f64")
-            return first
-        den = self.value(f"llvm.intr.maxnum({self.estimate(atom.den)}, {self.estimate(1)}) : (f64, f64) -> f64")
-        return self.value(f"llvm.fdiv {self.estimate(atom.num)}, {den} : f64")

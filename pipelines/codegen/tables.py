@@ -24,7 +24,8 @@ class Strings:
 
     def as_global(self, name: str) -> str:
         """The constant that holds the texts. Every byte is escaped, as names are free text."""
-        escaped = "".join(f"\\{byte:02X}" for byte in self._data)
+        digits = self._data.hex("\\")
+        escaped = f"\\{digits}" if digits else ""
         return f'llvm.mlir.global internal constant @{name}("{escaped}")'
 
 

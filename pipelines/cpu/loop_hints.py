@@ -17,7 +17,7 @@ _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disab
 def keep_loops(module: ir.Module) -> bool:
     """Marks the loops with vectors in functions that take symbols. Gives whether there are such functions: then `pass_on_hints` has to
     follow the conversion to branches."""
-    functions = [f for f in walk(module.operation, func.FuncOp) if symbol_positions(f)]
+    functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and symbol_positions(op)]
     hint = ir.Attribute.parse(_AS_IT_IS)
     for function in functions:
         for loop in walk(function.operation, scf.ForOp):

@@ -11,6 +11,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType, dtype_of
+from relayc.dialects.tir.names import FORM
 from relayc.pipelines.program.functions import dtypes_of, specs_of
 from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.te.signature import te_array
@@ -22,7 +23,7 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
     """A new te module of one kernel and a public program that calls it; gives the name of the kernel, too.
 
     Args:
-      kernel: a function over tensors, as text, as an operation, or in a module; it stays as it is.
+      kernel: a function over tensors, or of blocks and loops, as text, as an operation, or in a module; it stays as it is.
       name: of the function, where there are several.
       params: arguments that are parameters, by position.
 
@@ -32,6 +33,10 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
       TypeError: `kernel` is none of these.
     """
     mod = parsed(kernel, "compile_kernel")
+    if any(FORM in op.attributes for op in mod.module.body.operations):
+        from relayc.pipelines.blocks.written import stand_in
+
+        stand_in(mod)
     with mod.context, ir.Location.unknown():
         function = _find(mod.module, name)
         for op in [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and symbol_name(op) != symbol_name(function)]:

@@ -28,9 +28,9 @@ def flat(buffer: ir.Value) -> ir.Value:
     return emit.create("memref.collapse_shape", [target], [buffer], {"reassociation": together})
 
 
-def view(memory: ir.Value, first_byte: Size, count: Size, element: ir.Type) -> ir.Value:
+def view(memory: ir.Value, first_byte: Size | Index, count: Size, element: ir.Type) -> ir.Value:
     """`count` elements of a memref of bytes, as a flat buffer."""
-    operands = [memory, emit.index_constant(first_byte)]
+    operands = [memory, emit.materialize(Index.of(first_byte))]
     if isinstance(count, int):
         return emit.create("memref.view", [ir.MemRefType.get([count], element)], operands)
     return emit.create(

@@ -414,3 +414,34 @@ def test_the_command_shows_and_clears(folder, model, capsys, monkeypatch):
     assert not programs(folder)
     assert cli.main(["cache", "show"]) == 0
     assert "0 in all" in capsys.readouterr().out
+
+
+def same(sch):
+    """A schedule that leaves everything as it is."""
+
+
+def test_programs_with_schedules_as_text_are_kept_and_those_with_functions_are_not(folder, model):
+    kernel = relayc.compile(model, cache=False).kernels[0].name
+    script = str(relayc.tir.Trace())
+    assert not from_cache(relayc.compile(model, schedules={kernel: script}))
+    found = relayc.compile(model, schedules={kernel: script})
+    assert from_cache(found) and found.kernels[0].schedule == "trace"
+    assert not from_cache(relayc.compile(model))
+    for _ in range(2):
+        assert not from_cache(relayc.compile(model, schedules={kernel: same}))
+
+
+def test_a_rule_keeps_programs_out_of_the_cache(folder, model):
+    relayc.compile(model)
+    relayc.schedule_rule("nn.dense", name="rule")(same)
+    try:
+        assert not from_cache(relayc.compile(model))
+    finally:
+        relayc.remove_schedule_rule("rule")
+    assert from_cache(relayc.compile(model))
+
+
+def test_why_strategies_declined_is_kept(folder, model):
+    with PassContext(config={"schedule.why": True}):
+        first, second = relayc.compile(model), relayc.compile(model)
+    assert from_cache(second) and first.kernels == second.kernels and second.kernels[0].declined

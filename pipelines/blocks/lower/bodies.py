@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
@@ -12,7 +13,7 @@ from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, linearize
-from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
 
@@ -209,16 +210,16 @@ class Bodies:
         """Indices of a buffer in what of it is kept."""
         return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
 
-    def _slot(self, place: Place, state: State, storage: File) -> tuple[int, int]:
-        """First element and lanes of an access to registers."""
+    def _elements(self, place: Place, state: State, storage: File) -> tuple[int, int, int]:
+        """Which elements of a buffer in registers an access is: the first, how many, and how far apart."""
         if place.moving is None:
             raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
         base, number, stride = self._offset(place, state)
         if storage.memory is not None:
             base = Index()  # the same all the time
-        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int) or stride not in (0, 1):
-            raise ScheduleError(f"a buffer in registers: expected elements at numbers, one after the other along lanes, found {base}")
-        return base.const + number, self.evaluator.width if stride else 1
+        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
+            raise ScheduleError(f"a buffer in registers: expected elements at numbers, found one at {base + number}")
+        return base.const + number, self.evaluator.width if stride else 1, stride
 
     def base_of(self, place: Place, state: State) -> Index:
         """What the loops that run add to where an access goes, which is linear."""
@@ -254,7 +255,9 @@ class Bodies:
                 storage = self.storage[step.access.access.buffer]
                 if isinstance(storage, File):
                     with self.along(state.lanes):
-                        found.append((step.access.access.buffer, self._slot(step.access, state, storage)))
+                        first, lanes, stride = self._elements(step.access, state, storage)
+                    slots = [(first, lanes)] if stride in (0, 1) else [(first + i * stride, 1) for i in range(lanes)]
+                    found += [(step.access.access.buffer, slot) for slot in slots]
         return found
 
     def load(self, place: Place, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
@@ -262,7 +265,7 @@ class Bodies:
         source, evaluator = place.access.buffer, self.evaluator
         storage = self.storage[source]
         if isinstance(storage, File):
-            return storage.registers.load(*self._slot(place, state, storage))
+            return storage.registers.load(*self._elements(place, state, storage))
         if place.moving is not None and (not safe or evaluator.mask is not None):
             base, number, stride = self._offset(place, state)
             key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
@@ -297,17 +300,32 @@ class Bodies:
     def store(self, value: ir.Value, place: Place, state: State, indices: Callable[[], list[Index]]) -> None:
         storage, evaluator = self.storage[place.access.buffer], self.evaluator
         if isinstance(storage, File):
-            first, lanes = self._slot(place, state, storage)
+            first, lanes, stride = self._elements(place, state, storage)
             if lanes > 1 and evaluator.mask is not None:
-                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes))
-            storage.registers.store(value, first, lanes)
+                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes, stride))
+            storage.registers.store(value, first, lanes, stride)
             return
         storage.version += 1
         if place.moving is None:
-            evaluator.store(value, storage.buffer, linearize(self._local(indices(), state, storage), storage.shape))
-            return
-        base, number, stride = self._offset(place, state)
-        evaluator.store(value, storage.buffer, base + number + Index(0, {evaluator.lane: stride}) if stride else base + number)
+            offset = linearize(self._local(indices(), state, storage), storage.shape)
+        else:
+            base, number, stride = self._offset(place, state)
+            offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
+        if offset.has_vector() or (evaluator.mask is not None and offset.coefficient(evaluator.lane) != 1):
+            self._scatter(value, storage.buffer, offset)
+        else:
+            evaluator.store(value, storage.buffer, offset)
+
+    def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
+        """Stores the lanes that count, one by one."""
+        evaluator, width = self.evaluator, self.evaluator.width
+        value, places = emit.broadcast(value, width), emit.broadcast(evaluator.index_value(offset), width)
+        for i in range(width):
+            stored = lambda i=i: emit.create("memref.store", [], [vectors.extract(value, i), buffer, vectors.extract(places, i)])  # noqa: E731
+            if evaluator.mask is None:
+                stored()
+            else:
+                nest.when(vectors.extract(evaluator.mask, i), evaluator, stored)
 
     # ---- bodies
 
@@ -384,11 +402,11 @@ class _Body:
         held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
         if len(combine.operands) != 2 or len(held) != 1 or combine.name not in _COMMUTATIVE:
             raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
-        if self.evaluator.mask is not None:
-            raise ScheduleError("vectorize: expected a reduction whose extent is a whole number of vectors, found one with a guard")
         make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
-        added = self.value(combine.operands[1 - held[0]])
-        return make(self.value(combine.operands[held[0]]), vectors.across_halves(emit.broadcast(added, self.evaluator.width), make))
+        added = emit.broadcast(self.value(combine.operands[1 - held[0]]), self.evaluator.width)
+        if self.evaluator.mask is not None:
+            added = emit.select(self.evaluator.mask, added, emit.number(_neutral(combine.name, combine.type), added.type))
+        return make(self.value(combine.operands[held[0]]), vectors.across_halves(added, make))
 
     def _is_load_of(self, operand: Any, place: Place) -> bool:
         found = self.steps[operand].access if isinstance(operand, int) else None
@@ -476,26 +494,31 @@ class _Body:
         return self.bodies.once(("broadcast", value, width), lambda: emit.broadcast(value, width))
 
 
-_COMMUTATIVE = frozenset(
-    f"arith.{name}"
-    for name in (
-        "addf",
-        "mulf",
-        "maximumf",
-        "minimumf",
-        "maxnumf",
-        "minnumf",
-        "addi",
-        "muli",
-        "maxsi",
-        "maxui",
-        "minsi",
-        "minui",
-        "andi",
-        "ori",
-        "xori",
-    )
-)
+def _neutral(name: str, element: ir.Type) -> float | int:
+    """What combined with a number by an operation gives that number."""
+    bits = 0 if isinstance(element, ir.FloatType) else element.width
+    return _COMMUTATIVE[name](bits)
+
+
+_COMMUTATIVE: dict[str, Callable[[int], float | int]] = {
+    "arith.addf": lambda bits: 0.0,
+    "arith.mulf": lambda bits: 1.0,
+    "arith.maximumf": lambda bits: -inf,
+    "arith.maxnumf": lambda bits: -inf,
+    "arith.minimumf": lambda bits: inf,
+    "arith.minnumf": lambda bits: inf,
+    "arith.addi": lambda bits: 0,
+    "arith.muli": lambda bits: 1,
+    "arith.maxsi": lambda bits: -(1 << (bits - 1)),
+    "arith.maxui": lambda bits: 0,
+    "arith.minsi": lambda bits: (1 << (bits - 1)) - 1,
+    "arith.minui": lambda bits: -1,
+    "arith.andi": lambda bits: -1,
+    "arith.ori": lambda bits: 0,
+    "arith.xori": lambda bits: 0,
+}
+"""Operations that lanes may be combined by in any order, with what changes nothing for integers of so many bits."""
+
 _DIVISIONS = {
     "arith.floordivsi": "quotient",
     "arith.divui": "quotient",

@@ -160,7 +160,7 @@ class Emission:
 
         def body() -> None:
             with self.bodies.scope(), self._isolated():
-                self.begin(chain[-1].loop.name, inside)
+                self.begin([n.loop.name for n in chain if n.loop.extent != 1][-1], inside)
                 self._iteration(chain, inside, init)
 
         with self._versions(node):
@@ -386,7 +386,7 @@ class Emission:
 
     def _writes_registers(self, use: Use, init: Init | None) -> bool:
         return (init is None or use is init.use) and any(
-            isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store
+            isinstance(self.bodies.storage.get(a.buffer), File) for a in use.accesses if a.is_store
         )
 
     @contextmanager
@@ -450,7 +450,7 @@ class Emission:
             return None
         rest = index - Index(0, {var: 1})
         low, _ = rest.bounds()
-        if not proves(lambda: low >= 0):
+        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # of lanes, or a quotient that is not computed yet
             return None
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)
@@ -494,7 +494,7 @@ class Emission:
                     continue
                 if proves(lambda: low >= guard.limit):  # noqa: B023
                     return
-                if state.lanes is not None and index.coefficient(state.lanes.var) != 0:
+                if state.lanes is not None and (index.coefficient(state.lanes.var) != 0 or index.has_vector()):
                     mask = self._mask(index, guard.limit, state.lanes, mask)
                 else:
                     open_.append((index, guard.limit))
@@ -516,11 +516,12 @@ class Emission:
 
     def _mask(self, index: Index, limit: Size, lanes: Lanes, before: ir.Value | None) -> ir.Value:
         """The lanes at which an index is below a limit."""
-        if index.coefficient(lanes.var) != 1:
-            raise ScheduleError(f"vectorize: expected a guard that ends lanes one after the other, found {index} < {limit}")
-        count = Index(limit) - (index - Index(0, {lanes.var: 1}))
-        key = ("mask", count.key, lanes.width)
-        made = self.bodies.once(key, lambda: emit.first_lanes(emit.materialize(count), lanes.width))
+        if index.coefficient(lanes.var) == 1 and not index.has_vector():
+            count = Index(limit) - (index - Index(0, {lanes.var: 1}))
+            made = self.bodies.once(("mask", count.key, lanes.width), lambda: emit.first_lanes(emit.materialize(count), lanes.width))
+        else:
+            ends = emit.broadcast(emit.index_constant(limit), lanes.width)
+            made = emit.compare("slt", self.bodies.evaluator.index_value(index), ends)
         return made if before is None else emit.arith("andi", before, made)
 
     def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:

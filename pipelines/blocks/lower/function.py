@@ -1,6 +1,7 @@
 """A scheduled function as a kernel of the tir stage: its signature, where its buffers lie, and its loops."""
 
 from collections.abc import Sequence
+from math import prod
 
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
@@ -10,16 +11,16 @@ from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, St
 from relayc.pipelines.blocks.lower.emission import Emission, LoopNode, Node
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Region, Use, region_of, uses_of
-from relayc.pipelines.blocks.structure import Guard, Nest, ScheduleError, holds, is_statement
-from relayc.pipelines.kernel.graph import Kernel, NotStructured
+from relayc.pipelines.blocks.structure import Guard, Loop, Nest, ScheduleError, holds, is_statement
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.graph import Node as Tensor
-from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.kernel.index import Index, linearize
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.sizes import symbol_names
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES, flat, local_buffer, view
-from relayc.symbolic import Size, ceil_div, proves
+from relayc.symbolic import Size, ceil_div
 
 
 def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) -> Scheduled:
@@ -45,7 +46,7 @@ class _Function:
         }
         self.made = [b for b in nest.buffers().values() if not isinstance(b.owner, ir.Block)]
         self.regions = {b: region_of(b, nest.shape(b), self.uses) for b in self.made if self._is_used(b)}
-        self.kinds = {loop.name: loop.kind for use in self.uses for loop in use.loops}
+        self.loops = {loop.name: loop for use in self.uses for loop in use.loops}
 
     def _is_used(self, buffer: ir.Value) -> bool:
         return any(a.buffer == buffer for use in self.uses for a in use.accesses)
@@ -68,7 +69,7 @@ class _Function:
         tensors = [Tensor("arg", self.nest.shape(a), a.type.element_type, position=i) for i, a in enumerate(arguments)]
         count = sum(not self.nest.is_output(a) for a in arguments)
         kernel = Kernel(self.nest.function, self.nest.name, tensors[:count], tensors[count:], symbol_names(self.nest.function))
-        offsets, workspace = self._workspace()
+        self.offsets, workspace = self._workspace()
         self.storage: dict[ir.Value, Storage] = {}
         packings = self._packings(tensors[:count])
         with kernel_body(kernel, packings, workspace) as body:
@@ -82,13 +83,10 @@ class _Function:
                     self.storage[buffer] = File(
                         Registers(buffer.type.element_type), region.extents, region.lows, self.nest.shape(buffer), region.around
                     )
-                elif buffer in offsets:
-                    made = view(body.workspace, offsets[buffer], region.size, buffer.type.element_type)
-                    self.storage[buffer] = self._memory(buffer, region, made)
-            self._begin(None)
+            self.workspace = body.workspace
             state = State({})
-            emission = Emission(self.bodies, self.guards, self._lanes, lambda name, _: self._begin(name))
-            emission.emit(self.tree, state)
+            self._begin(None, state)
+            Emission(self.bodies, self.guards, self._lanes, self._begin).emit(self.tree, state)
         return Scheduled(body.function, packings, workspace)
 
     def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
@@ -119,38 +117,52 @@ class _Function:
     def _lanes(self, element: ir.Type) -> int:
         return self.target.lanes(element.width)
 
-    def _thread(self, region: Region) -> str | None:
-        """The innermost parallel loop around all uses of a buffer."""
-        return next((name for name in reversed(region.around) if self.kinds[name] == Kind.PARALLEL), None)
+    def _threads(self, region: Region) -> list[Loop]:
+        """The parallel loops around all uses of a buffer: each iteration of them has one of its own. One of a single iteration is none."""
+        around = [self.loops[name] for name in region.around]
+        return [loop for loop in around if loop.kind == Kind.PARALLEL and loop.extent != 1]
+
+    def _fits_stack(self, buffer: ir.Value, region: Region) -> bool:
+        most = MOST_LOCAL_BYTES // 16  # of several that a thread has
+        return isinstance(region.size, int) and region.size * _bytes(buffer) <= most
+
+    def _on_stack(self, buffer: ir.Value, region: Region) -> bool:
+        return self._fits_stack(buffer, region) and (self.nest.scope(buffer) == "local" or bool(self._threads(region)))
 
     def _workspace(self) -> tuple[dict[ir.Value, Size], Size]:
-        """Where in the workspace buffers begin, in bytes, and how large it is."""
+        """Where in the workspace buffers begin, in bytes, and how large it is. A buffer in parallel loops is there as often as they run."""
         offsets: dict[ir.Value, Size] = {}
         total: Size = 0
         for buffer, region in self.regions.items():
-            bytes_ = region.size * ceil_div(buffer.type.element_type.width, 8)
-            if self._in_registers(buffer) or self._thread(region) is not None:
-                continue
-            if self.nest.scope(buffer) == "local" and proves(lambda: bytes_ <= MOST_LOCAL_BYTES // 16):  # noqa: B023
-                continue
-            offsets[buffer] = total
-            total += ceil_div(bytes_, LINE) * LINE
+            if not self._in_registers(buffer) and not self._on_stack(buffer, region):
+                offsets[buffer] = total
+                total += self._pitch(buffer, region) * prod(loop.extent for loop in self._threads(region))
         return offsets, total
 
-    def _begin(self, parallel: str | None) -> None:
-        """Makes the buffers on the stack of a thread: where the body of a parallel loop begins, or the function."""
+    def _pitch(self, buffer: ir.Value, region: Region) -> Size:
+        """Bytes of a buffer, in whole cache lines."""
+        return ceil_div(region.size * _bytes(buffer), LINE) * LINE
+
+    def _begin(self, parallel: str | None, state: State) -> None:
+        """Makes the buffers of a thread: where the body of a parallel loop begins, or the function."""
         for buffer, region in self.regions.items():
-            if self._thread(region) != parallel or (parallel is None and buffer in self.storage) or self._in_registers(buffer):
+            threads = self._threads(region)
+            if (threads[-1].name if threads else None) != parallel or self._in_registers(buffer):
                 continue
-            name = self.nest.buffer_name(buffer)
-            if not isinstance(region.size, int):
-                raise ScheduleError(f"buffer {name}: expected a size that is a number in a parallel loop, found {region.size}")
-            try:
-                made = local_buffer(region.size, buffer.type.element_type)
-            except NotStructured as error:
-                raise ScheduleError(f"buffer {name}: {error}") from None
+            if self._on_stack(buffer, region):
+                made = local_buffer(int(region.size), buffer.type.element_type)
+            else:
+                points = [self.bodies.at(Index.of(loop.var), state.point) for loop in threads]
+                number = linearize(points, [loop.extent for loop in threads])
+                first = number * self._pitch(buffer, region) + self.offsets[buffer]
+                made = view(self.workspace, first, region.size, buffer.type.element_type)
             self.storage[buffer] = self._memory(buffer, region, made)
 
 
 def _number(attribute: ir.Attribute) -> float:
     return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else ir.IntegerAttr(attribute).value
+
+
+def _bytes(buffer: ir.Value) -> int:
+    """Bytes of an element of a buffer."""
+    return ceil_div(buffer.type.element_type.width, 8)

@@ -24,16 +24,21 @@ class Registers:
         found = self.values.get(slot)
         return emit.zero(self.type_of(slot)) if found is None else found
 
-    def load(self, first: int, lanes: int) -> ir.Value:
-        """The elements from one on: a vector, or a scalar of one lane."""
-        found = self.values.get((first, lanes))
+    def load(self, first: int, lanes: int, stride: int = 1) -> ir.Value:
+        """The elements from one on, so far apart: a vector, or a scalar of one lane."""
+        found = self.values.get((first, lanes)) if stride == 1 or lanes == 1 else None
         if found is not None:
             return found
-        elements = [self._element(first + i) for i in range(lanes)]
+        elements = [self._element(first + i * stride) for i in range(lanes)]
         return elements[0] if lanes == 1 else vectors.from_elements(elements)
 
-    def store(self, value: ir.Value, first: int, lanes: int) -> None:
-        """Sets elements from one on; a scalar for several lanes goes to all of them."""
+    def store(self, value: ir.Value, first: int, lanes: int, stride: int = 1) -> None:
+        """Sets elements from one on, so far apart; a scalar for several lanes goes to all of them."""
+        if lanes > 1 and stride != 1:
+            wide = emit.broadcast(value, lanes)
+            for i in range(lanes):
+                self.store(vectors.extract(wide, i), first + i * stride, 1)
+            return
         slot = first, lanes
         if slot not in self.values:
             self._clear(first, first + lanes)

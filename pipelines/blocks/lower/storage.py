@@ -5,6 +5,7 @@ A buffer holds only what is alive at once: what the loops inside of the innermos
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -69,7 +70,9 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use]) -> R
     """What of a buffer that is no argument is to be kept."""
     own = [(use, [a for a in use.accesses if a.buffer == buffer]) for use in uses]
     own = [(use, accesses) for use, accesses in own if accesses]
-    around = _common([[loop.name for loop in use.loops] for use, _ in own])
+    # The iterations of a vectorized loop run together.
+    paths = [[loop.name for loop in takewhile(lambda loop: loop.kind != Kind.VECTORIZED, use.loops)] for use, _ in own]
+    around = _common(paths)
     lows: list[Index] = []
     extents: list[Size] = []
     indices = [(use, use.indices(access)) for use, accesses in own for access in accesses]

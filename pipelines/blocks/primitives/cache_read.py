@@ -14,8 +14,8 @@ def cache_read(
 ) -> list[str]:
     """Copies a buffer that a block reads into a new one, called BUFFER_SCOPE, which all its readers read in its place.
 
-    The copy is a block of that name. It stands before the first reader: at the top level, or where a loop is around both those that write
-    the buffer and its readers, in the innermost such loop, of what is read there.
+    The copy is a block of that name. It stands before the first reader: at the top level, or where a loop is around one that writes the
+    buffer and around its readers, in the innermost such loop, of what is read there.
 
     Args:
       consumer_blocks: the readers that read the copy.
@@ -32,14 +32,19 @@ def cache_read(
             )
         readers = [b for b in readers if b.name in consumer_blocks]
     writers = moving.writers_of(beside, buffer)
-    around = copies.common_loops(nest, [*writers, *readers]) if writers else []
-    loop = around[-1] if around else None
+    loop = copies.loop_between(nest, writers, readers)
     scope = enclosing_block(reader.operation)
     still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
     region = region_of_blocks(nest, buffer, readers, still, writes=False)
     assert region is not None  # they read it
     shape = nest.shape(buffer)
     before = copies.member_with(nest, scope or nest.function.operation, loop, readers[0])
+    inside = [b for b in writers if moving.contains(before, b.operation)]
+    if inside:
+        raise ScheduleError(
+            f"buffer {nest.buffer_name(buffer)}: expected readers that stand all behind {moving.names_of(inside)} in the same loops, or "
+            f"all behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
+        )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
     changed = {b.name for b in readers}
     with nest.editing():
@@ -48,5 +53,5 @@ def cache_read(
             if not access.is_store and copies.outermost(nest, b, readers) in changed:
                 bodies.set_buffer(access, made)
         domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
-        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.start_of(before))
+        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.ahead_of(before))
     return [name]

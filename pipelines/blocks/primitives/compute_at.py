@@ -38,7 +38,7 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
     domain = _domain(moved, regions)
     first = next(op for op in target.members() if any(b.name in {c.name for c in consumers} for b in nest.blocks_in(op)))
     with nest.editing():
-        made = moving.rebind(nest, moved, domain, moving.start_of(first), preserve_unit_loops)
+        made = moving.rebind(nest, moved, domain, moving.ahead_of(first), preserve_unit_loops)
     return [m.name for m in made]
 
 

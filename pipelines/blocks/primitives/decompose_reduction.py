@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import REDUCTION, make_block
 from relayc.pipelines.blocks.dependence import Dependence, dependence
-from relayc.pipelines.blocks.indices import substitute, write
+from relayc.pipelines.blocks.indices import Writer, substitute
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
 from relayc.pipelines.blocks.structure import Block, Guard, Nest, ScheduleError, body_point, holds
 from relayc.pipelines.kernel.index import Index, Var
@@ -44,8 +44,9 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
 def _make_init(block: Block, name: str, points: list[Index], guards: list[Guard], point: Mapping[Var, Index]) -> None:
     parallel = [i for i, kind in enumerate(block.iterators) if kind != REDUCTION]
     left = [g for g in (Guard(substitute(g.index, point), g.limit) for g in guards) if not holds(g)]
-    pairs = [(write(g.index), emit.index_constant(g.limit)) for g in left]
-    values = [write(substitute(points[i], point)) for i in parallel]
+    written = Writer()
+    values = [written(substitute(points[i], point)) for i in parallel]
+    pairs = [(written(g.index), emit.index_constant(g.limit)) for g in left]
     made = make_block(name, [block.iterators[i] for i in parallel], [block.extents[i] for i in parallel], values, pairs)
     init = block.init
     assert init is not None  # it has been checked

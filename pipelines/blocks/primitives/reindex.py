@@ -36,10 +36,12 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
         moving.check_alone(nest, user, found)
         if sorted(used) != user.parallel:
             raise ScheduleError(f"block {block}: expected that {label} is written by its parallel iterators, found those at {used}")
-    else:
-        shared = [loop.name for w in moving.writers_of(nest.outer_blocks(), found) for loop in copies.common_loops(nest, [w, user])]
-        if shared:
-            raise ScheduleError(f"block {block}: expected that {label} is done before its loops, found its writer in loop {shared[0]}")
+    beside = nest.outer_blocks()
+    others = (moving.writers_of if kind == "read" else moving.readers_of)(beside, found)
+    shared = [(o, loop) for o in others for loop in copies.common_loops(nest, [o, user])]
+    if shared:
+        other, loop = shared[0]
+        raise ScheduleError(f"block {block}: expected loops without {other.name}, which uses {label} too, found both in loop {loop.name}")
     extents = [user.extents[i] for i in used]
     member = copies.member_with(nest, nest.function.operation, None, user)
     local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block]
@@ -56,8 +58,8 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
         domain = [Span(Index(), e) for e in extents]
         ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, element), (made, None))
         source, target = ends if kind == "read" else ends[::-1]
-        before = moving.start_of(member) if kind == "read" else moving.after(member)
-        name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, before)
+        spot = moving.ahead_of(member) if kind == "read" else moving.behind(member)
+        name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, spot)
     return [name]
 
 

@@ -41,7 +41,7 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
     with nest.editing():
         for buffer in moved.outputs():
             moving.hoist(nest, buffer, top)
-        made = moving.rebind(nest, moved, domain, moving.after(last), preserve_unit_loops)
+        made = moving.rebind(nest, moved, domain, moving.behind(last), preserve_unit_loops)
     return [m.name for m in made]
 
 

@@ -111,7 +111,9 @@ class _Factoring:
         self._start(operation.regions[0].blocks[0])
         body = operation.regions[1].blocks[0]
         with ir.InsertionPoint(body):
-            arguments = dict(zip((block.vars[i] for i in parallel), map(_as_index, body.arguments, extents), strict=False))
+            arguments: dict[Var, Index] = dict(
+                zip((block.vars[i] for i in parallel), map(_as_index, body.arguments, extents), strict=False)
+            )
             places = [[write(substitute(i, arguments)) for i in p.indices] for p in self.partials]
             elements = [_load(p.whole, at) for p, at in zip(self.partials, places, strict=True)]
             values = [_load(b, self._inserted(at, body.arguments[len(parallel)])) for b, at in zip(buffers, places, strict=True)]
@@ -165,7 +167,7 @@ class _Factoring:
             for access, offset in ((p.part.load, 1), (p.part.store.operation, 2)):
                 self._redirect(access, offset, buffer, body.arguments[factor])
         with ir.InsertionPoint(init):
-            arguments = {old.vars[i]: _as_index(v, old.extents[i]) for i, v in zip(kept, init.arguments, strict=False)}
+            arguments: dict[Var, Index] = {old.vars[i]: _as_index(v, old.extents[i]) for i, v in zip(kept, init.arguments, strict=False)}
             for p, buffer in zip(self.partials, buffers, strict=True):
                 at = [write(substitute(i, arguments)) for i in p.indices]
                 start = p.part.identity() or self._constant_start(p)

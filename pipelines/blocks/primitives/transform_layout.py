@@ -97,15 +97,15 @@ def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMa
 def _fill(nest: Nest, buffer: ir.Value, name: str, shape: Sequence[Size], value: float) -> str:
     """A block that writes all of a buffer, before its first writer; gives its name."""
     first = moving.writers_of(nest.outer_blocks(), buffer)[0]
-    before = moving.start_of(copies.member_with(nest, nest.function.operation, None, first))
-    with before.location:
+    spot = moving.ahead_of(copies.member_with(nest, nest.function.operation, None, first))
+    with first.operation.location:
         label = nest.free_block(name)
-        with ir.InsertionPoint(before):
+        with spot.point():
             made = make_block(label, [PARALLEL] * len(shape), shape, [emit.index_constant(0)] * len(shape))
         filled = nest.block_view(made)
         element = buffer.type.element_type
         number = emit.number(float(value) if isinstance(element, ir.FloatType) else int(value), element)
         with ir.InsertionPoint(filled.body):
             emit.create("memref.store", [], [number, buffer, *filled.arguments])
-        moving.rebind(nest, filled, [Span(Index(), d) for d in shape], before)
+        moving.rebind(nest, filled, [Span(Index(), d) for d in shape], spot)
     return label

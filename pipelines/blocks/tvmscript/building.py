@@ -190,10 +190,10 @@ class Building:
         if which == "init":
             region.blocks.append(*[ir.IndexType.get()] * len(frame.iterators))
         block = region.blocks[0]
-        variables_ = [var for _, var, _ in frame.iterators]
-        for var, argument in zip(variables_, block.arguments, strict=True):
+        iterators = [var for _, var, _ in frame.iterators]
+        for var, argument in zip(iterators, block.arguments, strict=True):
             var.value = argument
-        self.visible, self.conditions, frame.region = variables_, [], which
+        self.visible, self.conditions, frame.region = [*iterators], [], which
         with ir.InsertionPoint(block):
             yield
         frame.region = ""

@@ -161,10 +161,7 @@ class Evaluator:
                 return found
             with self.guarded(isinstance(found, Expr)):
                 other = self(part)
-            if is_and:
-                found = _both(found, other)
-            else:
-                found = values.either(found, other) if isinstance(found, Expr) else other
+            found = _both(found, other) if is_and else _either(found, other)
         return found
 
     def _conditional(self, node: ast.IfExp) -> Any:
@@ -200,6 +197,10 @@ class Evaluator:
 
 def _both(a: Any, b: Any) -> Any:
     return values.both(a, b) if isinstance(a, Expr) or (isinstance(b, Expr) and a) else a and b
+
+
+def _either(a: Any, b: Any) -> Any:
+    return values.either(a, b) if isinstance(a, Expr) else a or b
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

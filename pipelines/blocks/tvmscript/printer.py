@@ -1,10 +1,11 @@
 """Functions of blocks and loops -> Python text in TVMScript's form, which `from_source` reads back as the same function."""
 
+import json
 import keyword
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from os.path import commonprefix
+from typing import Any
 
 from relayc.dialects.functions import DTYPE, value_attributes
 from relayc.dialects.mlir import ir
@@ -244,7 +245,7 @@ class _Printer:
     def _axis_name(self, point: Index, position: int) -> str:
         """vNAME for the loop NAME, and for those that a split made of it: NAME_0 and NAME_1, or what else begins so."""
         found = sorted((self.renderer.position(v), self.values[v.value].text) for v in variables(point) if v.value in self.values)
-        shared = commonprefix([text for _, text in found])
+        shared = _common_start([text for _, text in found])
         stem = re.sub(r"(_\d+)+$|_$" if len(found) == 1 else r"[\d_]+$", "", shared) or (found[0][1] if found else str(position))
         return f"v{stem}"
 
@@ -340,11 +341,26 @@ def _is_loop(point: Index, extent: Size) -> bool:
     )
 
 
+def _common_start(texts: Sequence[str]) -> str:
+    """What all of some texts begin with."""
+    first, last = min(texts, default=""), max(texts, default="")
+    return next((first[:i] for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), first[: len(last)])
+
+
 def _annotations(operation: ir.Operation) -> str:
     def refuse(name: str) -> object:
         raise ScheduleError(f"annotations: expected a value, found a knob {name}")
 
-    return repr({name: decode(attribute, refuse) for name, attribute in read_annotations(operation).items()})
+    return _literal({name: decode(attribute, refuse) for name, attribute in read_annotations(operation).items()})
+
+
+def _literal(value: Any) -> str:
+    """A value of an annotation as Python writes it, with double quotes."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def _identifier(name: str) -> str:

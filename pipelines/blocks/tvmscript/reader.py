@@ -13,9 +13,9 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import signless_dtype
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.structure import Nest, make_buffer
-from relayc.pipelines.blocks.tvmscript import signature, values
+from relayc.pipelines.blocks.tvmscript import signature
 from relayc.pipelines.blocks.tvmscript.buffers import Buffer
-from relayc.pipelines.blocks.tvmscript.building import BlockFrame, Building, building
+from relayc.pipelines.blocks.tvmscript.building import BlockFrame, Building, Less, building
 from relayc.pipelines.blocks.tvmscript.evaluation import BINARY, BUILTINS, Evaluator
 from relayc.pipelines.blocks.tvmscript.source import Source, is_text, kind_of
 from relayc.pipelines.blocks.tvmscript.specs import Allocation, Axis, BlockSpec, Init, Loops, Match, Symbol
@@ -326,8 +326,8 @@ class _Reader:
         if not isinstance(condition, Expr):
             self._statements(node.body if condition else node.orelse)
             return
-        less = self._less(node, condition)
         state = self.building
+        less = [(state.resolved(a), state.resolved(b)) for a, b in _comparisons(node, condition)]
         if state.block is not None:
             inside = "around a block, or around all statements of one" if not state.block.loops else "around the block"
             raise RelayError(
@@ -338,13 +338,6 @@ class _Reader:
         with self._scope():
             self._statements(node.body)
         state.conditions = before
-
-    def _less(self, node: ast.If, condition: Expr) -> list[tuple[Index, Index]]:
-        check(not node.orelse, "if", "no else (T.if_then_else chooses values)", "one")
-        flag = condition if isinstance(condition, Flag) else None
-        if flag is None or flag.less is None:
-            raise RelayError("if: expected comparisons of indices, joined by and (T.if_then_else chooses values), found another condition")
-        return [(self.building.resolved(a), self.building.resolved(b)) for a, b in flag.less]
 
     def _with(self, node: ast.With) -> None:
         check(
@@ -390,21 +383,24 @@ class _Reader:
 
     def _guarded(self, nodes: list[ast.stmt], frame: BlockFrame) -> list[ast.stmt]:
         """The statements of a block, without an `if` around all of them."""
-        if len(nodes) != 1 or not isinstance(nodes[0], ast.If):
+        node = nodes[0] if len(nodes) == 1 else None
+        if not isinstance(node, ast.If):
             return nodes
-        (node,) = nodes
         with self.source.at(node):
             condition = self.evaluate(node.test)
             if not isinstance(condition, Expr):
                 return node.body if condition else node.orelse
-            check(not node.orelse, "if", "no else (T.if_then_else chooses values)", "one")
-            flag = values.condition(condition, "if")
-            if flag.less is None:
-                raise RelayError(
-                    "if: expected comparisons of indices, joined by and (T.if_then_else chooses values), found another condition"
-                )
-            self.building.add_guards(flag.less)
+            self.building.add_guards(_comparisons(node, condition))
             return node.body
+
+
+def _comparisons(node: ast.If, condition: Expr) -> Less:
+    """What the condition of an `if` says. Raises RelayError for one of values, and for an `else`."""
+    check(not node.orelse, "if", "no else (T.if_then_else chooses values)", "one")
+    if not isinstance(condition, Flag) or condition.less is None:
+        wanted = "comparisons of indices, joined by and (T.if_then_else chooses values)"
+        raise RelayError(f"if: expected {wanted}, found another condition")
+    return condition.less
 
 
 class _Range:

@@ -131,7 +131,9 @@ class Renderer:
             parts.append((False, self.size(index.const).text))
         elif index.const:
             parts.append((index.const < 0, str(abs(index.const))))
-        first, *rest = parts
+        # A sum begins with what is not negative, where there is any.
+        begin = next((i for i, (negative, _) in enumerate(parts) if not negative), 0)
+        first, rest = parts[begin], parts[:begin] + parts[begin + 1 :]
         text_ = ("-" if first[0] else "") + first[1] + "".join(f" {'-' if negative else '+'} {text}" for negative, text in rest)
         return Text(text_, ADD if rest else min(level, MULTIPLY) if first[0] else level, "index", loads)
 

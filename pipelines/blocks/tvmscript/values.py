@@ -353,7 +353,7 @@ def _in_common(a: ExprLike, b: ExprLike, what: str) -> tuple[ir.Value, ir.Value,
 
 def _dtype_beside(x: ExprLike, other: ExprLike) -> str:
     beside = other.dtype if isinstance(other, Expr) else None
-    if isinstance(x, float) or isinstance(x, np.floating):
+    if isinstance(x, (float, np.floating)):
         return beside if beside is not None and scalar.is_float(beside) else "float32"
     if is_number(x) or isinstance(x, IndexExpr) or not isinstance(x, Expr):
         if beside is None or beside == INDEX or beside == "bool":

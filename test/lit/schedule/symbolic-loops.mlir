@@ -7,20 +7,17 @@ func.func @main() {
   return
 }
 
-// Whole steps, then masked vectors, on one thread or, where the work of the call is worth it, on several. Buffers are flat.
+// Whole steps, then masked vectors, on several threads where the work of the call is worth it. Buffers are flat.
 // CHECK-LABEL: func.func private @elementwise(
 // CHECK-SAME: memref<?xf32>, %{{.*}}: memref<?xf32>, %[[N:.*]]: index {relay.symbol = "n"}
 // CHECK: %[[WORTH:.*]] = arith.cmpi sge
-// CHECK: scf.if %[[WORTH]] {
+// CHECK: "relay.parallel_if"(%[[WORTH]])
 // CHECK: scf.parallel
-// CHECK: vector.create_mask
-// CHECK: vector.maskedload
-// CHECK: vector.maskedstore
-// CHECK: } else {
-// CHECK-NOT: scf.parallel
 // CHECK: scf.for
 // CHECK-COUNT-4: vector.load
 // CHECK: scf.for
+// CHECK: vector.create_mask
+// CHECK: vector.maskedload
 // CHECK: vector.maskedstore
 // CHECK: return
 func.func private @elementwise(%a: tensor<?x10xf32, ["n"]>, %n: index {relay.symbol = "n"}) -> tensor<?x10xf32, ["n"]> {

@@ -36,10 +36,10 @@ def product() -> Kernel:
 def softmax() -> Kernel:
     """Of rows."""
     a = te.placeholder((3, 9), name="A")
-    k, l = te.reduce_axis((0, 9), name="k"), te.reduce_axis((0, 9), name="l")
+    k, m = te.reduce_axis((0, 9), name="k"), te.reduce_axis((0, 9), name="l")
     most = te.compute((3,), lambda i: te.max(a[i, k], axis=k), name="most")
     powers = te.compute((3, 9), lambda i, j: te.exp(a[i, j] - most[i]), name="powers")
-    total = te.compute((3,), lambda i: te.sum(powers[i, l], axis=l), name="total")
+    total = te.compute((3,), lambda i: te.sum(powers[i, m], axis=m), name="total")
     found = te.compute((3, 9), lambda i, j: powers[i, j] / total[i], name="found")
     return Kernel(te.create_prim_func([a, found]), [_whole(3, 9)])
 

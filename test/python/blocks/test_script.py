@@ -1,6 +1,7 @@
 """What is printed in TVMScript's form is read back as the same function: kernels of operators, and schedules of all kinds."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def check_round_trip(mod: IRModule) -> str:
 
 
 # What has loops alone; other files are of scans, sorting and the like, or take long.
-@pytest.mark.parametrize("name", ["unary", "binary", "activation", "reduce", "transform", "symbolic", "pool", "norm", "sampling", "narrow"])
+@pytest.mark.parametrize("name", ["unary", "reduce", "transform", "symbolic", "pool", "sampling", "narrow"])
 def test_kernels_of_operators(name: str) -> None:
     load_passes()
     count = 0
@@ -58,10 +59,8 @@ def test_random_schedules(name: str) -> None:
         schedule = Schedule(kernel.mod)
         steps = Steps(schedule, seed)
         for _ in range(8):
-            try:
+            with suppress(ScheduleError):
                 steps.any()
-            except ScheduleError:
-                pass
         text = check_round_trip(schedule.mod)
         found, expected = (run(mod, kernel.inputs, kernel.sizes) for mod in (from_source(text), schedule.mod))
         for a, b in zip(found, expected, strict=True):

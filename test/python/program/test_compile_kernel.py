@@ -79,6 +79,24 @@ def test_kernels_of_a_te_module_are_taken_by_name():
     assert kernel.name == "other" and str(mod) == before
 
 
+DOUBLED = """
+func.func @doubled(%x: tensor<?x4xf32, ["n"]> {relay.name = "x"}, %n: index {relay.symbol = "n"})
+    -> (tensor<?x4xf32, ["n"]> {relay.name = "y"}) {
+  %e = tensor.empty(%n) : tensor<?x4xf32, ["n"]>
+  %0 = linalg.add ins(%x, %x : tensor<?x4xf32, ["n"]>, tensor<?x4xf32, ["n"]>) outs(%e : tensor<?x4xf32, ["n"]>) -> tensor<?x4xf32, ["n"]>
+  return %0 : tensor<?x4xf32, ["n"]>
+}
+"""
+
+
+def test_symbols_have_the_values_of_the_shapes_of_a_call():
+    kernel = relayc.compile_kernel(DOUBLED)
+    assert repr(kernel).startswith("<kernel doubled(x: float32[n, 4]) -> y: float32[n, 4], loops ")
+    for size in (0, 1, 19):
+        x = RANDOM.standard_normal((size, 4), np.float32)
+        np.testing.assert_array_equal(kernel(x), 2 * x)
+
+
 @pytest.mark.parametrize(
     ("kernel", "options", "message"),
     [
@@ -87,6 +105,8 @@ def test_kernels_of_a_te_module_are_taken_by_name():
         (PRODUCT + PRODUCT.replace("@product", "@other"), {}, "found @product, @other"),
         (PRODUCT, {"name": "quotient"}, "expected a function @quotient over tensors, found none"),
         (PRODUCT.replace("16x", "?x").replace("tensor.empty()", "tensor.empty(%n)"), {}, "compile_kernel: expected"),
+        (DOUBLED.replace(', ["n"]', ""), {}, "argument 0: expected sizes that are numbers or symbols that the function takes"),
+        (DOUBLED, {"params": {0: X}}, "argument 0 of @doubled: expected an array"),
         (PRODUCT, {"params": {2: W}}, "expected positions of arguments of @product below 2, found 2"),
         (PRODUCT, {"params": {1: W[:8]}}, r"argument 1 of @product: expected an array float32\[64, 48\], found float32\[8, 48\]"),
         (PRODUCT.replace("tensor<64x48xf32>)", "tensor<64x48xf32> {relay.param})", 1), {}, "expected the parameters of @product"),

@@ -197,6 +197,21 @@ def test_bools_and_conversions_of_every_kind():
     assert_equal(found, wanted)
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint2", "float8_e4m3fn", "float4_e2m1fn"])
+def test_narrow_types_are_moved_and_converted(dtype):
+    a, b = np.array([0, 1, 1, 0, 1, 1]).astype(numpy_dtype(dtype)), np.array([0, 1, 1.5, 0, 2, 0.5], np.float32)
+    A, B = te.placeholder((6,), dtype, "A"), te.placeholder((6,), name="B")
+    made = [
+        te.compute((6,), lambda i: A[i].astype("float32") * B[i]),
+        te.compute((6,), lambda i: B[i].astype(dtype)),
+        te.compute((8,), lambda i: te.if_then_else(te.all(i > 0, i < 7), A[i - 1], te.const(0, dtype))),
+    ]
+    found = computed([A, B, *made], a, b)
+    wanted = [a.astype(np.float32) * b, b.astype(a.dtype), np.pad(a.astype(np.float32), 1)]
+    for array, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(array.astype(np.float32), expected.astype(np.float32))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "common"),
     [

@@ -1,6 +1,7 @@
 """The command `relayc`: what it prints and writes, its exit codes and its one-line errors."""
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -104,6 +105,13 @@ def test_inspect_shows_each_kernel_with_its_operators(model, capsys):
 def test_inspect_prints_a_stage(model, capsys, stage, shown):
     code, out, _ = run(capsys, "inspect", model, "--shape", "x=2,3", "--stage", stage)
     assert code == 0 and shown in out
+
+
+def test_inspect_shows_tunable_numbers_and_why_strategies_decline(model, capsys):
+    code, out, _ = run(capsys, "inspect", model, "--shape", "x=4,3", "--space")
+    assert code == 0 and re.search(r"fused_add_abs +add abs +loops +grain +32768 +1 32768", out) and "unroll" in out
+    code, out, _ = run(capsys, "inspect", model, "--shape", "x=4,3", "--why")
+    assert code == 0 and "takes it" in out and "contraction" in out and "not for it" in out and "2 calls" in out
 
 
 def test_a_program_for_another_machine_is_inspected_but_not_run(model, capsys):

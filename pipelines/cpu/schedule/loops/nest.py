@@ -21,9 +21,6 @@ Loops = dict[Var, Index]
 Parts = Mapping[Var, tuple[Index, Index]]
 """Where a part of a loop starts, and how many iterations it has."""
 
-MOST_TWICE = 8
-"""Operations of an element up to which code for one thread is made beside that of a parallel loop of symbolic size: one that runs on one
-thread after all costs 0.1 us."""
 LANE_BLOCK = 1 << 13
 """Elements of the lane loop that one iteration of a parallel loop takes where the running program knows how many there are."""
 
@@ -141,18 +138,8 @@ class Nest:
                 parts[loop.var] = start, emit.at_most(Index(loop.extent) - start, size)
             self._serial(outer[len(whole) :], last, _point(whole, variables[: len(whole)]), parts)
 
-        work, grain = self.plan.work, self.parameters.parallel_grain
-        if self.plan.reductions or self.plan.accesses.operations > MOST_TWICE:
-            nest.parallel(variables, self.evaluator, task, work, grain)
-            return
-
-        def parallel() -> None:
-            # Waits for memory anyway, so it may be short: its code comes on top of that for one thread.
-            self.unroll = 1
-            nest.parallel(variables, self.evaluator, task)
-            self.unroll = self.parameters.unroll
-
-        nest.at_least([(work, grain)], self.evaluator, parallel, lambda: self._serial(outer, last, {}))
+        # Where one thread runs it after all, that costs 0.1 us: less than code for that alone is worth.
+        nest.parallel(variables, self.evaluator, task, self.plan.work, self.parameters.parallel_grain)
 
     def _is_checked(self, loop: MergedLoop) -> bool:
         return not self.plan.checked.isdisjoint(loop.members)

@@ -1,0 +1,256 @@
+"""The check of the sizes of a call from outside: one function for a module, which runs a short program of each entry.
+
+A program gives the symbols their values, and says what must hold of dimensions and symbols. It lies in the table of the entries as pairs
+of numbers, an instruction and its operand, for a machine with a stack: so an entry costs numbers, not code.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from relayc.symbolic import Atom, Extreme, Size
+
+MOST_VALUES = 16
+"""Numbers that the text of an error may have."""
+
+
+class Do(IntEnum):
+    """The instructions: what they push, for those with `n` of their operand n, or of the numbers a and b that they take from the stack."""
+
+    END = 0  # the call is right
+    NUMBER = 1  # n
+    SYMBOL = 2  # the value of symbol n
+    DIMENSION = 3  # of the DLTensor at n >> 16, its dimension n & 0xffff
+    KIND = 4  # of argument n
+    INTEGER = 5  # the value of argument n
+    MULTIPLY = 6
+    ADD = 7
+    FLOOR = 8  # floor(a / max(b, 1))
+    MIN = 9
+    MAX = 10
+    SET = 11  # nothing: the number on top is the value of symbol n from now on
+    EQUAL = 12  # nothing: where a = b, the next n words are left out
+    AT_LEAST = 13  # nothing: where a >= b, the next n words are left out
+    RAISE = 14  # ends with a ValueError, of the text at n with the numbers of the stack
+    RAISE_TENSOR = 15  # ends with a ValueError about a tensor, with the note at n: its number, its row in the table, where its DLTensor is
+
+
+class SizeProgram:
+    """A program under construction.
+
+    Attributes:
+      words: what there is of it.
+      depth: the most numbers on the stack.
+    """
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.words: list[int] = []
+        self.depth = 0
+        self._symbols = {name: i for i, name in enumerate(symbols)}
+        self._height = 0
+
+    def do(self, what: Do, operand: int = 0, pushes: int = 0) -> None:
+        """An instruction after which there are so many numbers more on the stack."""
+        self.words += [what.value, operand]
+        self._height += pushes
+        self.depth = max(self.depth, self._height)
+
+    def number(self, value: int) -> None:
+        self.do(Do.NUMBER, value, 1)
+
+    def dimension(self, place: int, axis: int) -> None:
+        """A dimension of the DLTensor at a place."""
+        self.do(Do.DIMENSION, place << 16 | axis, 1)
+
+    def set(self, name: str) -> None:
+        """Gives a symbol its value."""
+        self.do(Do.SET, self._symbols[name], -1)
+
+    def size(self, size: Size) -> None:
+        """The value of a size. Numbers beyond 64 bits are the largest one."""
+        if isinstance(size, int):
+            self.number(size)
+            return
+        for i, (monomial, factor) in enumerate(size.terms.items()):
+            if factor != 1 or not monomial:
+                self.number(factor)
+            for j, atom in enumerate(monomial):
+                self._atom(atom)
+                if j or factor != 1:
+                    self.do(Do.MULTIPLY, 0, -1)
+            if i:
+                self.do(Do.ADD, 0, -1)
+
+    def _atom(self, atom: Atom) -> None:
+        if isinstance(atom, str):
+            self.do(Do.SYMBOL, self._symbols[atom], 1)
+        elif isinstance(atom, Extreme):
+            for i, arg in enumerate(atom.args):
+                self.size(arg)
+                if i:
+                    self.do(Do.MIN if atom.kind == "min" else Do.MAX, 0, -1)
+        else:
+            self.size(atom.num)
+            self.size(atom.den)
+            self.do(Do.FLOOR, 0, -1)
+
+    def demand(self, relation: Do, otherwise: "SizeProgram") -> None:
+        """Goes on where the relation (EQUAL or AT_LEAST) of the two numbers on the stack holds; else does something else, which ends."""
+        self.do(relation, len(otherwise.words), -2)
+        self.words += otherwise.words
+        self.depth = max(self.depth, otherwise.depth)
+
+
+# Numbers on the stack: %top is where the next one goes, and two unused places are at its beginning.
+_FUNCTION = """
+llvm.func internal @__relayc_sizes(%entry: !llvm.ptr, %program: !llvm.ptr, %args: !llvm.ptr, %data: !llvm.ptr, %values: !llvm.ptr) -> i32
+    attributes {{no_inline, passthrough = ["optsize"]}} {{
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %largest = llvm.mlir.constant(9223372036854775807 : i64) : i64
+  %smallest = llvm.mlir.constant(-9223372036854775807 : i64) : i64
+  %room = llvm.mlir.constant({room} : i64) : i64
+  %stack = llvm.alloca %room x i64 : (i64) -> !llvm.ptr
+  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
+  %value_error = llvm.getelementptr %strings[{value_error}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %bottom = llvm.getelementptr %stack[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.br ^next(%program, %bottom : !llvm.ptr, !llvm.ptr)
+^next(%at: !llvm.ptr, %top: !llvm.ptr):
+  %0 = llvm.load %at : !llvm.ptr -> i64
+  %1 = llvm.getelementptr %at[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %n = llvm.load %1 : !llvm.ptr -> i64
+  %after = llvm.getelementptr %at[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %b_at = llvm.getelementptr %top[-1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %a_at = llvm.getelementptr %top[-2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %b = llvm.load %b_at : !llvm.ptr -> i64
+  %a = llvm.load %a_at : !llvm.ptr -> i64
+  llvm.switch %0 : i64, ^end [
+    {cases}
+  ]
+^end:
+  %good = llvm.mlir.constant(0 : i32) : i32
+  llvm.return %good : i32
+
+^push(%pushed: i64):
+  llvm.store %pushed, %top : i64, !llvm.ptr
+  %2 = llvm.getelementptr %top[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.br ^next(%after, %2 : !llvm.ptr, !llvm.ptr)
+^number:
+  llvm.br ^push(%n : i64)
+^symbol:
+  %3 = llvm.getelementptr %values[%n] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %4 = llvm.load %3 : !llvm.ptr -> i64
+  llvm.br ^push(%4 : i64)
+^dimension:
+  %bits = llvm.mlir.constant(16 : i64) : i64
+  %low = llvm.mlir.constant(65535 : i64) : i64
+  %5 = llvm.lshr %n, %bits : i64
+  %axis = llvm.and %n, %low : i64
+  %6 = llvm.getelementptr %data[%5] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+  %7 = llvm.load %6 : !llvm.ptr -> !llvm.ptr
+  %8 = llvm.getelementptr %7[24] : (!llvm.ptr) -> !llvm.ptr, i8
+  %shape = llvm.load %8 : !llvm.ptr -> !llvm.ptr
+  %9 = llvm.getelementptr %shape[%axis] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %10 = llvm.load %9 : !llvm.ptr -> i64
+  llvm.br ^push(%10 : i64)
+^kind:
+  %11 = llvm.getelementptr %args[%n] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.struct<(i32, i32, i64)>
+  %12 = llvm.load %11 : !llvm.ptr -> i32
+  %13 = llvm.zext %12 : i32 to i64
+  llvm.br ^push(%13 : i64)
+^integer:
+  %14 = llvm.getelementptr %args[%n] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.struct<(i32, i32, i64)>
+  %15 = llvm.getelementptr %14[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %16 = llvm.load %15 : !llvm.ptr -> i64
+  llvm.br ^push(%16 : i64)
+
+^join(%joined: i64):
+  llvm.store %joined, %a_at : i64, !llvm.ptr
+  llvm.br ^next(%after, %b_at : !llvm.ptr, !llvm.ptr)
+^multiply:
+  %17 = "llvm.intr.smul.with.overflow"(%a, %b) : (i64, i64) -> !llvm.struct<(i64, i1)>
+  %18 = llvm.extractvalue %17[0] : !llvm.struct<(i64, i1)>
+  %beyond = llvm.extractvalue %17[1] : !llvm.struct<(i64, i1)>
+  %19 = llvm.xor %a, %b : i64
+  %negative = llvm.icmp "slt" %19, %zero : i64
+  %20 = llvm.select %negative, %smallest, %largest : i1, i64
+  %21 = llvm.select %beyond, %20, %18 : i1, i64
+  llvm.br ^join(%21 : i64)
+^add:
+  // What is beyond all numbers stays so, whatever is taken from it.
+  %22 = llvm.intr.sadd.sat(%a, %b) : (i64, i64) -> i64
+  %23 = llvm.intr.smax(%a, %b) : (i64, i64) -> i64
+  %24 = llvm.icmp "eq" %23, %largest : i64
+  %25 = llvm.select %24, %largest, %22 : i1, i64
+  llvm.br ^join(%25 : i64)
+^floor:
+  %den = llvm.intr.smax(%b, %one) : (i64, i64) -> i64
+  %26 = llvm.sdiv %a, %den : i64
+  %27 = llvm.srem %a, %den : i64
+  %below = llvm.icmp "slt" %27, %zero : i64
+  %28 = llvm.zext %below : i1 to i64
+  %29 = llvm.sub %26, %28 : i64
+  llvm.br ^join(%29 : i64)
+^min:
+  %30 = llvm.intr.smin(%a, %b) : (i64, i64) -> i64
+  llvm.br ^join(%30 : i64)
+^max:
+  %31 = llvm.intr.smax(%a, %b) : (i64, i64) -> i64
+  llvm.br ^join(%31 : i64)
+
+^set:
+  %32 = llvm.getelementptr %values[%n] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  llvm.store %b, %32 : i64, !llvm.ptr
+  llvm.br ^next(%after, %b_at : !llvm.ptr, !llvm.ptr)
+^leave(%holds: i1):
+  %33 = llvm.select %holds, %n, %zero : i1, i64
+  %34 = llvm.getelementptr %after[%33] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  llvm.br ^next(%34, %a_at : !llvm.ptr, !llvm.ptr)
+^equal:
+  %35 = llvm.icmp "eq" %a, %b : i64
+  llvm.br ^leave(%35 : i1)
+^at_least:
+  %36 = llvm.icmp "sge" %a, %b : i64
+  llvm.br ^leave(%36 : i1)
+
+^raise:
+  %size = llvm.mlir.constant(1024 : i64) : i64
+  %message = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
+  %form = llvm.getelementptr %strings[%n] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+{loads}
+  %37 = llvm.call @snprintf(%message, %size, %form, {operands}) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+    : (!llvm.ptr, i64, !llvm.ptr, {types}) -> i32
+  llvm.call @TVMFFIErrorSetRaisedFromCStr(%value_error, %message) : (!llvm.ptr, !llvm.ptr) -> ()
+  %failed = llvm.mlir.constant(-1 : i32) : i32
+  llvm.return %failed : i32
+^raise_tensor:
+  %38 = llvm.getelementptr %top[-3] : (!llvm.ptr) -> !llvm.ptr, i64
+  %39 = llvm.load %38 : !llvm.ptr -> i64
+  %tensor = llvm.trunc %39 : i64 to i32
+  %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
+  %row = llvm.getelementptr %table[%a] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %40 = llvm.getelementptr %data[%b] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+  %described = llvm.load %40 : !llvm.ptr -> !llvm.ptr
+  %note = llvm.getelementptr %strings[%n] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %41 = llvm.call @__relayc_raise_tensor(%value_error, %entry, %tensor, %row, %described, %note)
+    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+  llvm.return %41 : i32
+}}
+"""
+
+
+def size_function(depth: int, value_error: int) -> str:
+    """The function that runs programs with at most `depth` numbers on their stack; `value_error` is where its name is among the strings."""
+    cases = ",\n    ".join(f"{what.value}: ^{what.name.lower()}" for what in Do if what is not Do.END)
+    values = range(MOST_VALUES)
+    loads = "\n".join(
+        f"  %p{i} = llvm.getelementptr %bottom[{i}] : (!llvm.ptr) -> !llvm.ptr, i64\n  %q{i} = llvm.load %p{i} : !llvm.ptr -> i64"
+        for i in values
+    )
+    return _FUNCTION.format(
+        room=2 + max(depth, MOST_VALUES),
+        value_error=value_error,
+        cases=cases,
+        loads=loads,
+        operands=", ".join(f"%q{i}" for i in values),
+        types=", ".join("i64" for _ in values),
+    )

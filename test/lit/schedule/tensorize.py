@@ -25,7 +25,7 @@ with schedule.mod.context, ir.Location.unknown():
 # CHECK: func.func private @main(
 # CHECK: scf.for %[[TILE:.*]] = %c0 to %c4 step %c1 {
 # CHECK-NOT: memref.store
-# CHECK: %[[SUMS:.*]]:4 = scf.for %[[K:.*]] = %c0 to %c64 step %c1 iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+# CHECK: %[[SUMS:.*]]:4 = scf.for %[[K:.*]] = %c0 to %c64 step %c1 iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>, {{.*}}) {
 # CHECK-COUNT-2: vector.load {{.*}} : memref<2048xf32>, vector<16xf32>
 # CHECK-COUNT-2: memref.load {{.*}} : memref<512xf32>
 # CHECK-COUNT-4: vector.fma

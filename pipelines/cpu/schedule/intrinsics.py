@@ -4,8 +4,8 @@ dot_f32_{rows}x{columns}: C[i, j] += sum of A[i, k] * B[k, j] over any number of
 in vector registers meanwhile. The loops are in the order i, j, k. A may lie anyhow; the columns of B and of C lie side by side. It begins
 the sums by itself.
 
-dot_bf16_{rows}x{columns}: C[i, j] += sum of A[i, k, p] * B[k, j, p] over any number of pairs k of steps p, A and B bf16 and C f32 (AVX512-BF16,
-columns in whole vectors of 16). The loops are in the order i, j, k, p. The pairs of a row of B lie side by side.
+dot_bf16_{rows}x{columns}: C[i, j] += sum of A[i, k, p] * B[k, j, p] over any number of pairs k of steps p, A and B bf16 and C f32, on CPUs
+with AVX512-BF16, for columns in whole vectors of 16. The loops are in the order i, j, k, p. The pairs of a row of B lie side by side.
 """
 
 from dataclasses import dataclass

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from blocks.lowered import arrays, compiled, first, product
 
+import relayc
 from relayc import te
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index, Var
@@ -158,6 +160,26 @@ def test_errors_of_register_tiles() -> None:
     ):
         with pytest.raises(ScheduleError, match=message):
             compiled(product(*shape), function)
+
+
+@pytest.mark.skipif(not relayc.Target("cpu").has("avx512bf16"), reason="needs AVX512-BF16")
+def test_register_tiles_of_pairs() -> None:
+    rows, depth, columns = 8, 12, 64
+    a, b = te.placeholder((rows, depth), "bfloat16", name="A"), te.placeholder((depth, columns), "bfloat16", name="B")
+    k = te.reduce_axis((0, depth), "k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k), name="C")
+
+    def pairs(s: Schedule) -> None:
+        s.transform_layout("C", ("read", 1), lambda k, j: [j // 32, k // 2, j % 32, k % 2], pad_value=0.0)
+        i, j, k = s.get_loops("C")
+        (io, ii), (jo, ji), (ko, ki) = s.split(i, [None, 4]), s.split(j, [None, 32]), s.split(k, [None, 2])
+        s.reorder(io, jo, ii, ji, ko, ki)
+        s.tensorize(ii, "dot_bf16_4x32")
+
+    x, y = (v.astype(ml_dtypes.bfloat16) for v in arrays((rows, depth), (depth, columns)))
+    found = first(compiled(te.create_prim_func([a, b, c]), pairs, params={1: y})(x))
+    # The products are exact in float32; their sums are rounded.
+    np.testing.assert_allclose(found, x.astype("f8") @ y.astype("f8"), rtol=0, atol=depth * 1e-6)
 
 
 # ---- intrinsics of a person's own

@@ -5,74 +5,26 @@ the iterations without a guard are a loop by themselves. What is left of a guard
 and nothing at all where only buffers of this thread are written: what is computed there is not used.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import equal, variables
-from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, Point, Shifted, State
+from relayc.pipelines.blocks.indices import equal
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, Point, Shifted, State
+from relayc.pipelines.blocks.lower.guards import Guards, Tail
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError, holds
+from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node, is_mixed, number_of, reduction_loops
+from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
-from relayc.symbolic import Dim, Size, ceil_div, exact, proves
+from relayc.symbolic import Size, proves
 
 MOST_SUMS = 32
 """Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
-MOST_UNROLLED = 1 << 12
-"""Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
-
-
-@dataclass(eq=False)
-class LoopNode:
-    """A loop with what is in it, in order.
-
-    Attributes:
-      kind: how it runs.
-      uses: the blocks in it, in order.
-      begins: those of them whose reduction runs along this loop and no outer one: their init stands before it.
-    """
-
-    loop: Loop
-    children: "tuple[Node, ...]"
-
-    def __post_init__(self) -> None:
-        self.kind = self.loop.kind
-        self.uses: tuple[Use, ...] = tuple(
-            use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
-        )
-        self.begins = [use for use in self.uses if use.has_init and reduction_loops(use)[:1] == [self.loop.name]]
-
-
-Node: TypeAlias = LoopNode | Use
-
-
-@dataclass(frozen=True)
-class Tail:
-    """What is behind the last whole tile of an extent.
-
-    Attributes:
-      height: of a tile; partners: the loops over what is in one.
-      limit: the extent; full: whole tiles.
-    """
-
-    height: int
-    partners: frozenset[str]
-    limit: Size
-    full: Size
-
-
-@dataclass(frozen=True)
-class Init:
-    """The init of a block, for which the loops that its reduction runs along are at their start."""
-
-    use: Use
-    skipped: frozenset[str]
 
 
 class Emission:
@@ -80,7 +32,7 @@ class Emission:
 
     Args:
       bodies: emits blocks.
-      guards: of each block, by name.
+      guards: of each block.
       lanes: how many elements of a type a vector of the target has.
       begin: emits the buffers of a thread at the start of the body of a parallel loop, which it is given by name.
     """
@@ -88,7 +40,7 @@ class Emission:
     def __init__(
         self,
         bodies: Bodies,
-        guards: Mapping[str, Sequence[Guard]],
+        guards: Guards,
         lanes: Callable[[ir.Type], int],
         begin: Callable[[str, State], None],
     ) -> None:
@@ -115,7 +67,7 @@ class Emission:
         if loop.extent == 1:
             self.emit(node.children, self._at(state, node, Index()), init)
         elif node.kind == Kind.UNROLLED:
-            for value in range(state.heights.get(loop.name, _number(loop))):
+            for value in range(state.heights.get(loop.name, number_of(loop))):
                 self.emit(node.children, self._at(state, node, Index(value)), init)
         elif node.kind == Kind.VECTORIZED:
             self._vectorized(node, state, init)
@@ -147,7 +99,7 @@ class Emission:
         """(start, lanes) of the vectors of a vectorized loop: as many lanes as the widest element allows."""
         if node not in self._cut:
             elements = {a.buffer.type.element_type for use in node.uses for a in use.accesses}
-            self._cut[node] = vectors.pieces(_number(node.loop), min(map(self.lanes, elements), default=1))
+            self._cut[node] = vectors.pieces(number_of(node.loop), min(map(self.lanes, elements), default=1))
         return self._cut[node]
 
     def _parallel(self, node: LoopNode, state: State, init: Init | None) -> None:
@@ -169,7 +121,7 @@ class Emission:
     def _iteration(self, chain: Sequence[LoopNode], state: State, init: Init | None) -> None:
         """An iteration of parallel loops, one inside the other: by a branch, where the last ones have guards that the others have not."""
         node, *inner = chain
-        value, full = state.point[node.loop.var], self._full_iterations(node, state, init)
+        value, full = state.point[node.loop.var], self.guards.full_iterations(node, state, init)
 
         def inside(state: State) -> None:
             if inner:
@@ -210,12 +162,12 @@ class Emission:
 
     def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
         loop, extent = node.loop, node.loop.extent
-        end = self._end(node, state, init)
+        end = self.guards.end(node, state, init)
         if end is not None:
             index, fact = end
             self._run(node, replace(state, facts=state.facts | {fact}), init, 0, index, Var(0, extent - 1, name=loop.name))
             return
-        full = self._full_iterations(node, state, init)
+        full = self.guards.full_iterations(node, state, init)
         if full is None:
             self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
             return
@@ -232,31 +184,9 @@ class Emission:
     # ---- what is left behind the last whole tile of a symbolic extent
 
     def _tail(self, node: LoopNode, state: State, init: Init | None, full: Size) -> Tail | None:
-        """How the last iteration of a loop over tiles can be cut in smaller tiles: where its guards are those of the unrolled loops over
-        what is in a tile, and nothing else depends on where the tile ends."""
-        if not isinstance(full, Dim):
-            return None
-        height, partners, limits = 0, set[str](), set[Size]()
-        for use, index, limit, var in self._guards_of(node, state, init):
-            factor = index.coefficient(var)
-            height = factor if isinstance(factor, int) else 0
-            rest = index - Index(0, {var: height})
-            inner = [loop for loop in use.loops if loop.var in rest.terms]
-            if height < 2 or len(inner) != 1 or rest.const != 0 or inner[0].extent != height or inner[0].kind != Kind.UNROLLED:
-                return None
-            partners.add(inner[0].name)
-            limits.add(limit)
-        if len(limits) != 1 or self._carried(node, state, init):
-            return None
-        for use in node.uses:
-            if use.tensor is not None:
-                return None  # as high as it is
-            places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
-            if any(p.moving is None or exact(p.moving.coefficient(node.loop.var), height) is None for p in places):
-                return None
-            if any(exact(p.coefficient(node.loop.var), height) is None for p in use.points):
-                return None
-        return Tail(height, frozenset(partners), limits.pop(), full)
+        """How the last iteration of a loop over tiles can be cut in smaller ones, each in a branch, which nothing in registers leaves."""
+        found = self.guards.tail(node, state, init, full)
+        return None if found is None or self._carried(node, state, init) else found
 
     def _versions_of_tail(self, tail: Tail, node: LoopNode, state: State, inside: Callable[[State], None]) -> None:
         """Tiles of half the height, a quarter, down to one, each where what is left has that bit."""
@@ -339,7 +269,7 @@ class Emission:
             return None
         if place.moving is None or place.moving.coefficient(node.loop.var) != 0 or any(v == node.loop.var for v, _ in place.fixed):
             return None
-        for guard in self.guards[use.block.name]:
+        for guard in self.guards.of(use):
             _, high = self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != node.loop.var}).bounds()
             if not proves(lambda: high < guard.limit):  # noqa: B023
                 return None
@@ -373,7 +303,7 @@ class Emission:
                 if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
                     self._slots(node.children, self._at(state, node, Index()), init, found)
                 elif node.kind == Kind.UNROLLED:
-                    for value in range(state.heights.get(node.loop.name, _number(node.loop))):
+                    for value in range(state.heights.get(node.loop.name, number_of(node.loop))):
                         self._slots(node.children, self._at(state, node, Index(value)), init, found)
                 elif node.kind == Kind.VECTORIZED:
                     for start, width in self._pieces(node):
@@ -421,83 +351,24 @@ class Emission:
         for memory in memories:
             memory.version += 1
 
-    # ---- guards
-
-    def _guards_of(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[Use, Index, Size, Var]]:
-        """Guards in a loop that depend on its variable: over emitted variables and those of loops inside."""
-        found: list[tuple[Use, Index, Size, Var]] = []
-        for use in node.uses:
-            if init is not None and use is not init.use:
-                continue
-            for guard in self.guards[use.block.name]:
-                if guard.index.coefficient(node.loop.var) != 0:
-                    point = {v: i for v, i in state.point.items() if v != node.loop.var}
-                    if init is not None:
-                        point |= {loop.var: Index() for loop in use.loops if loop.name in init.skipped and loop.var != node.loop.var}
-                    found.append((use, self.bodies.over(guard.index, point), guard.limit, node.loop.var))
-        return found
-
-    def _end(self, node: LoopNode, state: State, init: Init | None) -> tuple[Index, tuple[Hashable, Size]] | None:
-        """Where a loop may end early, with what is known inside then: where all blocks in it have the same guard, which no inner loop takes
-        part in."""
-        guards = self._guards_of(node, state, init)
-        uses = [use for use in node.uses if init is None or use is init.use]
-        if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
-            return None
-        _, index, limit, var = guards[0]
-        outside = set(self._outside(state))
-        if index.coefficient(var) != 1 or not (variables(index) - {var}) <= outside:
-            return None
-        if any(i.key != index.key or n != limit for _, i, n, _ in guards):
-            return None
-        rest = index - Index(0, {var: 1})
-        low, _ = rest.bounds()
-        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # of lanes, or a quotient that is not computed yet
-            return None
-        end = emit.at_most(Index(limit) - rest, node.loop.extent)
-        return end, (index.key, limit)
-
-    @staticmethod
-    def _outside(state: State) -> Iterator[Var]:
-        for value in state.point.values():
-            yield from (value.base if isinstance(value, Shifted) else value).terms
-
-    def _full_iterations(self, node: LoopNode, state: State, init: Init | None) -> Size | None:
-        """How many iterations of a loop have no guard at all, however the loops inside stand; None where all have none, or it is not
-        known."""
-        counts: list[Size] = []
-        for _, index, limit, var in self._guards_of(node, state, init):
-            factor = index.coefficient(var)
-            rest = index - Index(0, {var: factor})
-            _, high = rest.bounds()
-            if not proves(lambda: factor >= 1):  # noqa: B023
-                continue
-            if any(v in set(self._outside(state)) for v in variables(rest)):
-                continue
-            counts.append(0 if proves(lambda: limit <= high) else ceil_div(limit - high, factor))  # noqa: B023
-        least = next((c for c in counts if all(proves(lambda: c <= other) for other in counts)), None)  # noqa: B023
-        extent = node.loop.extent
-        return None if least is None or proves(lambda: least >= extent) else least
-
     # ---- blocks
 
     def _block(self, use: Use, state: State, init: Init | None) -> None:
-        block = use.block
         if init is not None and use is not init.use:
             return
         bodies = self.bodies
         with bodies.along(state.lanes):
             open_: list[tuple[Index, Size]] = []
             mask: ir.Value | None = None
-            for guard in self.guards[block.name]:
+            for guard in self.guards.of(use):
                 index = bodies.at(guard.index, state.point)
                 low, high = index.bounds()
-                if proves(lambda: high < guard.limit) or self._is_fact(guard, state):  # noqa: B023
+                if proves(lambda: high < guard.limit) or self.guards.is_fact(guard, state):  # noqa: B023
                     continue
                 if proves(lambda: low >= guard.limit):  # noqa: B023
                     return
                 if state.lanes is not None and (index.coefficient(state.lanes.var) != 0 or index.has_vector()):
-                    mask = self._mask(index, guard.limit, state.lanes, mask)
+                    mask = self.guards.mask(index, guard.limit, state.lanes, mask)
                 else:
                     open_.append((index, guard.limit))
             if mask is not None:
@@ -506,25 +377,6 @@ class Emission:
                     self._open(use, state, open_, init)
             else:
                 self._open(use, state, open_, init)
-
-    def _is_fact(self, guard: Guard, state: State) -> bool:
-        """Whether a loop around ends where the guard does."""
-        keys = {key for key, limit in state.facts if limit == guard.limit}
-        if not keys:
-            return False
-        return any(
-            self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != var}).key in keys for var in guard.index.terms
-        )
-
-    def _mask(self, index: Index, limit: Size, lanes: Lanes, before: ir.Value | None) -> ir.Value:
-        """The lanes at which an index is below a limit."""
-        if index.coefficient(lanes.var) == 1 and not index.has_vector():
-            count = Index(limit) - (index - Index(0, {lanes.var: 1}))
-            made = self.bodies.once(("mask", count.key, lanes.width), lambda: emit.first_lanes(emit.materialize(count), lanes.width))
-        else:
-            ends = emit.broadcast(emit.index_constant(limit), lanes.width)
-            made = emit.compare("slt", self.bodies.evaluator.index_value(index), ends)
-        return made if before is None else emit.arith("andi", before, made)
 
     def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
         """A block at a point that guards may exclude."""
@@ -583,31 +435,3 @@ class Emission:
             self.bodies.run(use, state, points, True, safe)
         if init is None and not use.is_start:
             self.bodies.run(use, state, points, False, safe)
-
-
-def open_guards(uses: Sequence[Use]) -> dict[str, list[Guard]]:
-    """The guards of each block that are not proved to hold, by name."""
-    return {use.block.name: [g for g in use.guards if not holds(g)] for use in uses}
-
-
-def reduction_loops(use: Use) -> list[str]:
-    """Names of the loops that the reduction of a block runs along, and nothing else of it, outermost first."""
-    found = _variables_of(use, use.block.reduction)
-    return [loop.name for loop in use.loops if loop.var in found] if not is_mixed(use) else []
-
-
-def is_mixed(use: Use) -> bool:
-    """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
-    return not _variables_of(use, use.block.reduction).isdisjoint(_variables_of(use, use.block.parallel))
-
-
-def _variables_of(use: Use, iterators: Sequence[int]) -> set[Var]:
-    return set[Var]().union(*(variables(use.points[i]) for i in iterators))
-
-
-def _number(loop: Loop) -> int:
-    if isinstance(loop.extent, Dim):
-        raise ScheduleError(f"loop {loop.name}: expected an extent that is a number where it is {loop.kind}, found {loop.extent}")
-    if loop.extent > MOST_UNROLLED:
-        raise ScheduleError(f"loop {loop.name}: expected at most {MOST_UNROLLED} iterations where it is {loop.kind}, found {loop.extent}")
-    return loop.extent

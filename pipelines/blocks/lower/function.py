@@ -8,7 +8,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
-from relayc.pipelines.blocks.lower.emission import Emission, open_guards
+from relayc.pipelines.blocks.lower.emission import Emission
+from relayc.pipelines.blocks.lower.guards import Guards, open_guards
 from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Region, region_of
@@ -86,7 +87,7 @@ class _Function:
             self.workspace = body.workspace
             state = State({})
             self._begin(None, state)
-            Emission(self.bodies, self.guards, self._lanes, self._begin).emit(self.tree, state)
+            Emission(self.bodies, Guards(self.bodies, self.guards), self._lanes, self._begin).emit(self.tree, state)
         uses_tiles = any(use.tensor is not None and use.tensor.intrin.uses_tiles for use in self.uses)
         return Scheduled(body.function, packings, workspace, uses_tiles)
 

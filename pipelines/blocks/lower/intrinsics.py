@@ -62,7 +62,8 @@ def _operand(binding: Binding, use: Use, bodies: Bodies, state: State) -> Operan
 
 def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: ir.Context) -> None:
     """Emits the blocks and loops of an implementation, whose arguments are the operands."""
-    from relayc.pipelines.blocks.lower.emission import Emission, open_guards
+    from relayc.pipelines.blocks.lower.emission import Emission
+    from relayc.pipelines.blocks.lower.guards import Guards, open_guards
     from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
 
     implementation = intrin.implementation(context)
@@ -87,7 +88,8 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
                 raise ScheduleError(f"{where}: buffer {name}: expected scope local and elements at numbers (registers), found others")
             storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, nest.shape(buffer), region.around)
     lanes: Callable[[ir.Type], int] = lambda element: call.target.lanes(element.width)  # noqa: E731 (typed)
-    emission = Emission(Bodies(storage, nest.sizes), open_guards(uses), lanes, lambda name, _: None)
+    bodies = Bodies(storage, nest.sizes)
+    emission = Emission(bodies, Guards(bodies, open_guards(uses)), lanes, lambda name, _: None)
     emission.emit(tree, State({}))
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import substitute, variables
 from relayc.pipelines.blocks.intrinsics import ANNOTATION, TensorIntrin
-from relayc.pipelines.blocks.lower.emission import LoopNode, Node, is_mixed, reduction_loops
 from relayc.pipelines.blocks.lower.intrinsics import Tensorized
 from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.lower.tree import LoopNode, Node, is_mixed, reduction_loops
 from relayc.pipelines.blocks.matching import match_block
 from relayc.pipelines.blocks.primitives.blockize import nest_in
 from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, is_statement

@@ -1,0 +1,152 @@
+"""Guards: where loops end, which of their iterations have none, and how blocks are left out at points that guards exclude."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.lower.bodies import Bodies, Lanes, Shifted, State
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.lower.tree import Init, LoopNode
+from relayc.pipelines.blocks.structure import Guard, holds
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit
+from relayc.symbolic import Dim, Size, ceil_div, exact, proves
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What is behind the last whole tile of an extent.
+
+    Attributes:
+      height: of a tile; partners: the loops over what is in one.
+      limit: the extent; full: whole tiles.
+    """
+
+    height: int
+    partners: frozenset[str]
+    limit: Size
+    full: Size
+
+
+class Guards:
+    """The guards of the blocks of a function.
+
+    Args:
+      guards: of each block, by name.
+    """
+
+    def __init__(self, bodies: Bodies, guards: Mapping[str, Sequence[Guard]]) -> None:
+        self.bodies, self.guards = bodies, guards
+
+    def of(self, use: Use) -> Sequence[Guard]:
+        """The guards of a block that are not known to hold everywhere."""
+        return self.guards[use.block.name]
+
+    def _guards_of(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[Use, Index, Size, Var]]:
+        """Guards in a loop that depend on its variable: over emitted variables and those of loops inside."""
+        found: list[tuple[Use, Index, Size, Var]] = []
+        for use in node.uses:
+            if init is not None and use is not init.use:
+                continue
+            for guard in self.of(use):
+                if guard.index.coefficient(node.loop.var) != 0:
+                    point = {v: i for v, i in state.point.items() if v != node.loop.var}
+                    if init is not None:
+                        point |= {loop.var: Index() for loop in use.loops if loop.name in init.skipped and loop.var != node.loop.var}
+                    found.append((use, self.bodies.over(guard.index, point), guard.limit, node.loop.var))
+        return found
+
+    def end(self, node: LoopNode, state: State, init: Init | None) -> tuple[Index, tuple[Hashable, Size]] | None:
+        """Where a loop may end early, with what is known inside then: where all blocks in it have the same guard, which no inner loop takes
+        part in."""
+        guards = self._guards_of(node, state, init)
+        uses = [use for use in node.uses if init is None or use is init.use]
+        if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
+            return None
+        _, index, limit, var = guards[0]
+        outside = set(self._outside(state))
+        if index.coefficient(var) != 1 or not (variables(index) - {var}) <= outside:
+            return None
+        if any(i.key != index.key or n != limit for _, i, n, _ in guards):
+            return None
+        rest = index - Index(0, {var: 1})
+        low, _ = rest.bounds()
+        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # of lanes, or a quotient that is not computed yet
+            return None
+        end = emit.at_most(Index(limit) - rest, node.loop.extent)
+        return end, (index.key, limit)
+
+    @staticmethod
+    def _outside(state: State) -> Iterator[Var]:
+        for value in state.point.values():
+            yield from (value.base if isinstance(value, Shifted) else value).terms
+
+    def full_iterations(self, node: LoopNode, state: State, init: Init | None) -> Size | None:
+        """How many iterations of a loop have no guard at all, however the loops inside stand; None where all have none, or it is not
+        known."""
+        counts: list[Size] = []
+        for _, index, limit, var in self._guards_of(node, state, init):
+            factor = index.coefficient(var)
+            rest = index - Index(0, {var: factor})
+            _, high = rest.bounds()
+            if not proves(lambda: factor >= 1):  # noqa: B023
+                continue
+            if any(v in set(self._outside(state)) for v in variables(rest)):
+                continue
+            counts.append(0 if proves(lambda: limit <= high) else ceil_div(limit - high, factor))  # noqa: B023
+        least = next((c for c in counts if all(proves(lambda: c <= other) for other in counts)), None)  # noqa: B023
+        extent = node.loop.extent
+        return None if least is None or proves(lambda: least >= extent) else least
+
+    def tail(self, node: LoopNode, state: State, init: Init | None, full: Size) -> Tail | None:
+        """How the last iteration of a loop over tiles can be cut in smaller tiles: where its guards are those of the unrolled loops over
+        what is in a tile, and nothing else depends on where the tile ends."""
+        if not isinstance(full, Dim):
+            return None
+        height, partners, limits = 0, set[str](), set[Size]()
+        for use, index, limit, var in self._guards_of(node, state, init):
+            factor = index.coefficient(var)
+            height = factor if isinstance(factor, int) else 0
+            rest = index - Index(0, {var: height})
+            inner = [loop for loop in use.loops if loop.var in rest.terms]
+            if height < 2 or len(inner) != 1 or rest.const != 0 or inner[0].extent != height or inner[0].kind != Kind.UNROLLED:
+                return None
+            partners.add(inner[0].name)
+            limits.add(limit)
+        if len(limits) != 1:
+            return None
+        for use in node.uses:
+            if use.tensor is not None:
+                return None  # as high as it is
+            places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
+            if any(p.moving is None or exact(p.moving.coefficient(node.loop.var), height) is None for p in places):
+                return None
+            if any(exact(p.coefficient(node.loop.var), height) is None for p in use.points):
+                return None
+        return Tail(height, frozenset(partners), limits.pop(), full)
+
+    def is_fact(self, guard: Guard, state: State) -> bool:
+        """Whether a loop around ends where the guard does."""
+        keys = {key for key, limit in state.facts if limit == guard.limit}
+        if not keys:
+            return False
+        return any(
+            self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != var}).key in keys for var in guard.index.terms
+        )
+
+    def mask(self, index: Index, limit: Size, lanes: Lanes, before: ir.Value | None) -> ir.Value:
+        """The lanes at which an index is below a limit."""
+        if index.coefficient(lanes.var) == 1 and not index.has_vector():
+            count = Index(limit) - (index - Index(0, {lanes.var: 1}))
+            made = self.bodies.once(("mask", count.key, lanes.width), lambda: emit.first_lanes(emit.materialize(count), lanes.width))
+        else:
+            ends = emit.broadcast(emit.index_constant(limit), lanes.width)
+            made = emit.compare("slt", self.bodies.evaluator.index_value(index), ends)
+        return made if before is None else emit.arith("andi", before, made)
+
+
+def open_guards(uses: Sequence[Use]) -> dict[str, list[Guard]]:
+    """The guards of each block that are not proved to hold, by name."""
+    return {use.block.name: [g for g in use.guards if not holds(g)] for use in uses}

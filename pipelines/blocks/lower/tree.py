@@ -1,0 +1,69 @@
+"""The loops and blocks of a function as the lowering sees them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.structure import Loop, ScheduleError
+from relayc.pipelines.kernel.index import Var
+from relayc.symbolic import Dim
+
+MOST_UNROLLED = 1 << 12
+"""Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
+
+
+@dataclass(eq=False)
+class LoopNode:
+    """A loop with what is in it, in order.
+
+    Attributes:
+      kind: how it runs.
+      uses: the blocks in it, in order.
+      begins: those of them whose reduction runs along this loop and no outer one: their init stands before it.
+    """
+
+    loop: Loop
+    children: "tuple[Node, ...]"
+
+    def __post_init__(self) -> None:
+        self.kind = self.loop.kind
+        self.uses: tuple[Use, ...] = tuple(
+            use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
+        )
+        self.begins = [use for use in self.uses if use.has_init and reduction_loops(use)[:1] == [self.loop.name]]
+
+
+Node: TypeAlias = LoopNode | Use
+
+
+@dataclass(frozen=True)
+class Init:
+    """The init of a block, for which the loops that its reduction runs along are at their start."""
+
+    use: Use
+    skipped: frozenset[str]
+
+
+def reduction_loops(use: Use) -> list[str]:
+    """Names of the loops that the reduction of a block runs along, and nothing else of it, outermost first."""
+    found = _variables_of(use, use.block.reduction)
+    return [loop.name for loop in use.loops if loop.var in found] if not is_mixed(use) else []
+
+
+def is_mixed(use: Use) -> bool:
+    """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
+    return not _variables_of(use, use.block.reduction).isdisjoint(_variables_of(use, use.block.parallel))
+
+
+def _variables_of(use: Use, iterators: Sequence[int]) -> set[Var]:
+    return set[Var]().union(*(variables(use.points[i]) for i in iterators))
+
+
+def number_of(loop: Loop) -> int:
+    if isinstance(loop.extent, Dim):
+        raise ScheduleError(f"loop {loop.name}: expected an extent that is a number where it is {loop.kind}, found {loop.extent}")
+    if loop.extent > MOST_UNROLLED:
+        raise ScheduleError(f"loop {loop.name}: expected at most {MOST_UNROLLED} iterations where it is {loop.kind}, found {loop.extent}")
+    return loop.extent

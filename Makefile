@@ -28,6 +28,8 @@ lint: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.fusion_rules --check docs/fusion.md
 	$(BIN)/python -m relayc.tools.levels --check docs/targets.md
 	$(BIN)/python -m relayc.tools.how_it_works --check docs/how-it-works.md
+	$(BIN)/python -m relayc.tools.primitives --check docs/schedules.md
+	$(BIN)/python -m relayc.bench.schedule_page --check docs/schedules.md
 
 lit: $(INSTALLED)
 	$(BIN)/lit -sv -j $(JOBS) test/lit

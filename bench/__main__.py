@@ -5,6 +5,7 @@
     ops        matrix products, convolutions and recurrent networks, against the peak of the machine
     loops      what a round of a loop costs, beside kernels that do next to nothing
     trees      tree ensembles on many rows, engine against engine
+    schedules  the steps of docs/schedules.md, against the peak of the machine
     compile    seconds and memory of a first compilation
     passes     milliseconds of each pass on the graph, and fusion groups
     revisions  latency and compilation of this relayc, against that of another environment
@@ -45,6 +46,7 @@ from relayc.bench.peer_process import Interpreter
 from relayc.bench.random_sizes import measure_random, random_table
 from relayc.bench.report import write_json
 from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
+from relayc.bench.schedules import find_sizes, measure_steps, steps_table
 from relayc.bench.sizes import choose_grids, open_model, parse_grid
 from relayc.bench.trees import DEFAULT as ENSEMBLES
 from relayc.bench.trees import Ensemble, find_ensembles, measure_ensembles, trees_table
@@ -178,6 +180,17 @@ def trees(arguments: argparse.Namespace, console: Console) -> int:
     console.print(trees_table(points, arguments.threads))
     _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
+
+
+def schedules(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench schedules`."""
+    sizes = find_sizes(arguments.sizes)
+    with status() as progress:
+        _, machine = _peak(arguments, console, progress)
+        found = [measure_steps(size, arguments.threads, arguments.rounds, arguments.seed, progress) for size in sizes]
+    console.print(steps_table(found, arguments.threads))
+    _save(arguments, machine, results=[record for measured in found for record in measured.as_data()])
+    return 0
 
 
 def compilation(arguments: argparse.Namespace, console: Console) -> int:
@@ -337,6 +350,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_common(command, "relayc,ort")
     _add_rounds(command)
     command.set_defaults(action=trees)
+    command = commands.add_parser("schedules", help="the steps of docs/schedules.md, against the peak of the machine")
+    sizes = "products as MxNxK, separated by commas (default 512x512x512)"
+    command.add_argument("--sizes", default="512x512x512", metavar="LIST", help=sizes)
+    command.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (default 1)")
+    command.add_argument("--rounds", type=_count, default=10, metavar="N", help="turns of each step (default 10)")
+    command.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
+    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    command.set_defaults(action=schedules)
     command = commands.add_parser("compile", help="seconds and memory of a first compilation")
     _add_models(command)
     _add_common(command, "relayc")

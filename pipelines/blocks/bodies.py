@@ -139,6 +139,8 @@ def inverse_of(nest: Nest, block: Block, access: Access) -> Callable[[Sequence[I
             raise ScheduleError(
                 f"block {block.name}: expected it to go over all {shape[dims[0]]} elements of dimension {dims[0]} of {name}, found {extent}"
             )
+        if len(dims) == 2 and shape[dims[0]] * shape[dims[1]] != extent:
+            raise ScheduleError(f"block {block.name}: expected a layout of {name} without elements that pad it, found {list(shape)}")
         used |= set(dims)
         rules.append(rule)
     for dim, extent in enumerate(shape):

@@ -28,6 +28,12 @@ def common_loops(nest: Nest, blocks: Sequence[Block]) -> list[Loop]:
     return found
 
 
+def loop_between(nest: Nest, ends: Sequence[Block], blocks: Sequence[Block]) -> Loop | None:
+    """The innermost loop that is around some blocks and around one of `ends`, which write what they read, or read what they write."""
+    around = max((common_loops(nest, [end, *blocks]) for end in ends), key=len, default=[])
+    return around[-1] if around else None
+
+
 def kind_of(buffer: Sequence[str | int]) -> tuple[str, str | int]:
     """What ["read", 0] or ["write", "C"] says. Raises ScheduleError."""
     if len(buffer) != 2 or buffer[0] not in ("read", "write"):

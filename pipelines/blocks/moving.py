@@ -52,6 +52,12 @@ def check_only_writer(nest: Nest, block: Block) -> None:
 
 def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
     """Raises ScheduleError where another block writes a buffer too."""
+    around = enclosing_block(block.operation)
+    if around is not None:
+        # What is in a block sees only what is in it.
+        users = [b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b.operation, around)]
+        if users or isinstance(buffer.owner, ir.Block):
+            raise ScheduleError(f"block {block.name}: expected a buffer of the block around it alone, found {nest.buffer_name(buffer)}")
     others = [b for b in writers_of(blocks_beside(nest, block.operation), buffer) if b.name != block.name]
     if others:
         raise ScheduleError(

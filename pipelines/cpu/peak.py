@@ -39,9 +39,6 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
     """
     target = CpuTarget("cpu", num_threads=threads)
     lanes, fused = target.lanes(32), target.has_fma
-    accumulators = target.num_vector_registers * 3 // 4
-    # A factor below 1: the accumulators neither grow nor become denormal.
-    operands = np.array([[0.5], [0.25]], np.float32).repeat(lanes, axis=1)
     last_level = max(host.cache_bytes(level) or 0 for level in range(1, 5))
     blocks = max(_LEAST_BYTES, _CACHES * last_level) // (3 * 4 * _BLOCK)
 
@@ -49,13 +46,24 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
         return _least_seconds(compile_kernel(text, name, arrays), seconds, fewest_calls)
 
     with Team(threads):
-        taken = least(peak_text(threads, lanes, accumulators, fused), "peak", operands, np.empty((threads, lanes), np.float32))
-        gflops = 2 * threads * lanes * accumulators * _STEPS / taken / 1e9
+        multiply_add, flops = peak_kernel(threads)
+        gflops = flops / _least_seconds(multiply_add, seconds, fewest_calls) / 1e9
         memory = np.ones((3, blocks, _BLOCK), np.float32)
         a, b, c = memory
         read = least(read_text(3 * blocks, lanes), "read", memory, np.empty((3 * blocks, lanes), np.float32))
         triad = least(triad_text(blocks, lanes, fused), "triad", b, c, np.array([3], np.float32), a)
     return Peak(threads, gflops, memory.nbytes / read / 1e9, memory.nbytes / triad / 1e9)
+
+
+def peak_kernel(threads: int) -> tuple[Callable[[], None], int]:
+    """A call of independent f32 multiply-adds in registers, some milliseconds on the threads of the ambient Team; and its operations."""
+    target = CpuTarget("cpu", num_threads=threads)
+    lanes, accumulators = target.lanes(32), target.num_vector_registers * 3 // 4
+    # A factor below 1: the accumulators neither grow nor become denormal.
+    operands = np.array([[0.5], [0.25]], np.float32).repeat(lanes, axis=1)
+    text = peak_text(threads, lanes, accumulators, target.has_fma)
+    call = compile_kernel(text, "peak", (operands, np.empty((threads, lanes), np.float32)))
+    return call, 2 * threads * lanes * accumulators * _STEPS
 
 
 def _least_seconds(call: Callable[[], None], enough: float, fewest_calls: int) -> float:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from relayc.bench import schedule_page
 from relayc.pipelines.cpu.target import LEVEL_THREADS, CpuTarget
-from relayc.tools import fusion_rules, levels, operators, strategies
+from relayc.tools import fusion_rules, levels, operators, primitives, strategies
 from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,7 @@ DOCUMENTS = (
     "docs/targets.md",
     "docs/kernels.md",
     "docs/te.md",
+    "docs/schedules.md",
     "pipelines/schedule/README.md",
 )
 BEGIN, END = marks("operators")
@@ -30,9 +32,11 @@ PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```pyth
 
 
 @pytest.mark.parametrize(("name", "code"), PROGRAMS, ids=[name for name, _ in PROGRAMS])
-def test_a_program_in_a_document_runs(name, code):
-    # In a process of its own: what it registers stays there.
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+def test_a_program_in_a_document_runs(name, code, tmp_path):
+    # In a process of its own: what it registers stays there. From a file, as functions that are read by their source need one.
+    program = tmp_path / "program.py"
+    program.write_text(code)
+    done = subprocess.run([sys.executable, program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -80,6 +84,14 @@ def test_the_table_of_fusion_rules_is_that_of_the_code():
 
 def test_the_table_of_levels_is_that_of_the_code():
     assert levels.main(["--check", str(ROOT / "docs" / "targets.md")]) == 0
+
+
+def test_the_table_of_primitives_is_that_of_the_code():
+    assert primitives.main(["--check", str(ROOT / "docs" / "schedules.md")]) == 0
+
+
+def test_the_steps_of_a_schedule_are_those_of_the_code():
+    assert schedule_page.main(["--check", str(ROOT / "docs" / "schedules.md")]) == 0
 
 
 def test_every_attribute_of_a_cpu_is_described():

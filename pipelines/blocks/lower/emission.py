@@ -160,7 +160,7 @@ class Emission:
 
         def body() -> None:
             with self.bodies.scope(), self._isolated():
-                self.begin(next(n.loop.name for n in reversed(chain) if n.loop.extent != 1), inside)
+                self.begin([n.loop.name for n in chain if n.loop.extent != 1][-1], inside)
                 self._iteration(chain, inside, init)
 
         with self._versions(node):

@@ -119,8 +119,9 @@ class _Function:
         return self.target.lanes(element.width)
 
     def _threads(self, region: Region) -> list[Loop]:
-        """The parallel loops around all uses of a buffer: each iteration of them has one of its own."""
-        return [self.loops[name] for name in region.around if self.loops[name].kind == Kind.PARALLEL and self.loops[name].extent != 1]
+        """The parallel loops around all uses of a buffer: each iteration of them has one of its own. One of a single iteration is none."""
+        around = [self.loops[name] for name in region.around]
+        return [loop for loop in around if loop.kind == Kind.PARALLEL and loop.extent != 1]
 
     def _fits_stack(self, buffer: ir.Value, region: Region) -> bool:
         most = MOST_LOCAL_BYTES // 16  # of several that a thread has

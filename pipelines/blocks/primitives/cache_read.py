@@ -14,8 +14,8 @@ def cache_read(
 ) -> list[str]:
     """Copies a buffer that a block reads into a new one, called BUFFER_SCOPE, which all its readers read in its place.
 
-    The copy is a block of that name. It stands before the first reader: at the top level, or where a loop is around both those that write
-    the buffer and its readers, in the innermost such loop, of what is read there.
+    The copy is a block of that name. It stands before the first reader: at the top level, or where a loop is around one that writes the
+    buffer and around its readers, in the innermost such loop, of what is read there.
 
     Args:
       consumer_blocks: the readers that read the copy.
@@ -32,8 +32,7 @@ def cache_read(
             )
         readers = [b for b in readers if b.name in consumer_blocks]
     writers = moving.writers_of(beside, buffer)
-    around = copies.common_loops(nest, [*writers, *readers]) if writers else []
-    loop = around[-1] if around else None
+    loop = copies.loop_between(nest, writers, readers)
     scope = enclosing_block(reader.operation)
     still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
     region = region_of_blocks(nest, buffer, readers, still, writes=False)

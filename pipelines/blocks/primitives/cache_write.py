@@ -11,16 +11,14 @@ from relayc.pipelines.kernel.index import Index
 def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_scope: str) -> list[str]:
     """Lets a block write a new buffer, called BUFFER_SCOPE, and copies that into the old one in a block of that name.
 
-    The copy stands behind the block: at the top level, or where a loop is around the block and the readers of the buffer, in the innermost
+    The copy stands behind the block: at the top level, or where a loop is around the block and a reader of the buffer, in the innermost
     such loop, of what is written there.
     """
     writer = find_block(nest, block)
     buffer = bodies.find_buffer(nest, writer, "write", write_buffer_index)
     moving.check_alone(nest, writer, buffer)
     beside = moving.blocks_beside(nest, writer.operation)
-    readers = moving.readers_of(beside, buffer)
-    around = copies.common_loops(nest, [writer, *readers]) if readers else []
-    loop = around[-1] if around else None
+    loop = copies.loop_between(nest, moving.readers_of(beside, buffer), [writer])
     scope = enclosing_block(writer.operation)
     still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
     region = region_of_blocks(nest, buffer, [writer], still, reads=False)

@@ -4,7 +4,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks import bodies, moving
 from relayc.pipelines.blocks.indices import write
 from relayc.pipelines.blocks.registry import find_block, primitive
-from relayc.pipelines.blocks.structure import Block, Nest, ScheduleError, drop
+from relayc.pipelines.blocks.structure import Block, Nest, ScheduleError, drop, enclosing_block
 
 
 @primitive
@@ -40,6 +40,8 @@ def check_inlinable(nest: Nest, block: Block) -> None:
     """Raises ScheduleError unless a block computes one element of one buffer from others."""
     bodies.check_plain(block)
     bodies.check_changeable([block])
+    if enclosing_block(block.operation) is not None:
+        raise ScheduleError(f"block {block.name}: expected a block of the function, found one in another block")
     if block.init is not None or len(block.parallel) != len(block.iterators):
         raise ScheduleError(f"block {block.name}: expected parallel iterators only, found a reduction")
     stores = block.stores()

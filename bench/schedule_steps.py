@@ -1,0 +1,174 @@
+"""The steps of docs/schedules.md: a matrix product with bias and relu, from naive loops to near the peak of the machine.
+
+Each step adds lines to the schedule of those before it, on loops and blocks by their names; only the last one is a schedule by itself. The
+page quotes the code and the docstrings of this file, `bench schedules` measures the steps, tests run them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from relayc import te
+from relayc.dialects.relay.module import IRModule
+from relayc.tir import Schedule
+
+
+def product(m: int, n: int, k: int) -> IRModule:
+    """D = max(A B + bias, 0) of f32 A [m, k], B [k, n] and bias [n]."""
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    bias = te.placeholder((n,), name="bias")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    D = te.compute((m, n), lambda i, j: te.max(C[i, j] + bias[j], 0.0), name="D")
+    return te.create_prim_func([A, B, bias, D])
+
+
+def naive(s: Schedule) -> None:
+    """Nothing is said
+
+    Three loops around a multiplication and an addition, then two around bias and relu, as the tensor expressions say. All additions to an
+    element of `C` follow each other (the lowering keeps the sum in a register while `k` runs), so that each waits for the one before it,
+    four cycles. `B` is read down its columns: each of its elements comes from another line of the cache, of which the other 15 are not
+    used.
+    """
+
+
+def split(s: Schedule) -> None:
+    """split: loops for a tile
+
+    Rows in groups of 8 and columns in groups of 32. The order in which elements are computed is the same, and so is the time. But there
+    are loops now for what is to become a tile.
+    """
+    s.split("i", [None, 8])
+    s.split("j", [None, 32])
+
+
+def reorder(s: Schedule) -> None:
+    """reorder: the sums of a tile together
+
+    `k` runs outside of the tile: a step of it adds a column of 8 elements of `A` times a row of 32 of `B` to a tile of 8 x 32 sums. The
+    row lies together in memory, and the sums of a tile do not wait for each other. They are in memory meanwhile, though in the nearest
+    cache: two loads and a store for each multiplication.
+    """
+    s.reorder("i_0", "j_0", "k", "i_1", "j_1")
+
+
+def vectorize(s: Schedule) -> None:
+    """vectorize: a row of the tile as vectors
+
+    The 32 columns are lanes: on AVX-512 two vectors of 16. One instruction multiplies and adds 16 elements; `A[vi, vk]` is broadcast to
+    all lanes. A row of sums still goes to memory and back in each step of `k`.
+    """
+    s.vectorize("j_1")
+
+
+def unroll(s: Schedule) -> None:
+    """unroll: the sums in registers
+
+    The 8 rows are written out: 16 multiply-adds on vectors, between which there is no branch. All that a step of `k` adds to is at fixed
+    places now, so that the lowering keeps these sums in registers while `k` runs: 16 of the 32 vector registers. 16 independent sums are
+    more than the 8 that two units with a latency of four cycles need, and a step loads 2 vectors and 8 scalars for 16 multiply-adds.
+    """
+    s.unroll("i_1")
+
+
+def epilogue(s: Schedule) -> None:
+    """reverse_compute_at: the epilogue in the tile
+
+    Bias and relu are computed for a tile as soon as its sums are done, in the iteration of `j_0` that computes them, while they are in the
+    nearest cache. `C` was written and read as a whole before, 1 MiB each way. The new loops over the tile run as those of the product do.
+    """
+    rows, columns = s.reverse_compute_at("D", "j_0")
+    s.unroll(rows)
+    s.vectorize(columns)
+
+
+def registers(s: Schedule) -> None:
+    """set_scope: no memory for the sums
+
+    Only a tile of `C` is alive at once: it is a buffer of one thread. All accesses to it are at constant indices within the tile, so that
+    it lies in registers and nowhere else: the sums of a tile go from the last multiply-add to bias and relu, and `D` is the first that is
+    written.
+    """
+    s.set_scope("C", 0, "local")
+
+
+def pack(s: Schedule) -> None:
+    """transform_layout: packed weights
+
+    A row of a tile is 128 bytes of `B`, and the next step of `k` reads 2 KiB further on: 512 places on 256 pages, which share a few sets
+    of the first cache. In another layout the 32 columns of a tile are a panel that lies together and is read from its beginning to its
+    end, which the hardware foresees. `B` is a parameter: it is packed once, when the kernel is compiled. (Of another argument `cache_read`
+    makes a copy first, in every call.)
+    """
+    s.transform_layout("C", ("read", "B"), lambda k, j: [j // 32, k, j % 32])
+
+
+def block(s: Schedule) -> None:
+    """split and reorder: blocks for the caches
+
+    For each 8 rows all of `B` is read, from the second cache at best. Now 64 rows pass by a panel of `B` before it is the turn of the next
+    panel: the panel is read from memory or an outer cache once for 64 rows instead of once for 8. At 512 x 512 x 512 all of `B` lies in
+    the second cache anyway, and little changes; at 1024 and more a good part of the time goes.
+    """
+    s.split("i_0", [None, 8])
+    s.reorder("i_0_0", "j_0", "i_0_1")
+
+
+def parallel(s: Schedule) -> None:
+    """parallel: threads
+
+    Blocks of rows are shared among the threads. They write different rows of `D`, and each thread has a tile of `C` of its own. On one
+    thread nothing changes.
+    """
+    s.parallel("i_0_0")
+
+
+def sampled(s: Schedule) -> None:
+    """sample_perfect_tile: numbers that can be searched
+
+    The whole schedule, with numbers that are knobs: how rows are blocked and how many are a tile, and how long a part of the sums is. The
+    sums of a block of rows are in memory between the parts of `k`, so that a part of a panel (16 KiB where it is 128 long) stays in the
+    first cache for all tiles of a block. Numbers that nobody decides are drawn at random.
+    """
+    s.transform_layout("C", ("read", "B"), lambda k, j: [j // 32, k, j % 32])
+    i, j = s.get_loops("D")
+    blocks, tiles, rows = s.sample_perfect_tile(i, 3, 16, name="rows")
+    i0, i1, i2 = s.split(i, [blocks, tiles, rows])
+    j0, j1 = s.split(j, [None, 32])
+    s.reorder(i0, j0, i1, i2, j1)
+    s.set_scope("C", 0, "local")
+    s.compute_at("C", j0)
+    *_, ci, cj, ck = s.get_loops("C")
+    c0, c1 = s.split(ci, [None, rows])
+    k0, k1 = s.split(ck, s.sample_perfect_tile(ck, 2, 256, name="depth"))
+    s.reorder(k0, c0, k1, c1, cj)
+    s.unroll(c1)
+    s.vectorize(cj)
+    s.vectorize(j1)
+    s.parallel(i0)
+
+
+Step = Callable[[Schedule], None]
+
+STEPS: tuple[Step, ...] = (naive, split, reorder, vectorize, unroll, epilogue, registers, pack, block, parallel, sampled)
+"""The beginning and the ten steps, in the order of the page."""
+
+
+def schedule_after(step: Step) -> Step:
+    """The schedule that a step leaves: the lines of all steps up to it, or its own where it is the last one, a schedule by itself."""
+    lines = (step,) if step is sampled else STEPS[: STEPS.index(step) + 1]
+
+    def schedule(s: Schedule) -> None:
+        for added in lines:
+            added(s)
+
+    schedule.__name__ = step.__name__
+    return schedule
+
+
+def decisions(step: Step, m: int, k: int) -> Mapping[str, Any]:
+    """The numbers of a step for a product of m rows of depth k: blocks of 64 rows, tiles of 8, parts of 128, as far as they divide."""
+    if step is not sampled:
+        return {}
+    rows, depth = (next(d for d in sizes if size % d == 0) for size, sizes in ((m, (64, 32, 16, 8)), (k, (128, 64, 32, 16, 8))))
+    return {"rows": (m // rows, rows // 8, 8), "depth": (k // depth, depth)}

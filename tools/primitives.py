@@ -1,0 +1,57 @@
+"""The table of primitives in docs/schedules.md: `python -m relayc.tools.primitives [--check] FILE` writes it, or checks it."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from relayc.pipelines.blocks.schedule_blocks import BlockMethods
+from relayc.pipelines.blocks.schedule_loops import LoopMethods
+from relayc.tir import Schedule
+from relayc.tools import generated
+
+SAMPLING = (Schedule.sample_perfect_tile, Schedule.sample_categorical)
+
+
+def methods() -> Iterator[Callable[..., Any]]:
+    """The primitives of Schedule, in the order of the text."""
+    for group in (LoopMethods, BlockMethods):
+        yield from (m for name, m in vars(group).items() if inspect.isfunction(m) and not name.startswith("_"))
+    yield from SAMPLING
+
+
+def primitive_table() -> str:
+    """The primitives as Markdown: arguments, what each does, what it asks for (the words of its docstring)."""
+    lines = ["| primitive | what it does | what it asks for |", "|---|---|---|"]
+    for method in methods():
+        arguments = [
+            f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name if p.default is p.empty else f"{p.name}={p.default!r}"
+            for p in list(inspect.signature(method).parameters.values())[1:]
+        ]
+        words = re.split(r"\n\n(?=Args:|Raises:|Returns:)", inspect.getdoc(method) or "")
+        what, _, rest = " ".join(w for w in [words[0], *_later(words[1:])]).partition("\n\n")
+        if not rest:
+            what, _, rest = _flat(what).partition(". ")
+        lines.append(f"| `{method.__name__}({', '.join(arguments)})` | {_flat(what)} | {_flat(rest)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _later(sections: list[str]) -> Iterator[str]:
+    """Paragraphs behind the arguments that are no section."""
+    for section in sections:
+        yield from (f"\n\n{p}" for p in section.split("\n\n")[1:])
+
+
+def _flat(text: str) -> str:
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return flat if flat.endswith("...") else flat.removesuffix(".")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code (see tools.generated)."""
+    return generated.main(argv, "relayc.tools.primitives", "primitives", primitive_table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

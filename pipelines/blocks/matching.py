@@ -37,6 +37,10 @@ class Binding:
     steps: tuple[tuple[Size, ...], ...]
     is_output: bool
 
+    def strides(self, strides: Sequence[Size]) -> tuple[Size, ...]:
+        """Strides of the tensor, in elements, of those of the buffer."""
+        return tuple(sum((a * b for a, b in zip(steps, strides, strict=True)), start=0) for steps in self.steps)
+
 
 @dataclass(frozen=True)
 class Match:

@@ -53,8 +53,7 @@ def _operand(binding: Binding, use: Use, bodies: Bodies, state: State) -> Operan
     point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
     local = [substitute(i, point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
     offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
-    strides = tuple(weighted(list(map(Index, steps)), storage.strides).const for steps in binding.steps)
-    return Operand(binding.name, storage.buffer, offset, strides, binding.shape, binding.is_output)
+    return Operand(binding.name, storage.buffer, offset, binding.strides(storage.strides), binding.shape, binding.is_output)
 
 
 # ---- implementations that are functions of blocks and loops

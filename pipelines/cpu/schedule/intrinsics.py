@@ -118,10 +118,9 @@ def _product_of_pairs(rows: int, columns: int) -> IRModule:
     a, b = te.placeholder((rows, pairs, 2), "bfloat16", name="A"), te.placeholder((pairs, columns, 2), "bfloat16", name="B")
     k, p = te.reduce_axis((0, pairs), "k"), te.reduce_axis((0, 2), "p")
 
-    def element(i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.sum(a[i, k, p].astype("float32") * b[k, j, p].astype("float32"), axis=[k, p])
-
-    return te.create_prim_func([a, b, te.compute((rows, columns), element, name="C")])
+    f32 = "float32"
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k, p].astype(f32) * b[k, j, p].astype(f32), axis=[k, p]), name="C")
+    return te.create_prim_func([a, b, c])
 
 
 TensorIntrin.register_family("dot_bf16_{rows}x{columns}", r"dot_bf16_([1-9]\d?)x([1-9]\d{0,2})", _dot_bf16)

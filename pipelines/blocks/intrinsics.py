@@ -1,5 +1,7 @@
 """Tensor intrinsics: pieces of computation that are told twice, what they compute and how, so that schedules put one for the other."""
 
+import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -7,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
-from relayc.pipelines.blocks.indices import write
+from relayc.pipelines.backend import backend_modules
 from relayc.pipelines.blocks.structure import Nest, ScheduleError
-from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.kernel.index import FAR, Index, Var
+from relayc.pipelines.tir import emit, vectors
 from relayc.symbolic import Size
 
 if TYPE_CHECKING:
@@ -21,22 +24,22 @@ ANNOTATION = "tensor_intrin"
 
 @dataclass(frozen=True)
 class Operand:
-    """The part of a buffer that a tensor of an intrinsic's description is.
+    """Where a tensor of an intrinsic's description lies.
 
     Attributes:
       name: of the tensor in the description.
-      buffer: the memref in which it lies.
+      buffer: a flat memref.
+      offset: the element of it that is the tensor's first one.
+      strides: for each dimension, by how many elements its neighbours are apart.
       shape: of the tensor, with the sizes of this use.
-      low: indices in the buffer of its first element.
-      steps: for each dimension of the tensor, by how much each index in the buffer grows from one element to the next.
       is_output: whether the description computes it.
     """
 
     name: str
     buffer: ir.Value
+    offset: Index
+    strides: tuple[Size, ...]
     shape: tuple[Size, ...]
-    low: tuple[Index, ...]
-    steps: tuple[tuple[Size, ...], ...]
     is_output: bool
 
     @property
@@ -44,40 +47,44 @@ class Operand:
         """The type of an element."""
         return self.buffer.type.element_type
 
-    def at(self, indices: Sequence[Index]) -> list[Index]:
-        """Indices in the buffer of an element of the tensor."""
-        found = list(self.low)
-        for index, steps in zip(indices, self.steps, strict=True):
-            found = [f + index * s for f, s in zip(found, steps, strict=True)]
+    def at(self, *indices: "Index | Size | ir.Value") -> Index:
+        """Where an element of the tensor is in the buffer."""
+        found = self.offset
+        for index, stride in zip(indices, self.strides, strict=True):
+            given = Index.of(Var(-FAR, FAR, index)) if isinstance(index, ir.Value) else Index.of(index)
+            found += given * stride
         return found
 
-    def values_at(self, indices: Sequence[Index]) -> list[ir.Value]:
-        """These as values at the ambient insertion point, for memref.load, vector.load, amx.tile_load."""
-        return [write(i) for i in self.at(indices)]
+    def value_at(self, *indices: "Index | Size | ir.Value") -> ir.Value:
+        """This as a value of type index at the ambient insertion point, for memref.load, vector.load, amx.tile_load."""
+        return emit.materialize(self.at(*indices))
 
-    def strides(self, strides: Sequence[Size]) -> tuple[Size, ...]:
-        """Strides of the tensor, in elements, of those of the buffer."""
-        found = []
-        for steps in self.steps:
-            total: Size = 0
-            for step, stride in zip(steps, strides, strict=True):
-                total += step * stride
-            found.append(total)
-        return tuple(found)
+    def load(self, *indices: "Index | Size | ir.Value", lanes: int = 1) -> ir.Value:
+        """An element; or a vector of as many that lie side by side from one on."""
+        if lanes == 1:
+            return emit.create("memref.load", [self.element], [self.buffer, self.value_at(*indices)])
+        return vectors.load(self.buffer, self.at(*indices), lanes)
+
+    def store(self, value: ir.Value, *indices: "Index | Size | ir.Value") -> None:
+        """Stores an element; or a vector to those that lie side by side from one on."""
+        if emit.is_vector(value):
+            vectors.store(value, self.buffer, self.at(*indices))
+        else:
+            emit.create("memref.store", [], [value, self.buffer, self.value_at(*indices)])
 
 
 @dataclass(frozen=True)
 class TensorCall:
     """A use of an intrinsic: what a Python implementation is given.
 
-    It emits operations at the ambient insertion point that do what the description says, of these operands. The innermost dimension of an
-    operand is contiguous: its elements lie side by side along the last index of the buffer.
+    It emits operations at the ambient insertion point that do what the description says, of these operands. The elements of the innermost
+    dimension of an operand lie side by side, but for the tensors that the intrinsic has as `strided`.
 
     Attributes:
       operands: by the name of the tensor in the description.
       sizes: of the symbols of the description, by name.
       accumulates: whether the outputs go on from what they hold (a reduction that began before). Where the intrinsic does not start by
-        itself this is always so, and the start has been stored.
+        itself this is so for every reduction, and its start has been stored.
       target: what it is compiled for.
     """
 
@@ -85,6 +92,10 @@ class TensorCall:
     sizes: Mapping[str, Size]
     accumulates: bool
     target: "Target"
+
+    def __getitem__(self, name: str) -> Operand:
+        """The operand of a name."""
+        return self.operands[name]
 
 
 Implementation: TypeAlias = "Callable[[TensorCall], None] | str"
@@ -100,14 +111,19 @@ class TensorIntrin:
       impl: how: a function that emits it (see TensorCall), or the text of a module of one function of blocks and loops, whose arguments
         have the names of those of the description.
       starts: whether the implementation begins a reduction by itself where `TensorCall.accumulates` is false.
+      strided: tensors whose elements along the innermost dimension may lie apart.
+      uses_tiles: whether the implementation has operations on matrix tiles (AMX).
     """
 
     name: str
     desc: str
     impl: Implementation
     starts: bool = False
+    strided: tuple[str, ...] = ()
+    uses_tiles: bool = False
 
     _REGISTRY: ClassVar[dict[str, "TensorIntrin"]] = {}
+    _FAMILIES: ClassVar[dict[str, tuple[re.Pattern[str], Callable[..., "TensorIntrin"]]]] = {}
 
     @staticmethod
     def register(
@@ -115,6 +131,8 @@ class TensorIntrin:
         desc: IRModule | str,
         impl: "Callable[[TensorCall], None] | IRModule | str",
         starts: bool = False,
+        strided: Sequence[str] = (),
+        uses_tiles: bool = False,
         override: bool = False,
     ) -> "TensorIntrin":
         """Makes an intrinsic known, for `Schedule.tensorize`.
@@ -123,8 +141,11 @@ class TensorIntrin:
           desc: what it computes: a module of one te function (te.create_prim_func), or its text, that becomes one block. A size may be a
             symbol: it fits any extent, and the implementation is told which.
           impl: how: a function that is called with a TensorCall, which emits what runs; or a module of one function of blocks and loops
-            that has buffers of the same names. It adds to what its outputs hold where the description is a reduction.
+            (prim_func) that has buffers of the same names, and others only in registers. It adds to what its outputs hold where the
+            description is a reduction.
           starts: whether `impl`, a function, can begin a reduction by itself, so that its outputs need not be set before.
+          strided: tensors whose elements along the innermost dimension may lie apart; those of others lie side by side.
+          uses_tiles: whether `impl` has operations on matrix tiles (AMX), which a process must be allowed to use.
           override: whether one of the same name is replaced.
 
         Raises:
@@ -132,43 +153,72 @@ class TensorIntrin:
         """
         if name in TensorIntrin._REGISTRY and not override:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
-        made = TensorIntrin(name, _text(desc), impl if callable(impl) else _text(impl), starts)
+        given = impl if callable(impl) else _text(impl)
+        made = TensorIntrin(name, _text(desc), given, starts, tuple(strided), uses_tiles)
         made.description(make_context())
         TensorIntrin._REGISTRY[name] = made
         return made
 
     @staticmethod
+    def register_family(name: str, pattern: str, make: Callable[..., "TensorIntrin"]) -> None:
+        """Makes intrinsics known whose names have numbers in them, for any numbers.
+
+        Args:
+          name: how the names look, for people: "dot_f32_{rows}x{columns}".
+          pattern: a regular expression that such a name matches whole.
+          make: registers the intrinsic for the groups of the pattern, texts.
+        """
+        TensorIntrin._FAMILIES[name] = re.compile(pattern), make
+
+    @staticmethod
     def get(name: str) -> "TensorIntrin":
-        """The intrinsic of a name. Raises ScheduleError."""
+        """The intrinsic of a name; those of backends are known. Raises ScheduleError."""
         if name not in TensorIntrin._REGISTRY:
-            known = ", ".join(sorted(TensorIntrin._REGISTRY)) or "none"
+            for module in backend_modules():
+                importlib.import_module(module)
+            for pattern, make in TensorIntrin._FAMILIES.values():
+                found = pattern.fullmatch(name)
+                if found is not None and name not in TensorIntrin._REGISTRY:
+                    make(*found.groups())
+        if name not in TensorIntrin._REGISTRY:
+            known = ", ".join(sorted([*TensorIntrin._REGISTRY, *TensorIntrin._FAMILIES])) or "none"
             raise ScheduleError(f"expected a tensor intrinsic that is registered, out of {known}, found {name!r}")
         return TensorIntrin._REGISTRY[name]
 
     def description(self, context: ir.Context) -> "Description":
         """What it computes, as blocks and loops of a context."""
+        made = self._read("description", self.desc, context)
+        blocks = made.nest.outer_blocks()
+        if len(blocks) != 1:
+            names_ = ", ".join(b.name for b in blocks) or "none"
+            raise ScheduleError(f"tensor intrinsic {self.name}: description: expected one block, found {names_}")
+        return made
+
+    def implementation(self, context: ir.Context) -> "Description":
+        """How it is computed, as blocks and loops of a context; for one that is no Python function."""
+        assert isinstance(self.impl, str)
+        return self._read("implementation", self.impl, context)
+
+    def _read(self, what: str, text: str, context: ir.Context) -> "Description":
         from relayc.pipelines.blocks.create import create_nest
 
-        where = f"tensor intrinsic {self.name}: description"
+        where = f"tensor intrinsic {self.name}: {what}"
         with context, ir.Location.unknown():
             try:
-                parsed = IRModule.parse(self.desc, context=context)
+                parsed = IRModule.parse(text, context=context)
             except (ir.MLIRError, ValueError) as error:
-                raise ScheduleError(f"{where}: expected a module of the te stage, found {error}") from None
+                raise ScheduleError(f"{where}: expected a module of the te stage, or of blocks and loops, found {error}") from None
             functions = [op for op in parsed.module.body.operations if op.operation.name == "func.func"]
             if len(functions) != 1:
                 raise ScheduleError(f"{where}: expected one function, found {len(functions)}")
             module = ir.Module.create()
             nest = Nest(functions[0]) if names.FORM in functions[0].attributes else create_nest(functions[0].operation, module)
-            blocks = nest.outer_blocks()
-            if len(blocks) != 1:
-                raise ScheduleError(f"{where}: expected one block, found {', '.join(b.name for b in blocks) or 'none'}")
             return Description(nest, (parsed, module))
 
 
 @dataclass(frozen=True)
 class Description:
-    """What an intrinsic computes, as a function of one block.
+    """What an intrinsic computes, or how, as a function of blocks and loops.
 
     Attributes:
       modules: which hold it.

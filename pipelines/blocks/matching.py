@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Reader, equal, substitute, variables
-from relayc.pipelines.blocks.intrinsics import Operand, TensorIntrin
+from relayc.pipelines.blocks.intrinsics import TensorIntrin
 from relayc.pipelines.blocks.structure import Access, Block, Loop, Nest, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size, name_of, symbols_of
@@ -18,6 +18,27 @@ COMMUTATIVE = frozenset(
 
 
 @dataclass(frozen=True)
+class Binding:
+    """The part of a buffer that a tensor of an intrinsic's description is.
+
+    Attributes:
+      name: of the tensor in the description.
+      buffer: the memref in which it lies.
+      shape: of the tensor, with the sizes of this use.
+      low: indices in the buffer of its first element.
+      steps: for each dimension of the tensor, by how much each index in the buffer grows from one element to the next.
+      is_output: whether the description computes it.
+    """
+
+    name: str
+    buffer: ir.Value
+    shape: tuple[Size, ...]
+    low: tuple[Index, ...]
+    steps: tuple[tuple[Size, ...], ...]
+    is_output: bool
+
+
+@dataclass(frozen=True)
 class Match:
     """How a block computes what an intrinsic says.
 
@@ -27,7 +48,7 @@ class Match:
       accumulates: whether the block adds to what its outputs hold, as the description, a reduction, does after its start.
     """
 
-    operands: tuple[Operand, ...]
+    operands: tuple[Binding, ...]
     sizes: Mapping[str, Size]
     accumulates: bool
 
@@ -58,7 +79,7 @@ def match(nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop
     """
     description = intrin.description(nest.function.context)
     try:
-        return _Matcher(nest, block, loops, around, description.nest).run()
+        return _Matcher(nest, block, loops, around, description.nest, intrin.strided).run()
     except Mismatch as error:
         raise ScheduleError(f"block {block.name}: expected what tensor intrinsic {intrin.name} computes: {error}") from None
 
@@ -80,8 +101,10 @@ _Bindings = dict[str, _Bound]
 
 
 class _Matcher:
-    def __init__(self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest) -> None:
-        self.nest, self.block, self.loops, self.around, self.wanted = nest, block, loops, around, wanted
+    def __init__(
+        self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest, strided: Sequence[str]
+    ) -> None:
+        self.nest, self.block, self.loops, self.around, self.wanted, self.strided = nest, block, loops, around, wanted, strided
         (self.wanted_block,) = wanted.outer_blocks()
         self.sizes: dict[str, Size] = {}
         self.tile: dict[Var, Var] = {}
@@ -108,7 +131,7 @@ class _Matcher:
                 raise Mismatch(f"expected that {name} is used, found that it is not")
             found = bound[name]
             shape = tuple(self._size(d) for d in self.wanted.shape(value))
-            operands.append(Operand(name, found.buffer, shape, found.low, found.steps, name in outputs))
+            operands.append(Binding(name, found.buffer, shape, found.low, found.steps, name in outputs))
         self._check_outputs(operands)
         splits = any(self._goes_on(i) for i in self.block.reduction)
         return Match(tuple(operands), dict(self.sizes), wanted.init is not None and (splits or not starts))
@@ -178,7 +201,7 @@ class _Matcher:
         """Whether a reduction goes on outside of the tile."""
         return bool(variables(self.point[self.block.vars[position]]) - set(self.tile) - {loop.var for loop in self.loops})
 
-    def _check_outputs(self, operands: Sequence[Operand]) -> None:
+    def _check_outputs(self, operands: Sequence[Binding]) -> None:
         written = [o for o in operands if o.is_output]
         for output in written:
             for other in operands:
@@ -221,7 +244,7 @@ class _Matcher:
                 raise Mismatch(
                     f"{name}: expected indices {list(wanted.indices)}, found {label}{[substitute(i, self.point) for i in found.indices]}"
                 )
-        if steps and shape[-1] != 1 and wanted.indices[-1].terms and steps[-1] != (*(0,) * (rank - 1), 1):
+        if name not in self.strided and steps and shape[-1] != 1 and wanted.indices[-1].terms and steps[-1] != (*(0,) * (rank - 1), 1):
             raise Mismatch(
                 f"{name}: expected that its last dimension is contiguous in {label}, found steps {list(steps[-1])} of its indices"
             )

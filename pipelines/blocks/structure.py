@@ -456,7 +456,9 @@ class Nest:
             elif name == "tir.block":
                 made = self.block_view(op)
                 found.blocks[made.name] = made
-                self._find(op.regions[1].blocks[0], found)
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._find(inner, found)
             elif name == "memref.alloc":
                 found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
 

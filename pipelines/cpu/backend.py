@@ -21,7 +21,7 @@ class CpuBackend(Backend):
 
     kind = "cpu"
     device = "cpu"
-    modules = ("relayc.pipelines.cpu.passes", "relayc.pipelines.cpu.schedule.table")
+    modules = ("relayc.pipelines.cpu.passes", "relayc.pipelines.cpu.schedule.table", "relayc.pipelines.cpu.schedule.intrinsics")
 
     @property
     def target(self) -> type[Target]:

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
-from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
+from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps, weighted
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.kernel.index import Index, Var, strides_of
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
@@ -25,9 +25,11 @@ class Memory:
     """A buffer in memory.
 
     Attributes:
-      buffer: flat, row-major.
+      buffer: flat.
       shape: of what is kept; lows: the index of its first element, over the loops around it.
       full: the shape of the whole buffer: indices that may reach over it are clipped.
+      strides: of the dimensions, in elements; by default each holds what lies side by side.
+      offset: the element of `buffer` that is the first one, over what is emitted.
       version: grows with each store, and where loops that store begin and end: what was loaded before is then another value.
     """
 
@@ -35,7 +37,16 @@ class Memory:
     shape: Sequence[Size]
     lows: Sequence[Index]
     full: Sequence[Size]
+    strides: Sequence[Size] = ()
+    offset: Index = field(default_factory=Index)
     version: int = 0
+
+    def __post_init__(self) -> None:
+        self.strides = self.strides or strides_of(self.shape)
+
+    def at(self, indices: Sequence[Index]) -> Index:
+        """The element of `buffer` at indices of what is kept."""
+        return weighted(indices, self.strides) + self.offset
 
 
 @dataclass
@@ -53,6 +64,10 @@ class File:
     full: Sequence[Size]
     around: Sequence[str]
     memory: Memory | None = None
+
+    @property
+    def strides(self) -> Sequence[Size]:
+        return strides_of(self.shape) if self.memory is None else self.memory.strides
 
 
 Storage = Memory | File
@@ -228,13 +243,13 @@ class Bodies:
     def read_slot(self, memory: Memory, base: Index, slot: Slot) -> ir.Value:
         """What memory holds in the place of a slot."""
         with self.along(self.lanes_of(slot[1])):
-            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base, slot))
+            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base + memory.offset, slot))
 
     def write_slot(self, value: ir.Value, memory: Memory, base: Index, slot: Slot) -> None:
         """Stores a slot where it belongs in memory."""
         memory.version += 1
         with self.along(self.lanes_of(slot[1])):
-            self.evaluator.store(value, memory.buffer, self._placed(base, slot))
+            self.evaluator.store(value, memory.buffer, self._placed(base + memory.offset, slot))
 
     def _placed(self, base: Index, slot: Slot) -> Index:
         first, width = slot
@@ -268,13 +283,14 @@ class Bodies:
             return storage.registers.load(*self._elements(place, state, storage))
         if place.moving is not None and (not safe or evaluator.mask is not None):
             base, number, stride = self._offset(place, state)
+            base += storage.offset
             key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
             offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
         else:
             local = self._local(indices(), state, storage)
             if safe and evaluator.mask is None:
                 local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
-            found = linearize(local, storage.shape)
+            found = storage.at(local)
             width = evaluator.width if found.coefficient(evaluator.lane) != 0 or found.has_vector() else 1
             key = ("load", source, storage.version, found.key, 0, 0, width, evaluator.mask)
             offset = lambda: found  # noqa: E731 (an argument)
@@ -307,9 +323,10 @@ class Bodies:
             return
         storage.version += 1
         if place.moving is None:
-            offset = linearize(self._local(indices(), state, storage), storage.shape)
+            offset = storage.at(self._local(indices(), state, storage))
         else:
             base, number, stride = self._offset(place, state)
+            base += storage.offset
             offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
         if offset.has_vector() or (evaluator.mask is not None and offset.coefficient(evaluator.lane) != 1):
             self._scatter(value, storage.buffer, offset)
@@ -346,11 +363,11 @@ class Bodies:
         key = use.block.name, is_init
         if key not in self._programs:
             body = use.block.init if is_init else use.block.body
-            if body is None:
+            if body is None or use.tensor is not None or (use.is_start and not is_init):
                 return []
-            shapes = {buffer: storage.shape for buffer, storage in self.storage.items()}
+            strides = {buffer: storage.strides for buffer, storage in self.storage.items()}
             lows = {buffer: storage.lows for buffer, storage in self.storage.items()}
-            self._programs[key] = read_steps(use, body, is_init, shapes, lows)
+            self._programs[key] = read_steps(use, body, is_init, strides, lows)
         return self._programs[key]
 
 

@@ -17,7 +17,7 @@ from relayc.pipelines.blocks.lower.bodies import Bodies, File, Lanes, Memory, Po
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError
+from relayc.pipelines.blocks.structure import Guard, Loop, ScheduleError, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Dim, Size, ceil_div, exact, proves
@@ -46,7 +46,7 @@ class LoopNode:
         self.uses: tuple[Use, ...] = tuple(
             use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
         )
-        self.begins = [use for use in self.uses if use.block.init is not None and reduction_loops(use)[:1] == [self.loop.name]]
+        self.begins = [use for use in self.uses if use.has_init and reduction_loops(use)[:1] == [self.loop.name]]
 
 
 Node: TypeAlias = LoopNode | Use
@@ -249,6 +249,8 @@ class Emission:
         if len(limits) != 1 or self._carried(node, state, init):
             return None
         for use in node.uses:
+            if use.tensor is not None:
+                return None  # as high as it is
             places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
             if any(p.moving is None or exact(p.moving.coefficient(node.loop.var), height) is None for p in places):
                 return None
@@ -381,7 +383,7 @@ class Emission:
                 else:
                     self._slots(node.children, state, init, found)
             elif self._writes_registers(node, init):
-                for buffer, slot in self.bodies.written_slots(node, state, init is not None):
+                for buffer, slot in self.bodies.written_slots(node, state, init is not None or node.is_start):
                     found.setdefault(buffer, {})[slot] = None
 
     def _writes_registers(self, use: Use, init: Init | None) -> bool:
@@ -571,12 +573,21 @@ class Emission:
         def points() -> list[Index]:
             return [self.bodies.at(p, state.point) for p in use.points]
 
-        if use.block.init is not None and init is None and is_mixed(use):
+        if use.tensor is not None:
+            use.tensor.run(use, self.bodies, state)
+            self._changed(use)
+            return
+        if use.has_init and init is None and is_mixed(use):
             self._init_at_start(use, state, points, safe)
-        elif use.block.init is not None and (init is not None or not reduction_loops(use)):
+        elif use.has_init and (init is not None or not reduction_loops(use)):
             self.bodies.run(use, state, points, True, safe)
-        if init is None:
+        if init is None and not use.is_start:
             self.bodies.run(use, state, points, False, safe)
+
+
+def open_guards(uses: Sequence[Use]) -> dict[str, list[Guard]]:
+    """The guards of each block that are not proved to hold, by name."""
+    return {use.block.name: [g for g in use.guards if not holds(g)] for use in uses}
 
 
 def reduction_loops(use: Use) -> list[str]:

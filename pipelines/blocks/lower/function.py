@@ -8,10 +8,11 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
-from relayc.pipelines.blocks.lower.emission import Emission, LoopNode, Node
+from relayc.pipelines.blocks.lower.emission import Emission, open_guards
+from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
 from relayc.pipelines.blocks.lower.registers import Registers
-from relayc.pipelines.blocks.lower.storage import Region, Use, region_of, uses_of
-from relayc.pipelines.blocks.structure import Guard, Loop, Nest, ScheduleError, holds, is_statement
+from relayc.pipelines.blocks.lower.storage import Region, region_of
+from relayc.pipelines.blocks.structure import Loop, Nest, ScheduleError
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.graph import Node as Tensor
 from relayc.pipelines.kernel.index import Index, linearize
@@ -38,29 +39,28 @@ def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) 
 class _Function:
     def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
         self.nest, self.target, self.source = nest, target, source
-        self.uses = uses_of(nest)
-        by_name = {use.block.name: use for use in self.uses}
-        self.tree = self._tree(nest.at_root(), by_name)
-        self.guards: dict[str, list[Guard]] = {
-            use.block.name: [g for g in use.block.guards(use.loops) if not holds(g)] for use in self.uses
-        }
+        self.tree = tree_of(nest, target)
+        self.uses = uses_in(self.tree)
+        self._check_results()
+        self.guards = open_guards(self.uses)
         self.made = [b for b in nest.buffers().values() if not isinstance(b.owner, ir.Block)]
         self.regions = {b: region_of(b, nest.shape(b), self.uses) for b in self.made if self._is_used(b)}
+        self.tensors = {a.buffer for use in self.uses if use.tensor is not None for a in use.accesses}
+        """Buffers that tensor intrinsics work on, in memory."""
         self.loops = {loop.name: loop for use in self.uses for loop in use.loops}
+
+    def _check_results(self) -> None:
+        """Raises ScheduleError for a result that is read before anything is written to it."""
+        written = set[ir.Value]()
+        for access in (a for use in self.uses for a in use.accesses):
+            if access.is_store:
+                written.add(access.buffer)
+            elif access.buffer not in written and self.nest.is_output(access.buffer):
+                name = self.nest.buffer_name(access.buffer)
+                raise ScheduleError(f"buffer {name}: expected a result that is written before it is read, found it read first")
 
     def _is_used(self, buffer: ir.Value) -> bool:
         return any(a.buffer == buffer for use in self.uses for a in use.accesses)
-
-    def _tree(self, operations: Sequence[ir.Operation], uses: dict[str, Use]) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for op in operations:
-            if op.name == "scf.for":
-                loop = self.nest.loop_view(op)
-                inside = [inner.operation for inner in loop.body.operations if is_statement(inner.operation)]
-                found.append(LoopNode(loop, self._tree(inside, uses)))
-            elif op.name == "tir.block":
-                found.append(uses[self.nest.block_view(op).name])
-        return tuple(found)
 
     # ---- the function
 
@@ -87,7 +87,8 @@ class _Function:
             state = State({})
             self._begin(None, state)
             Emission(self.bodies, self.guards, self._lanes, self._begin).emit(self.tree, state)
-        return Scheduled(body.function, packings, workspace)
+        uses_tiles = any(use.tensor is not None and use.tensor.intrin.uses_tiles for use in self.uses)
+        return Scheduled(body.function, packings, workspace, uses_tiles)
 
     def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
         """How parameters are packed that lie in another order."""
@@ -112,7 +113,7 @@ class _Function:
         return Memory(made, region.extents, region.lows, self.nest.shape(buffer))
 
     def _in_registers(self, buffer: ir.Value) -> bool:
-        return self.regions[buffer].in_registers and self.nest.scope(buffer) == "local"
+        return self.regions[buffer].in_registers and self.nest.scope(buffer) == "local" and buffer not in self.tensors
 
     def _lanes(self, element: ir.Type) -> int:
         return self.target.lanes(element.width)

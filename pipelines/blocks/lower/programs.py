@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Access, Loop, ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size
 
 
@@ -51,12 +51,13 @@ class Place:
 
 
 def read_steps(
-    use: Use, body: ir.Block, is_init: bool, shapes: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]
+    use: Use, body: ir.Block, is_init: bool, strides: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]
 ) -> list[Step]:
     """Reads a body of a block.
 
     Args:
-      shapes, lows: of each buffer what of it is kept: how many elements, and the indices of the first over the loops around.
+      strides, lows: of each buffer what of it is kept: how it lies in memory, in elements, and the indices of its first element over the
+        loops around.
 
     Raises ScheduleError for what is no operation on elements.
     """
@@ -72,9 +73,9 @@ def read_steps(
             raise ScheduleError(f"block {use.block.name}: expected operations on elements, found {op.name}")
         operands = tuple(numbers.get(v, v) for v in op.operands)
         if op.name == "memref.store":
-            steps.append(Step(op, op.name, operands, access=_place(use, next(own), shapes, lows)))
+            steps.append(Step(op, op.name, operands, access=_place(use, next(own), strides, lows)))
             continue
-        access = _place(use, next(own), shapes, lows) if op.name == "memref.load" else None
+        access = _place(use, next(own), strides, lows) if op.name == "memref.load" else None
         attributes = {a: op.attributes[a] for a in op.attributes}
         if contract and op.name in ("arith.mulf", "arith.addf"):
             attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
@@ -84,10 +85,18 @@ def read_steps(
     return steps
 
 
-def _place(use: Use, access: Access, shapes: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]) -> Place:
+def weighted(indices: Sequence[Index], strides: Sequence[Size]) -> Index:
+    """The sum of indices times strides."""
+    total = Index()
+    for index, stride in zip(indices, strides, strict=True):
+        total += index * stride
+    return total
+
+
+def _place(use: Use, access: Access, strides: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]) -> Place:
     indices = tuple(use.indices(access))
     local = [i - low for i, low in zip(indices, lows[access.buffer], strict=True)]
-    offset = linearize(local, shapes[access.buffer])
+    offset = weighted(local, strides[access.buffer])
     kinds: dict[Var, Loop] = {loop.var: loop for loop in use.loops}
     if any(v not in kinds for v in offset.terms):
         return Place(access, indices)

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
+from typing import TYPE_CHECKING
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute, variables
-from relayc.pipelines.blocks.structure import Access, Block, Loop, Nest
+from relayc.pipelines.blocks.structure import Access, Block, Guard, Loop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size, proves
+
+if TYPE_CHECKING:
+    from relayc.pipelines.blocks.lower.intrinsics import Tensorized
 
 MOST_REGISTERS = 1 << 10
 """Elements of a buffer beyond which it is not kept in registers, whatever its scope says, in vectors of 16."""
@@ -21,12 +25,29 @@ MOST_REGISTERS = 1 << 10
 
 @dataclass(frozen=True)
 class Use:
-    """A block with the loops around it, the points of its iterators over these, and what it loads and stores."""
+    """A block that is emitted.
+
+    Attributes:
+      loops: around it, those around the blocks that it stands in among them.
+      points: of its iterators, over these loops.
+      accesses: what it loads and stores.
+      guards: where it ends, over the loops.
+      is_start: whether only its init is emitted.
+      tensor: what is emitted instead of its body: a tensor intrinsic.
+    """
 
     block: Block
     loops: tuple[Loop, ...]
     points: tuple[Index, ...]
     accesses: tuple[Access, ...]
+    guards: tuple[Guard, ...] = ()
+    is_start: bool = False
+    tensor: "Tensorized | None" = None
+
+    @property
+    def has_init(self) -> bool:
+        """Whether its init is to be emitted with it."""
+        return self.block.init is not None and self.tensor is None
 
     def indices(self, access: Access) -> list[Index]:
         """The indices of an access over the loops."""
@@ -53,17 +74,6 @@ class Region:
     @property
     def size(self) -> Size:
         return prod(self.extents)
-
-
-def uses_of(nest: Nest) -> list[Use]:
-    """The blocks of a function, in the order of the text."""
-    found = []
-    for block in nest.outer_blocks():
-        loops = nest.loops_around(block.operation)
-        once: dict[Var, Index] = {loop.var: Index() for loop in loops if loop.extent == 1}
-        points = tuple(substitute(p, once) for p in block.points(loops))
-        found.append(Use(block, tuple(loops), points, tuple(block.accesses())))
-    return found
 
 
 def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use]) -> Region:

@@ -26,10 +26,12 @@ from relayc.symbolic import Dim, symbol, symbols_of
 
 
 @overload
-def prim_func(function: Callable[..., Any], *, name: str | None = None, private: bool = False) -> IRModule: ...
+def prim_func(function: Callable[..., Any], *, name: str | None = None, private: bool = False, accumulates: bool = False) -> IRModule: ...
 @overload
-def prim_func(*, name: str | None = None, private: bool = False) -> Callable[[Callable[..., Any]], IRModule]: ...
-def prim_func(function: Callable[..., Any] | None = None, *, name: str | None = None, private: bool = False) -> Any:
+def prim_func(*, name: str | None = None, private: bool = False, accumulates: bool = False) -> Callable[[Callable[..., Any]], IRModule]: ...
+def prim_func(
+    function: Callable[..., Any] | None = None, *, name: str | None = None, private: bool = False, accumulates: bool = False
+) -> Any:
     """Reads a Python function in TVMScript's form (see `relayc.tir.T`): a module with one function of blocks and loops.
 
     The function is not run. Its names mean what they mean where it stands: numbers, sizes and functions of expressions may come from around
@@ -38,21 +40,23 @@ def prim_func(function: Callable[..., Any] | None = None, *, name: str | None = 
     Args:
       name: of the function, where it is not that of the Python function.
       private: TVM's, without a meaning here.
+      accumulates: whether results may be read before they are written, as by an implementation of a tensor intrinsic that adds to them.
+        A kernel cannot be such a function.
 
     Raises ScriptError with the line for what cannot be read.
     """
     around = sys._getframe(1).f_locals
     if function is None:
-        return lambda given: _of_function(given, name, around)
-    return _of_function(function, name, around)
+        return lambda given: _of_function(given, name, around, accumulates)
+    return _of_function(function, name, around, accumulates)
 
 
-def _of_function(function: Callable[..., Any], name: str | None, around: Mapping[str, Any]) -> IRModule:
+def _of_function(function: Callable[..., Any], name: str | None, around: Mapping[str, Any], accumulates: bool) -> IRModule:
     source = Source.of_function(function)
     closure = inspect.getclosurevars(function).nonlocals
     environment = {**getattr(function, "__globals__", {}), **around, **closure}
     (node, *_) = source.functions()
-    return _module(source, [(node, name or node.name)], environment)
+    return _module(source, [(node, name or node.name)], environment, accumulates)
 
 
 def from_source(text: str, extra_vars: Mapping[str, Any] | None = None, file: str = "<script>") -> IRModule:
@@ -76,12 +80,14 @@ def from_source(text: str, extra_vars: Mapping[str, Any] | None = None, file: st
     return _module(source, found, environment)
 
 
-def _module(source: Source, functions: list[tuple[ast.FunctionDef, str]], environment: Mapping[str, Any]) -> IRModule:
+def _module(
+    source: Source, functions: list[tuple[ast.FunctionDef, str]], environment: Mapping[str, Any], accumulates: bool = False
+) -> IRModule:
     with make_context(), ir.Location.unknown():
         mod = IRModule(ir.Module.create())
         with ir.InsertionPoint(mod.module.body):
             for node, name in functions:
-                _Reader(source, environment).read(node, name)
+                _Reader(source, environment).read(node, name, accumulates)
         mod.verify()
     return mod
 
@@ -96,7 +102,7 @@ class _Reader:
         self.evaluate = Evaluator(source, self._lookup)
         self.building: Building
 
-    def read(self, node: ast.FunctionDef, name: str) -> None:
+    def read(self, node: ast.FunctionDef, name: str, accumulates: bool) -> None:
         """Builds the function at the ambient insertion point."""
         described, statements = self._signature(node)
         with self.source.at(node):
@@ -108,7 +114,7 @@ class _Reader:
             self.building = self.evaluate.building = state
             self._statements(statements)
         with self.source.at(node):
-            signature.mark_outputs(nest)
+            signature.mark_outputs(nest, accumulates)
 
     # ---- names
 

@@ -123,8 +123,11 @@ def _described(argument: Argument) -> ir.DictAttr:
     return ir.DictAttr.get(found)
 
 
-def mark_outputs(nest: Nest) -> None:
+def mark_outputs(nest: Nest, accumulates: bool) -> None:
     """Marks the arguments that are written as results.
+
+    Args:
+      accumulates: whether these may be read before.
 
     Raises RelayError for one that is read before it is written, for results in front of what is read, and where there is none.
     """
@@ -144,7 +147,12 @@ def mark_outputs(nest: Nest) -> None:
         name = ir.StringAttr(entry[names.BUFFER]).value
         if argument in written:
             wanted = "an argument that is read or written"
-            check(argument not in read_first, name, wanted, "it read before it is written (give the result an argument of its own)")
+            check(
+                accumulates or argument not in read_first,
+                name,
+                wanted,
+                "it read before it is written (give the result an argument of its own)",
+            )
             entry[names.OUTPUT], behind = ir.UnitAttr.get(), name
         elif behind is not None:
             raise RelayError(f"{name}: expected what is read in front of what is written, found it behind {behind}, a result")

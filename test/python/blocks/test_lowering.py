@@ -1,54 +1,13 @@
 """Scheduled functions as code: what is compiled agrees with numpy, whatever the schedule says of loops, vectors, registers and memory."""
 
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+from blocks.lowered import Function, arrays, compiled, first, product
 
-import relayc
 from relayc import te
-from relayc.pipelines.blocks.strategy import schedule_entry
-from relayc.pipelines.schedule.table import STRATEGIES, register_strategies
 from relayc.tir import Schedule, ScheduleError
-
-Function = Callable[[Schedule], Any]
-RNG = np.random.default_rng(7)
-
-
-@contextmanager
-def registered(function: Function):
-    """A strategy of this schedule, for a while."""
-    register_strategies("cpu", schedule_entry("written", function))
-    try:
-        yield
-    finally:
-        STRATEGIES["cpu"].pop(0)
-
-
-def compiled(module: Any, function: Function, **options: Any) -> Any:
-    with registered(function):
-        return relayc.compile_kernel(module, tuning={"strategy": "written"}, **options)
-
-
-def first(found: Any) -> np.ndarray:
-    return np.asarray(found[0] if isinstance(found, (list, tuple)) else found)
-
-
-def product(rows: Any, depth: int, columns: int) -> Any:
-    """max(A B + bias, 0); its blocks are C and D."""
-    a, b = te.placeholder((rows, depth), name="A"), te.placeholder((depth, columns), name="B")
-    bias = te.placeholder((columns,), name="bias")
-    k = te.reduce_axis((0, depth), "k")
-    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    zero = te.const(0, "float32")
-    d = te.compute((rows, columns), lambda i, j: te.if_then_else(c[i, j] + bias[j] > zero, c[i, j] + bias[j], zero), name="D")
-    return te.create_prim_func([a, b, bias, d])
-
-
-def arrays(*shapes: Sequence[int]) -> list[np.ndarray]:
-    return [RNG.standard_normal(shape, dtype=np.float32) for shape in shapes]
 
 
 def nothing(s: Schedule) -> None:

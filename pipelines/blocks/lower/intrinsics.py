@@ -1,0 +1,102 @@
+"""What is emitted of a block that a tensor intrinsic computes: its implementation, given where the operands lie."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.tir.block import extents_of
+from relayc.pipelines.blocks.indices import substitute
+from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
+from relayc.pipelines.blocks.lower.programs import weighted
+from relayc.pipelines.blocks.lower.registers import Registers
+from relayc.pipelines.blocks.lower.storage import Use, region_of
+from relayc.pipelines.blocks.matching import Binding, Match
+from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.sizes import symbol_positions
+from relayc.pipelines.target import Target
+from relayc.symbolic import substitute as substitute_sizes
+
+
+@dataclass(frozen=True)
+class Tensorized:
+    """A tensor intrinsic in the place of a body.
+
+    Attributes:
+      match: which parts of buffers its operands are, over the iterators of the block.
+      accumulates: see TensorCall.
+    """
+
+    intrin: TensorIntrin
+    match: Match
+    accumulates: bool
+    target: Target
+
+    def run(self, use: Use, bodies: Bodies, state: State) -> None:
+        """Emits it at a point. Raises ScheduleError."""
+        where = f"block {use.block.name}: tensor intrinsic {self.intrin.name}"
+        if state.lanes is not None:
+            raise ScheduleError(f"{where}: expected no vectorized loop around it, found one")
+        operands = {b.name: _operand(b, use, bodies, state) for b in self.match.operands}
+        call = TensorCall(operands, self.match.sizes, self.accumulates, self.target)
+        if callable(self.intrin.impl):
+            self.intrin.impl(call)
+        else:
+            _emit_function(where, self.intrin, call, use.block.operation.context)
+
+
+def _operand(binding: Binding, use: Use, bodies: Bodies, state: State) -> Operand:
+    storage = bodies.storage[binding.buffer]
+    assert isinstance(storage, Memory)  # what intrinsics work on is not kept in registers
+    point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
+    local = [substitute(i, point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
+    offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
+    strides = tuple(weighted(list(map(Index, steps)), storage.strides).const for steps in binding.steps)
+    return Operand(binding.name, storage.buffer, offset, strides, binding.shape, binding.is_output)
+
+
+# ---- implementations that are functions of blocks and loops
+
+
+def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: ir.Context) -> None:
+    """Emits the blocks and loops of an implementation, whose arguments are the operands."""
+    from relayc.pipelines.blocks.lower.emission import Emission, open_guards
+    from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
+
+    implementation = intrin.implementation(context)
+    nest = implementation.nest
+    _set_sizes(where, nest, call)
+    storage: dict[ir.Value, Storage] = {}
+    arguments = {name: b for name, b in nest.buffers().items() if isinstance(b.owner, ir.Block)}
+    if set(arguments) != set(call.operands):
+        raise ScheduleError(f"{where}: expected a function of {', '.join(call.operands)}, found one of {', '.join(arguments)}")
+    for name, buffer in arguments.items():
+        found = call.operands[name]
+        if len(found.shape) != buffer.type.rank:
+            raise ScheduleError(f"{where}: {name}: expected a buffer of {len(found.shape)} dimensions, found {buffer.type}")
+        lows = [Index()] * len(found.shape)
+        storage[buffer] = Memory(found.buffer, found.shape, lows, found.shape, found.strides, found.offset)
+    tree = tree_of(nest, call.target)
+    uses = uses_in(tree)
+    for name, buffer in nest.buffers().items():
+        if buffer not in storage:
+            region = region_of(buffer, nest.shape(buffer), uses)
+            if not region.in_registers or nest.scope(buffer) != "local":
+                raise ScheduleError(f"{where}: buffer {name}: expected scope local and elements at numbers (registers), found others")
+            storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, nest.shape(buffer), region.around)
+    lanes: Callable[[ir.Type], int] = lambda element: call.target.lanes(element.width)  # noqa: E731 (typed)
+    emission = Emission(Bodies(storage, nest.sizes), open_guards(uses), lanes, lambda name, _: None)
+    emission.emit(tree, State({}))
+
+
+def _set_sizes(where: str, nest: Nest, call: TensorCall) -> None:
+    """Makes the symbols of a function the sizes of a call."""
+    names = symbol_positions(nest.function)
+    if unknown := [name for name in names if name not in call.sizes]:
+        raise ScheduleError(f"{where}: expected symbols of the description, found {unknown[0]}")
+    nest.sizes = {nest.entry.arguments[i]: call.sizes[name] for name, i in names.items()}
+    for block in nest.blocks().values():
+        extents = [e if isinstance(e, int) else substitute_sizes(e, call.sizes) for e in extents_of(block.operation)]
+        block.operation.attributes["extents"] = ir.ArrayAttr.get([size_attribute(e) for e in extents])

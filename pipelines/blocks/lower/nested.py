@@ -1,0 +1,160 @@
+"""The loops and blocks of a function as they are emitted: what stands in a block stands in its place."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.indices import substitute, variables
+from relayc.pipelines.blocks.intrinsics import ANNOTATION, TensorIntrin
+from relayc.pipelines.blocks.lower.emission import LoopNode, Node, is_mixed, reduction_loops
+from relayc.pipelines.blocks.lower.intrinsics import Tensorized
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.matching import match_block
+from relayc.pipelines.blocks.primitives.blockize import nest_in
+from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, is_statement
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.target import Target
+
+
+def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
+    """The loops and blocks of a function.
+
+    The points of what stands in a block are those of its outer iterators, and it ends where the outer block does. The init of such a block
+    stands before the loops that its reduction runs along; where these decide on the element too, it ends behind the first step.
+    """
+    return tuple(_Trees(nest, target).build(nest.at_root(), _Around()))
+
+
+def uses_in(nodes: Sequence[Node]) -> list[Use]:
+    """The blocks of a tree, in order."""
+    return [use for node in nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What is around loops and blocks.
+
+    Attributes:
+      loops: the outermost first.
+      point: the iterators of blocks around, over the loops.
+      guards: of blocks around.
+      first: loops that are at their start.
+    """
+
+    loops: tuple[Loop, ...] = ()
+    point: Mapping[Var, Index] = field(default_factory=dict)
+    guards: tuple[Guard, ...] = ()
+    first: frozenset[str] = frozenset()
+
+    def at(self, index: Index) -> Index:
+        """An index over the loops, of which some have one value."""
+        once: dict[Var, Index] = {loop.var: Index() for loop in self.loops if loop.extent == 1 or loop.name in self.first}
+        return substitute(substitute(index, self.point), once)
+
+
+class _Trees:
+    def __init__(self, nest: Nest, target: Target) -> None:
+        self.nest, self.target = nest, target
+        self.starts: dict[str, list[Node]] = {}
+        """What stands before a loop, by its name: inits of blocks that hold loops."""
+
+    def build(self, operations: Sequence[ir.Operation], around: _Around) -> list[Node]:
+        found: list[Node] = []
+        for op in operations:
+            if op.name == "scf.for":
+                loop = self.nest.loop_view(op)
+                children = tuple(self.build(loop.members(), replace(around, loops=(*around.loops, loop))))
+                found += [*self.starts.pop(loop.name, []), LoopNode(loop, children)]
+            elif op.name == "tir.block":
+                found += self._block(self.nest.block_view(op), around)
+        return found
+
+    def _block(self, block: Block, around: _Around) -> list[Node]:
+        use = self._use(block, around)
+        if ANNOTATION in block.annotations:
+            return self._tensorized(use, around)
+        members = _members(block.body)
+        if not members:
+            return [use]
+        return [*self._init(use, around), *self.build(members, self._inside(use, around, block.body))]
+
+    def _use(self, block: Block, around: _Around) -> Use:
+        own = self.nest.loops_around(block.operation)
+        points = tuple(map(around.at, block.points(own)))
+        guards = tuple(Guard(around.at(g.index), g.limit) for g in (*around.guards, *block.guards(own)))
+        return Use(block, around.loops, points, tuple(block.accesses()), guards)
+
+    @staticmethod
+    def _inside(use: Use, around: _Around, region: ir.Block) -> _Around:
+        """What is around the contents of a block."""
+        iterators = [Place(a, v.extent, v.name) for a, v in zip(region.arguments, use.block.vars, strict=True)]
+        return replace(around, point={**around.point, **dict(zip(iterators, use.points, strict=True))}, guards=use.guards)
+
+    def _init(self, use: Use, around: _Around) -> list[Node]:
+        """The init of a block that holds loops, where that stands right before it; else it is remembered for the loop that it precedes."""
+        region = use.block.init
+        if region is None:
+            return []
+        if is_mixed(use):
+            first = tuple(Guard(use.points[i], 1) for i in use.block.reduction)
+            use = replace(use, guards=(*use.guards, *first))
+        skipped = frozenset(reduction_loops(use))
+        inside = self._use(use.block, replace(around, first=around.first | skipped)) if skipped else use
+        names = [loop.name for loop in around.loops]
+        kept = tuple(loop for loop in around.loops if loop.name not in skipped)
+        found = self._start(inside, region, replace(around, loops=kept))
+        if not skipped:
+            return found
+        outermost = min(names.index(name) for name in skipped)
+        for loop in reversed(around.loops[outermost:]):
+            if loop.name not in skipped:
+                found = [LoopNode(loop, tuple(found))]
+        self.starts.setdefault(names[outermost], []).extend(found)
+        return []
+
+    def _start(self, use: Use, region: ir.Block, around: _Around) -> list[Node]:
+        members = _members(region)
+        if members:
+            return self.build(members, self._inside(use, around, region))
+        accesses = tuple(a for a in use.accesses if a.is_init)
+        return [replace(use, loops=around.loops, accesses=accesses, is_start=True)]
+
+    def _tensorized(self, use: Use, around: _Around) -> list[Node]:
+        """A block that a tensor intrinsic computes, with what is to be stored before."""
+        block = use.block
+        intrin = TensorIntrin.get(ir.StringAttr(block.annotations[ANNOTATION]).value)
+        match = match_block(self.nest, block, intrin)
+        accumulates, start = match.accumulates, list[Node]()
+        if block.init is not None:
+            if intrin.starts and not reduction_loops(use) and not is_mixed(use):
+                accumulates = False
+            else:
+                start = self._init(use, around)
+        elif not accumulates and not intrin.starts:
+            inner, loops = nest_in(self.nest, block)
+            if inner.init is not None:
+                accumulates, start = True, self._inner_init(use, inner, loops, around)
+        return [*start, replace(use, tensor=Tensorized(intrin, match, accumulates, self.target))]
+
+    def _inner_init(self, use: Use, inner: Block, loops: Sequence[Loop], around: _Around) -> list[Node]:
+        """The init of the block that a tensorized one holds, in the loops of its elements."""
+        points = inner.points(loops)
+        of_elements = set[Var]().union(*(variables(points[i]) for i in inner.parallel))
+        kept = tuple(loop for loop in loops if loop.var in of_elements)
+        inside = self._inside(use, around, use.block.body)
+        first = around.first | {loop.name for loop in loops if loop not in kept}
+        known = replace(inside, loops=(*around.loops, *loops), first=frozenset(first))
+        found = self._start(self._use(inner, known), _init_of(inner), replace(inside, loops=(*around.loops, *kept)))
+        for loop in reversed(kept):
+            found = [LoopNode(loop, tuple(found))]
+        return found
+
+
+def _init_of(block: Block) -> ir.Block:
+    assert block.init is not None
+    return block.init
+
+
+def _members(region: ir.Block) -> list[ir.Operation]:
+    """The loops and blocks in a region of a block."""
+    return [op.operation for op in region.operations if is_statement(op.operation)]

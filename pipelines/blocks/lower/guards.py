@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.lower.tree import Init, LoopNode
 from relayc.pipelines.blocks.structure import Guard, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Dim, Size, ceil_div, exact, proves
+from relayc.symbolic import Dim, Size, ceil_div, exact, maximum, minimum, proves
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class Guards:
                 continue
             if any(v in set(self._outside(state)) for v in variables(rest)):
                 continue
-            counts.append(0 if proves(lambda: limit <= high) else ceil_div(limit - high, factor))  # noqa: B023
-        least = next((c for c in counts if all(proves(lambda: c <= other) for other in counts)), None)  # noqa: B023
+            counts.append(0 if proves(lambda: limit <= high) else maximum(ceil_div(limit - high, factor), 0))  # noqa: B023
         extent = node.loop.extent
-        return None if least is None or proves(lambda: least >= extent) else least
+        least = next((c for c in counts if all(proves(lambda: c <= other) for other in counts)), None)  # noqa: B023
+        return None if least is None or proves(lambda: least >= extent) else minimum(least, extent)
 
     def tail(self, node: LoopNode, state: State, init: Init | None, full: Size) -> Tail | None:
         """How the last iteration of a loop over tiles can be cut in smaller tiles: where its guards are those of the unrolled loops over

@@ -1,10 +1,14 @@
 """Scheduled functions as code: what is compiled agrees with numpy, whatever the schedule says of loops, vectors, registers and memory."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
+from blocks.interpreter import run
+from blocks.kernels import KERNELS
 from blocks.lowered import Function, arrays, compiled, first, product
+from blocks.test_random_schedules import Steps
 
 from relayc import te
 from relayc.tir import Schedule, ScheduleError
@@ -30,6 +34,13 @@ def lanes(s: Schedule) -> None:
         s.vectorize(j1)
     i, j0, j1, k = s.get_loops("C")
     s.reorder(i, j0, k, j1)
+
+
+def more_than_there_is(s: Schedule) -> None:
+    """Tiles that are larger than the extent, in tiles."""
+    i, _ = s.get_loops("D")
+    _, middle, _ = s.split(i, [None, 2, 4])
+    s.split(middle, [None, 4, 4])
 
 
 def across(s: Schedule) -> None:
@@ -105,13 +116,36 @@ def test_product(function: Function, shape: tuple[int, int, int]) -> None:
     np.testing.assert_allclose(found, np.maximum(a.astype("f8") @ b + bias, 0), rtol=0, atol=depth * 1e-6)
 
 
-@pytest.mark.parametrize("function", (nothing, guarded, lanes, registers, fused), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", (nothing, guarded, lanes, registers, fused, more_than_there_is), ids=lambda f: f.__name__)
 def test_product_of_symbolic_rows(function: Function) -> None:
     kernel = compiled(product(te.size_var("n"), 24, 40), function)
     b, bias = arrays((24, 40), (40,))
     for rows in (0, 1, 2, 3, 4, 7, 8, 17):
         a = arrays((rows, 24))[0]
         np.testing.assert_allclose(first(kernel(a, b, bias)), np.maximum(a.astype("f8") @ b + bias, 0), rtol=0, atol=24e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_random_schedules(name: str) -> None:
+    kernel = KERNELS[name]()
+    expected = run(Schedule(kernel.mod).mod, kernel.inputs, kernel.sizes)
+    legal = 0
+    for seed in range(4):
+        schedule = Schedule(kernel.mod)
+        steps = Steps(schedule, 100 + seed)
+        for _ in range(8):
+            with suppress(ScheduleError):
+                steps.any()
+        try:
+            found = compiled(kernel.mod, lambda s, mod=schedule.mod: mod)(*kernel.inputs)
+        except ScheduleError as error:  # threads of a GPU, lanes in lanes: what no code of a CPU can be made of
+            assert "expected" in str(error)
+            continue
+        legal += 1
+        for one, wanted in zip(found if isinstance(found, (list, tuple)) else [found], expected, strict=True):
+            # Sums are exact but for those of exponentials: 9 terms in another order differ by some units in the last place.
+            np.testing.assert_allclose(np.asarray(one), wanted, rtol=3e-6, atol=0, err_msg=f"seed {seed}\n{schedule.trace}")
+    assert legal >= 1
 
 
 def test_a_parameter_in_another_order() -> None:

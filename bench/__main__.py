@@ -6,6 +6,7 @@
     loops      what a round of a loop costs, beside kernels that do next to nothing
     trees      tree ensembles on many rows, engine against engine
     schedules  the steps of docs/schedules.md, against the peak of the machine
+    written    kernels by schedules of primitives, against the built-in schedules
     compile    seconds and memory of a first compilation
     passes     milliseconds of each pass on the graph, and fusion groups
     revisions  latency and compilation of this relayc, against that of another environment
@@ -50,6 +51,8 @@ from relayc.bench.schedules import find_sizes, measure_steps, steps_table
 from relayc.bench.sizes import choose_grids, open_model, parse_grid
 from relayc.bench.trees import DEFAULT as ENSEMBLES
 from relayc.bench.trees import Ensemble, find_ensembles, measure_ensembles, trees_table
+from relayc.bench.written import measure_written, written_table
+from relayc.bench.written_kernels import KERNELS as WRITTEN
 from relayc.runtime import Peak
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console
@@ -193,6 +196,17 @@ def schedules(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def written(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench written`."""
+    with status() as progress:
+        _warn_if_busy()
+        kernels = [kernel for kernel in WRITTEN if arguments.kernels in kernel.name]
+        found = measure_written(kernels, arguments.threads, arguments.rounds, arguments.seed, progress)
+    console.print(written_table(found, arguments.threads))
+    _save(arguments, describe(), results=[one.as_data() for one in found])
+    return 0
+
+
 def compilation(arguments: argparse.Namespace, console: Console) -> int:
     """`bench compile`."""
     sources = find_models(arguments.models)
@@ -299,6 +313,14 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape)
 
 
+def _add_turns(command: argparse.ArgumentParser) -> None:
+    """The arguments of a command whose kernels are of this process."""
+    command.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (default 1)")
+    command.add_argument("--rounds", type=_count, default=10, metavar="N", help="turns of each kernel (default 10)")
+    command.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
+    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+
+
 def _add_rounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=_count, default=5, metavar="N", help="turns of each engine (default 5)")
     parser.add_argument("--runs", type=_count, metavar="N", help="calls a round (default: as many as fit in 0.3 s)")
@@ -353,11 +375,13 @@ def make_parser() -> argparse.ArgumentParser:
     command = commands.add_parser("schedules", help="the steps of docs/schedules.md, against the peak of the machine")
     sizes = "products as MxNxK, separated by commas (default 512x512x512)"
     command.add_argument("--sizes", default="512x512x512", metavar="LIST", help=sizes)
-    command.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (default 1)")
-    command.add_argument("--rounds", type=_count, default=10, metavar="N", help="turns of each step (default 10)")
-    command.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    _add_turns(command)
     command.set_defaults(action=schedules)
+    command = commands.add_parser("written", help="kernels by schedules of primitives, against the built-in schedules")
+    listed = f"those whose names hold a text, out of {', '.join(kernel.name for kernel in WRITTEN)} (default: all)"
+    command.add_argument("--kernels", default="", metavar="TEXT", help=listed)
+    _add_turns(command)
+    command.set_defaults(action=written)
     command = commands.add_parser("compile", help="seconds and memory of a first compilation")
     _add_models(command)
     _add_common(command, "relayc")

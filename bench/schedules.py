@@ -104,7 +104,7 @@ def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Pr
         results.append(Timed(name, time.perf_counter() - start))
         if not compare({"D": np.asarray(kernel(a, bias))}, {"D": wanted}, "f32").agrees:
             raise ValueError(f"{size.name}: {name}: expected max(A B + bias, 0) within the tolerances for f32, found something else")
-        turns.append(functools.partial(_turn, functools.partial(kernel, a, bias)))
+        turns.append(functools.partial(turn, functools.partial(kernel, a, bias)))
     if not ENGINES[REFERENCE].is_installed:
         return _take_turns(Measured(size, results), turns, threads, rounds, progress)
     with TemporaryDirectory(prefix="relayc-bench-") as folder:
@@ -128,7 +128,7 @@ def _take_turns(found: Measured, turns: Sequence[Callable[[], list[float]]], thr
     return found
 
 
-def _turn(call: Callable[[], Any]) -> list[float]:
+def turn(call: Callable[[], Any]) -> list[float]:
     """Seconds of calls, after one that is not counted; where that takes the whole time, of it alone."""
     first = timed(call)
     return [timed(call) for _ in range(min(1000, int(SECONDS / first)))] or [first]

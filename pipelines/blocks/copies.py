@@ -8,7 +8,8 @@ from relayc.dialects.tir.block import PARALLEL, make_block
 from relayc.pipelines.blocks import moving
 from relayc.pipelines.blocks.indices import write
 from relayc.pipelines.blocks.regions import Span, iterators_of
-from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError, make_buffer
+from relayc.pipelines.blocks.structure import Nest, make_buffer
+from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size

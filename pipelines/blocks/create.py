@@ -15,7 +15,8 @@ from relayc.dialects.relay.types import shape_of
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
 from relayc.pipelines.blocks.indices import Reader, divide, write
-from relayc.pipelines.blocks.structure import Nest, ScheduleError, body_point, make_buffer, memref_type
+from relayc.pipelines.blocks.structure import Nest, make_buffer, memref_type
+from relayc.pipelines.blocks.views import ScheduleError, body_point
 from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
 from relayc.pipelines.sizes import symbol_attributes, symbol_positions
 from relayc.pipelines.tir import emit

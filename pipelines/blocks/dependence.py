@@ -7,7 +7,8 @@ from itertools import pairwise
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.pipelines.blocks.indices import variables
-from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Var
 
 

@@ -10,7 +10,8 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.pipelines.backend import backend_modules
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.tir import emit, vectors
 from relayc.symbolic import Size

@@ -9,7 +9,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import divide
-from relayc.pipelines.blocks.structure import ScheduleError
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, affine_index
 from relayc.symbolic import Size, proves
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Reader, equal, substitute, variables
 from relayc.pipelines.blocks.intrinsics import TensorIntrin
-from relayc.pipelines.blocks.structure import Access, Block, Loop, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Access, Block, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size, name_of, symbols_of
 from relayc.symbolic import substitute as substitute_sizes

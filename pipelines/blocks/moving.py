@@ -7,7 +7,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided
 from relayc.pipelines.blocks.regions import Span, quotient_of
-from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, ScheduleError, drop, enclosing_block, is_statement
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Guard, Loop, ScheduleError, drop, enclosing_block, is_statement
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import exact, proves
 

@@ -6,7 +6,7 @@ from math import inf
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import equal
-from relayc.pipelines.blocks.structure import Access, Block, ScheduleError
+from relayc.pipelines.blocks.views import Access, Block, ScheduleError
 from relayc.pipelines.tir import emit
 
 _IDENTITIES: dict[str, float] = {

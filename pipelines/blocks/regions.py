@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
-from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, enclosing_block
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, enclosing_block
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.symbolic import Size, bounds, maximum, proves
 

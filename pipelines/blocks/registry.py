@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 
 Primitive = TypeVar("Primitive", bound=Callable[..., Any])
 

@@ -8,7 +8,8 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import shape_of
 from relayc.dialects.tir import names
 from relayc.pipelines.blocks.schedule import blocks_module
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.sizes import symbol_names
 from relayc.symbolic import Size
 

@@ -16,9 +16,10 @@ from relayc.pipelines.blocks.references import BlockLike, BlockRV, LoopLike, Loo
 from relayc.pipelines.blocks.registry import PRIMITIVES, find_block
 from relayc.pipelines.blocks.schedule_blocks import BlockMethods
 from relayc.pipelines.blocks.schedule_loops import LoopMethods
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
 from relayc.pipelines.blocks.tvmscript.printer import script, show
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.blocks.written import copy_written
 
 

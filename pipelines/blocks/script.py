@@ -23,8 +23,9 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Knob, decode, encode
 from relayc.pipelines.blocks.registry import PRIMITIVES, parameters_of
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.trace import SEQUENCE, Trace, arguments_text
+from relayc.pipelines.blocks.views import ScheduleError
 
 OP, PARAM = "!transform.any_op", "!transform.any_param"
 

@@ -19,8 +19,9 @@ from relayc.pipelines.blocks.arguments import Knob
 from relayc.pipelines.blocks.lower.function import lower_function
 from relayc.pipelines.blocks.replacement import replacement_nest
 from relayc.pipelines.blocks.schedule import Schedule, blocks_module
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.trace import Trace
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.instruments import KernelSchedule
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.passes import PassContext

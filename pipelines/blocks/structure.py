@@ -1,9 +1,6 @@
-"""What a function of blocks and loops holds, by name: views of its operations, which tell and change them.
+"""What a function of blocks and loops holds, by name. Primitives look their operations up so: names stay when operations are rebuilt."""
 
-A view is of an operation as it stands. Names stay when operations are moved or rebuilt, so primitives look their operations up by name.
-"""
-
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,387 +10,24 @@ from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
-from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
-from relayc.pipelines.blocks.indices import Reader, Writer, substitute, variables
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.dialects.tir.block import block_name
+from relayc.pipelines.blocks.indices import Reader
+from relayc.pipelines.blocks.views import (
+    COMPUTATIONS,
+    Block,
+    Guard,
+    Loop,
+    body_point,
+    drop,
+    is_statement,
+    move_body,
+    operations_in,
+    replace_points,
+)
+from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.sizes import function_sizes, symbol_positions
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Size, exact, proves, symbol
-
-
-class ScheduleError(ValueError):
-    """A primitive that cannot be applied: which one, to what, and why. The function is as it was."""
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A block does nothing where `index` is not smaller than `limit`."""
-
-    index: Index
-    limit: Size
-
-
-class Place(Var):
-    """The variable of a loop or an iterator: the same in all views of it."""
-
-    def __init__(self, value: ir.Value, extent: Size, name: str) -> None:
-        super().__init__(0, extent - 1, value, name=name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and self.value == other.value
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-
-class Loop:
-    """A loop of a function.
-
-    Attributes:
-      operation: the scf.for.
-    """
-
-    def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
-        self.operation = operation
-        self._sizes = sizes
-
-    @cached_property
-    def name(self) -> str:
-        return ir.StringAttr(self.operation.attributes[names.LOOP]).value
-
-    @cached_property
-    def extent(self) -> Size:
-        return _size_of(self.operation.operands[1], self._sizes)
-
-    @cached_property
-    def var(self) -> Place:
-        """Its variable, with the bounds of its values."""
-        return Place(self.body.arguments[0], self.extent, self.name)
-
-    @property
-    def kind(self) -> str:
-        attributes = self.operation.attributes
-        return ir.StringAttr(attributes[names.KIND]).value if names.KIND in attributes else names.Kind.SERIAL
-
-    @property
-    def body(self) -> ir.Block:
-        return self.operation.regions[0].blocks[0]
-
-    @property
-    def annotations(self) -> dict[str, ir.Attribute]:
-        return read_annotations(self.operation)
-
-    def members(self) -> list[ir.Operation]:
-        """Loops, blocks and allocations directly in it, without computations of indices and the terminator."""
-        return [op for op in _operations(self.body) if is_statement(op)]
-
-    def set_kind(self, kind: str) -> None:
-        if kind == names.Kind.SERIAL:
-            if names.KIND in self.operation.attributes:
-                del self.operation.attributes[names.KIND]
-        else:
-            self.operation.attributes[names.KIND] = ir.StringAttr.get(kind)
-
-    def __repr__(self) -> str:
-        return f"loop {self.name} of {self.extent}"
-
-
-@dataclass(frozen=True)
-class Access:
-    """A load or store of a block.
-
-    Attributes:
-      operation: the memref.load or memref.store.
-      buffer: the memref.
-      indices: of the element, over the iterators of the block and the loops inside it.
-      is_init: whether it stands in the init of the block.
-    """
-
-    operation: ir.Operation
-    buffer: ir.Value
-    indices: tuple[Index, ...]
-    is_store: bool
-    is_init: bool = False
-
-
-class Block:
-    """A block of a function.
-
-    Attributes:
-      operation: the tir.block.
-      iterators: kind of each iterator; extents: of the iteration space.
-      vars: a variable for each iterator, over its extent, in terms of which accesses are told.
-    """
-
-    def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
-        self.operation = operation
-        self._sizes = sizes
-
-    @cached_property
-    def name(self) -> str:
-        return block_name(self.operation)
-
-    @cached_property
-    def iterators(self) -> list[str]:
-        return iterators_of(self.operation)
-
-    @cached_property
-    def extents(self) -> list[Size]:
-        return extents_of(self.operation)
-
-    @cached_property
-    def vars(self) -> list[Place]:
-        return [Place(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, self.arguments, strict=True))]
-
-    def __repr__(self) -> str:
-        return f"block {self.name}"
-
-    @property
-    def body(self) -> ir.Block:
-        return self.operation.regions[1].blocks[0]
-
-    @property
-    def init(self) -> ir.Block | None:
-        blocks = list(self.operation.regions[0].blocks)
-        return blocks[0] if blocks else None
-
-    @property
-    def arguments(self) -> list[ir.Value]:
-        """The iterators as the body sees them."""
-        return list(self.body.arguments)
-
-    @property
-    def is_reduction(self) -> bool:
-        return REDUCTION in self.iterators
-
-    @property
-    def parallel(self) -> list[int]:
-        """Positions of the parallel iterators."""
-        return [i for i, kind in enumerate(self.iterators) if kind == PARALLEL]
-
-    @property
-    def reduction(self) -> list[int]:
-        """Positions of the reduction iterators."""
-        return [i for i, kind in enumerate(self.iterators) if kind == REDUCTION]
-
-    def point_values(self) -> list[ir.Value]:
-        return list(self.operation.operands)[: len(self.iterators)]
-
-    def points(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Index]:
-        """The value of each iterator, over the loops around the block."""
-        reader = reader or self.reader(loops)
-        found = [reader.read(v) for v in self.point_values()]
-        if any(type(var) is Var for index in found for var in variables(index)):
-            raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
-        return found
-
-    def guards(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Guard]:
-        """Where the block ends, over the loops around it."""
-        pairs = list(self.operation.operands)[len(self.iterators) :]
-        if not pairs:
-            return []
-        reader = reader or self.reader(loops)
-        return [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
-
-    def reader(self, loops: Sequence[Loop]) -> Reader:
-        """What reads the points and guards: values over these loops, and over the iterators of the block that it stands in."""
-        known = {loop.var.value: Index.of(loop.var) for loop in loops}
-        around = enclosing_block(self.operation)
-        if around is not None:
-            outer = Block(around, self._sizes)
-            for region in (outer.init, outer.body):
-                if region is not None:
-                    known |= {a: Index.of(Place(a, v.extent, v.name)) for a, v in zip(region.arguments, outer.vars, strict=True)}
-        return Reader(known, self._sizes)
-
-    @property
-    def annotations(self) -> dict[str, ir.Attribute]:
-        return read_annotations(self.operation)
-
-    def accesses(self, with_init: bool = True) -> list[Access]:
-        """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
-        found: list[Access] = []
-        for region, is_init in ((self.init, True), (self.body, False)):
-            if region is None or (is_init and not with_init):
-                continue
-            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._sizes)
-            for op in _walk(region):
-                if op.name == "scf.for":
-                    variable = op.regions[0].blocks[0].arguments[0]
-                    reader.define(variable, Index.of(Place(variable, reader.size(op.operands[1]), "inner")))
-                elif op.name == "tir.block":
-                    for inside in op.regions:
-                        for block in inside.blocks:
-                            for argument, point in zip(block.arguments, op.operands, strict=False):
-                                reader.define(argument, reader.read(point))
-                if op.name in ("memref.load", "memref.store"):
-                    store = op.name == "memref.store"
-                    buffer, *at = list(op.operands)[store:]
-                    found.append(Access(op, buffer, tuple(map(reader.read, at)), store, is_init))
-        return found
-
-    def loads(self) -> list[Access]:
-        return [a for a in self.accesses() if not a.is_store]
-
-    def stores(self, with_init: bool = False) -> list[Access]:
-        return [a for a in self.accesses(with_init) if a.is_store]
-
-    def outputs(self) -> list[ir.Value]:
-        """The buffers that it writes, each once, in the order of its stores."""
-        return list(dict.fromkeys(op.operands[1] for op in self._memory("memref.store")))
-
-    def inputs(self) -> list[ir.Value]:
-        """The buffers that it reads and does not write, each once, in the order of its loads."""
-        written = self.outputs()
-        return [b for b in dict.fromkeys(op.operands[0] for op in self._memory("memref.load")) if b not in written]
-
-    def _memory(self, name: str) -> Iterator[ir.Operation]:
-        """The operations of a name in the body."""
-        return (op for op in _walk(self.body) if op.name == name)
-
-    def set_points(
-        self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
-    ) -> "Block":
-        """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
-
-        Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
-        go where nothing uses them.
-
-        Args:
-          written: knows values that stay.
-        """
-        old = self.operation
-        with ir.InsertionPoint(old), old.location:
-            written = written or Writer()
-            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in needed(guards)]
-            values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
-            before = list(old.operands)
-            if keep_init and len(values) == len(before):
-                for i, (value, found) in enumerate(zip(values, before, strict=True)):
-                    if value != found:
-                        old.operands[i] = value
-                _drop_computations(before)
-                return self
-            made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
-        for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
-            for block in list(source.blocks):
-                block.append_to(target)
-        drop(old)
-        return Block(made, self._sizes)
-
-
-def _size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
-    """The size that a value of the function is."""
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
-        return ir.IntegerAttr(owner.operation.attributes["value"]).value
-    return Reader({}, sizes).size(value)
-
-
-def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
-    """The tir.block that a block or loop stands in, if any."""
-    parent = operation.parent
-    while parent is not None and parent.operation.name != "func.func":
-        if parent.operation.name == "tir.block":
-            return parent.operation
-        parent = parent.operation.parent
-    return None
-
-
-def holds(guard: Guard) -> bool:
-    """Whether a guard is proved to hold everywhere."""
-    _, high = guard.index.bounds()
-    return proves(lambda: high < guard.limit)
-
-
-def needed(guards: Sequence[Guard]) -> list[Guard]:
-    """The guards without those that hold everywhere, or wherever another one does."""
-    found: list[Guard] = []
-    for guard in guards:
-        if not holds(guard) and not any(_implies(other, guard) for other in found):
-            found = [other for other in found if not _implies(guard, other)] + [guard]
-    return found
-
-
-def _implies(known: Guard, guard: Guard) -> bool:
-    """Whether it is proved that a guard holds where another one does."""
-    if not guard.index.terms:
-        return False
-    var, factor = next(iter(guard.index.terms.items()))
-    ratio = exact(known.index.coefficient(var), factor)
-    if ratio is None or not proves(lambda: ratio >= 1):
-        return False
-    # ratio * guard.index <= known.index + most, and known.index is smaller than its limit.
-    _, most = (guard.index * ratio - known.index).bounds()
-    return proves(lambda: known.limit + most <= ratio * guard.limit)
-
-
-def point_computations(operation: ir.Operation) -> list[ir.Operation]:
-    """The computations of the points of a block, which stand before it, in order; of a loop none."""
-    found: dict[ir.Operation, None] = {}
-    here = operation.block
-
-    def visit(op: ir.Operation) -> None:
-        for value in op.operands:
-            owner = value.owner
-            if not isinstance(owner, ir.Block) and owner.operation.block == here and owner.operation.name.startswith(_COMPUTATIONS):
-                visit(owner.operation)
-                found[owner.operation] = None
-
-    if operation.name == "tir.block" and operation.parent.name != "func.func":
-        visit(operation)
-    return list(found)
-
-
-def drop(operation: ir.Operation) -> None:
-    """Erases an operation, and the computations of indices in loops that then are of no use; those of the function stay (see editing)."""
-    sources = list(operation.operands)
-    operation.erase()
-    _drop_computations(sources)
-
-
-def _drop_computations(values: Iterable[ir.Value]) -> None:
-    """Erases the computations of indices in loops that nothing uses."""
-    left, gone = list(values)[::-1], set()
-    while left:
-        value = left.pop()
-        if value in gone:
-            continue
-        owner = value.owner
-        if isinstance(owner, ir.Block) or next(iter(value.uses), None) is not None:
-            continue
-        operation = owner.operation
-        if operation.name.startswith(_COMPUTATIONS) and operation.parent.operation.name != "func.func":
-            gone.add(value)
-            left += operation.operands
-            operation.erase()
-
-
-_COMPUTATIONS = ("affine.", "arith.")
-
-
-def is_statement(op: ir.Operation) -> bool:
-    """Whether an operation does something: a loop, a block, an allocation; no computation of an index, no terminator."""
-    return op.name in ("scf.for", "tir.block", "memref.alloc")
-
-
-def _operations(block: ir.Block) -> list[ir.Operation]:
-    return [op.operation for op in block.operations]
-
-
-def _walk(block: ir.Block) -> Iterator[ir.Operation]:
-    """Operations in a block and inside them, outer ones first."""
-    for op in _operations(block):
-        yield op
-        for region in op.regions:
-            for inner in region.blocks:
-                yield from _walk(inner)
-
-
-def read_annotations(operation: ir.Operation) -> dict[str, ir.Attribute]:
-    """The hints of a loop or block, by name."""
-    attributes = operation.attributes
-    return {a.name: a.attr for a in ir.DictAttr(attributes[names.ANNOTATIONS])} if names.ANNOTATIONS in attributes else {}
+from relayc.symbolic import Size, symbol
 
 
 class Nest:
@@ -430,8 +64,8 @@ class Nest:
 
     def _sweep(self) -> None:
         """Erases computations and constants at the start of the function that nothing uses."""
-        for op in reversed(_operations(self.entry)):
-            if op.name.startswith(_COMPUTATIONS) and next(iter(op.results[0].uses), None) is None:
+        for op in reversed(operations_in(self.entry)):
+            if op.name.startswith(COMPUTATIONS) and next(iter(op.results[0].uses), None) is None:
                 op.erase()
 
     def _found(self) -> "_Contents":
@@ -544,14 +178,14 @@ class Nest:
         if operation.name == "tir.block":
             return [self.block_view(operation)]
         found: list[Block] = []
-        for op in _operations(operation.regions[0].blocks[0]):
+        for op in operations_in(operation.regions[0].blocks[0]):
             if op.name in ("scf.for", "tir.block"):
                 found += self.blocks_in(op)
         return found
 
     def at_root(self) -> list[ir.Operation]:
         """Loops, blocks and allocations of the function itself."""
-        return [op for op in _operations(self.entry) if is_statement(op)]
+        return [op for op in operations_in(self.entry) if is_statement(op)]
 
     def readers(self, buffer: ir.Value) -> list[Block]:
         """The outermost blocks that read a buffer, in order, without those that only read what they write themselves."""
@@ -652,29 +286,3 @@ def memref_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
     """The type of a buffer of a shape, whose sizes may be expressions."""
     dynamic = ir.ShapedType.get_dynamic_size()
     return ir.MemRefType.get([d if isinstance(d, int) else dynamic for d in shape], element)
-
-
-def body_point(loop: Loop) -> ir.InsertionPoint:
-    """Where operations go that are to be last in a loop."""
-    return ir.InsertionPoint.at_block_terminator(loop.body)
-
-
-def move_body(source: Loop, target: Loop) -> None:
-    """Moves all that is in a loop to the end of another one."""
-    end = _operations(target.body)[-1]
-    for op in _operations(source.body)[:-1]:
-        op.move_before(end)
-
-
-def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> Block:
-    """The block where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
-    reader = block.reader(loops)
-    old = [*block.points(loops, reader), *(g.index for g in block.guards(loops, reader))]
-    new = [substitute(index, point) for index in old]
-    count = len(block.iterators)
-    operands = list(block.operation.operands)
-    values = [*operands[:count], *operands[count::2]]
-    written = Writer({b.key: v for v, a, b in zip(values, old, new, strict=True) if a is b})
-    limits = [reader.size(v) for v in operands[count + 1 :: 2]]
-    guards = [Guard(index, limit) for index, limit in zip(new[count:], limits, strict=True)]
-    return block.set_points(new[:count], [*guards, *extra], written=written)

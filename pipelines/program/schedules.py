@@ -54,7 +54,7 @@ class Schedules:
         if UPDATES in function.attributes:
             why = "it writes a part of an argument in place"
             if own is not None:
-                from relayc.pipelines.blocks.structure import ScheduleError
+                from relayc.pipelines.blocks.views import ScheduleError
 
                 raise ScheduleError(f"schedule {own[0]} of kernel @{name}: expected a kernel that gives a tensor, found one where {why}")
             return Choice(None, tuning, [(entry.name, why) for entry in strategies_of(self.target.kind)])

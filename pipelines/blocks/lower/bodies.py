@@ -11,7 +11,7 @@ from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
 from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps, weighted
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.structure import ScheduleError
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, strides_of
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator

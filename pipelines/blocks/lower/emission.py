@@ -18,7 +18,7 @@ from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node, is_mixed, number_of, reduction_loops
-from relayc.pipelines.blocks.structure import ScheduleError
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Size, proves

@@ -13,7 +13,8 @@ from relayc.pipelines.blocks.lower.guards import Guards, open_guards
 from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Region, region_of
-from relayc.pipelines.blocks.structure import Loop, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.graph import Node as Tensor
 from relayc.pipelines.kernel.index import Index, linearize

@@ -9,7 +9,7 @@ from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.lower.bodies import Bodies, Lanes, Shifted, State
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import Init, LoopNode
-from relayc.pipelines.blocks.structure import Guard, holds
+from relayc.pipelines.blocks.views import Guard, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size, ceil_div, exact, maximum, minimum, proves

@@ -13,7 +13,8 @@ from relayc.pipelines.blocks.lower.programs import weighted
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Use, region_of
 from relayc.pipelines.blocks.matching import Binding, Match
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import symbol_positions
 from relayc.pipelines.target import Target

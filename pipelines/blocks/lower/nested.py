@@ -11,7 +11,8 @@ from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node, is_mixed, reduction_loops
 from relayc.pipelines.blocks.matching import match_block
 from relayc.pipelines.blocks.primitives.blockize import nest_in
-from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, is_statement
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, is_statement
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 

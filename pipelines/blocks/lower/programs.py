@@ -7,7 +7,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.structure import Access, Loop, ScheduleError
+from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute, variables
-from relayc.pipelines.blocks.structure import Access, Block, Guard, Loop
+from relayc.pipelines.blocks.views import Access, Block, Guard, Loop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size, proves
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.structure import Loop, ScheduleError
+from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.index import Var
 from relayc.symbolic import Dim
 

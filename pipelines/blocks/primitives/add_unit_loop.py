@@ -2,7 +2,8 @@
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
-from relayc.pipelines.blocks.structure import Nest, ScheduleError, body_point, point_computations
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError, body_point, point_computations
 
 
 @primitive

@@ -6,7 +6,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import ANNOTATIONS
 from relayc.pipelines.blocks.arguments import encode
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
-from relayc.pipelines.blocks.structure import Nest, ScheduleError, read_annotations
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError, read_annotations
 
 
 @primitive

@@ -5,7 +5,8 @@ from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.dependence import check_independent, check_written_once, dependences
 from relayc.pipelines.blocks.reducers import find_reducer
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError
 
 
 @primitive

@@ -9,7 +9,8 @@ from relayc.pipelines.blocks.bodies import copy_operations
 from relayc.pipelines.blocks.indices import equal, substitute, variables, write
 from relayc.pipelines.blocks.regions import span, still_in
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, ScheduleError, body_point, is_statement, needed
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, ScheduleError, body_point, is_statement, needed
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, ceil_div, exact, proves

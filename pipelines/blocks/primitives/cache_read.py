@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from relayc.pipelines.blocks import bodies, copies, moving
 from relayc.pipelines.blocks.regions import Span, clip, region_of_blocks, still_in
 from relayc.pipelines.blocks.registry import find_block, primitive
-from relayc.pipelines.blocks.structure import Nest, ScheduleError, enclosing_block
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError, enclosing_block
 
 
 @primitive

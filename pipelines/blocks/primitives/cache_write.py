@@ -3,7 +3,8 @@
 from relayc.pipelines.blocks import bodies, copies, moving
 from relayc.pipelines.blocks.regions import Span, region_of_blocks, still_in
 from relayc.pipelines.blocks.registry import find_block, primitive
-from relayc.pipelines.blocks.structure import Nest, ScheduleError, enclosing_block
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError, enclosing_block
 from relayc.pipelines.kernel.index import Index
 
 

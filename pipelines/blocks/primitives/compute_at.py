@@ -4,7 +4,8 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks import moving
 from relayc.pipelines.blocks.regions import Region, Span, clip, region_of
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
-from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 
 
 @primitive

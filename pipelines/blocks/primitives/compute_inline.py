@@ -4,7 +4,8 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks import bodies, moving
 from relayc.pipelines.blocks.indices import write
 from relayc.pipelines.blocks.registry import find_block, primitive
-from relayc.pipelines.blocks.structure import Block, Nest, ScheduleError, drop, enclosing_block
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, ScheduleError, drop, enclosing_block
 
 
 @primitive

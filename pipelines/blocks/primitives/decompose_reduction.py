@@ -7,7 +7,8 @@ from relayc.dialects.tir.block import REDUCTION, make_block
 from relayc.pipelines.blocks.dependence import Dependence, dependence
 from relayc.pipelines.blocks.indices import Writer, substitute
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
-from relayc.pipelines.blocks.structure import Block, Guard, Nest, ScheduleError, body_point, holds
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Guard, ScheduleError, body_point, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 

@@ -8,7 +8,8 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.dependence import chain
 from relayc.pipelines.blocks.indices import divide
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Loop, Nest, ScheduleError, drop, move_body, replace_points
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Loop, ScheduleError, drop, move_body, replace_points
 from relayc.pipelines.kernel.index import Index, Var
 
 

@@ -7,7 +7,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.pipelines.blocks.dependence import Dependence, chain, dependences
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Loop, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Loop, ScheduleError
 
 
 @primitive

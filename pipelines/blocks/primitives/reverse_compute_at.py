@@ -7,7 +7,8 @@ from relayc.pipelines.blocks import moving
 from relayc.pipelines.blocks.indices import equal, variables
 from relayc.pipelines.blocks.regions import Region, Span, clip, is_whole, region_of, span, still_in
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
-from relayc.pipelines.blocks.structure import Block, Loop, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index
 
 

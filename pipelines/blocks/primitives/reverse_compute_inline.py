@@ -5,7 +5,8 @@ from relayc.pipelines.blocks import bodies, moving
 from relayc.pipelines.blocks.indices import equal, write
 from relayc.pipelines.blocks.primitives.compute_inline import check_inlinable
 from relayc.pipelines.blocks.registry import find_block, primitive
-from relayc.pipelines.blocks.structure import Access, Block, Nest, ScheduleError, drop
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Access, Block, ScheduleError, drop
 
 
 @primitive

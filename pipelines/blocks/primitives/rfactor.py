@@ -9,7 +9,8 @@ from relayc.pipelines.blocks.dependence import Dependence, dependence
 from relayc.pipelines.blocks.indices import Writer, substitute, variables, write
 from relayc.pipelines.blocks.reducers import Part, Reducer, find_reducer
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, Place, ScheduleError, body_point, drop, holds, make_buffer
+from relayc.pipelines.blocks.structure import Nest, make_buffer
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, ScheduleError, body_point, drop, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size

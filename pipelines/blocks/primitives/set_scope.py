@@ -4,7 +4,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.pipelines.blocks import bodies
 from relayc.pipelines.blocks.registry import find_block, primitive
-from relayc.pipelines.blocks.structure import Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError
 
 
 @primitive

@@ -5,7 +5,8 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Guard, Nest, ScheduleError
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Guard, ScheduleError
 from relayc.pipelines.kernel.index import Index, linearize
 from relayc.symbolic import Size, ceil_div
 

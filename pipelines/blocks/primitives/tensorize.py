@@ -6,7 +6,8 @@ from relayc.pipelines.blocks.intrinsics import ANNOTATION, TensorIntrin
 from relayc.pipelines.blocks.matching import match, match_block
 from relayc.pipelines.blocks.primitives.blockize import make, nest_under
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
-from relayc.pipelines.blocks.structure import Nest, ScheduleError, read_annotations
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError, read_annotations
 
 
 @primitive

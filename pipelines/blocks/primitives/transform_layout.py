@@ -11,7 +11,8 @@ from relayc.pipelines.blocks import bodies, copies, moving
 from relayc.pipelines.blocks.layouts import composed, mapped, shape_in
 from relayc.pipelines.blocks.regions import Span
 from relayc.pipelines.blocks.registry import find_block, primitive
-from relayc.pipelines.blocks.structure import Block, Nest, ScheduleError, drop, make_buffer, memref_type
+from relayc.pipelines.blocks.structure import Nest, make_buffer, memref_type
+from relayc.pipelines.blocks.views import Block, ScheduleError, drop
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size

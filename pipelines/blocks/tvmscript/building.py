@@ -11,7 +11,8 @@ from relayc.dialects.tir import names
 from relayc.dialects.tir.block import OPAQUE, make_block
 from relayc.pipelines.blocks.arguments import encode
 from relayc.pipelines.blocks.indices import Divided, Extremal, largest, smallest, substitute, variables, write
-from relayc.pipelines.blocks.structure import Guard, Loop, Nest, Place, body_point
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import Guard, Loop, Place, body_point
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, proves

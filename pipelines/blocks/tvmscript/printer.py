@@ -15,8 +15,9 @@ from relayc.dialects.tir.block import PARALLEL, REDUCTION
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.arguments import decode
 from relayc.pipelines.blocks.indices import Reader, variables
-from relayc.pipelines.blocks.structure import Block, Guard, Loop, Nest, ScheduleError, read_annotations
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.tvmscript.rendering import Renderer, Text, type_name
+from relayc.pipelines.blocks.views import Block, Guard, Loop, ScheduleError, read_annotations
 from relayc.pipelines.kernel.index import Index
 from relayc.symbolic import Dim, Size, name_of
 

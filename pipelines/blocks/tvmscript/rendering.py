@@ -12,8 +12,8 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided, Extremal, Reader
-from relayc.pipelines.blocks.structure import ScheduleError
 from relayc.pipelines.blocks.tvmscript.predicates import PREDICATES
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language.dtypes import common_dtype

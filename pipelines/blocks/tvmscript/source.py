@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.blocks.structure import ScheduleError
+from relayc.pipelines.blocks.views import ScheduleError
 
 
 class ScriptError(ValueError):

@@ -14,7 +14,7 @@ from relayc import te
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.blocks.intrinsics import TensorCall, TensorIntrin
-from relayc.pipelines.blocks.structure import ScheduleError
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.cpu.schedule.bf16.dot import Dots
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
 from relayc.pipelines.kernel.index import Index, Var

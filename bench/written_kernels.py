@@ -1,0 +1,221 @@
+"""Kernels whose schedules are written with the primitives of relayc.tir: what `bench written` measures next to the built-in schedules.
+
+Each is a function of tensor expressions, its schedule, and what numpy computes. The numbers of a schedule (rows of a tile, length of a
+part) are those that the kernel wants on a core with vectors of 512 bits.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relayc import te
+from relayc.bench.schedule_steps import product
+from relayc.dialects.relay.module import IRModule
+from relayc.tir import Schedule
+
+ROW = 64
+"""Elements of a row that are computed side by side."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel with a schedule of its own.
+
+    Attributes:
+      module: its function; schedule: of it.
+      inputs: shapes of its arguments, f32.
+      reference: what it computes of them, by numpy in f64.
+      parameters: positions of arguments that are parameters.
+      flops: multiplications and additions, for kernels that they are the measure of.
+    """
+
+    name: str
+    module: Callable[[], IRModule]
+    schedule: Callable[[Schedule], None]
+    inputs: Sequence[tuple[int, ...]]
+    reference: Callable[..., np.ndarray]
+    parameters: Sequence[int] = ()
+    flops: int = 0
+
+    def arrays(self, seed: int) -> list[np.ndarray]:
+        """Inputs of about 1."""
+        rng = np.random.default_rng(seed)
+        return [rng.standard_normal(shape, np.float32) for shape in self.inputs]
+
+
+# ---- products
+
+
+def tiles(rows: int, columns: int, block: int, depth: int) -> Callable[[Schedule], None]:
+    """The schedule of a product with an epilogue: tiles of rows by columns in registers, in blocks of rows, parts of the reduction of
+    `depth` whose sums lie in memory between them."""
+
+    def schedule(s: Schedule) -> None:
+        s.transform_layout("C", ("read", "B"), lambda k, j: [j // columns, k, j % columns], pad_value=0.0)
+        i, j = s.get_loops("D")
+        i0, i1 = s.split(i, [None, block])
+        j0, j1 = s.split(j, [None, columns])
+        s.reorder(i0, j0, i1, j1)
+        s.set_scope("C", 0, "local")
+        s.compute_at("C", j0)
+        *_, ci, cj, ck = s.get_loops("C")
+        c0, c1 = s.split(ci, [None, rows])
+        k0, k1 = s.split(ck, [None, depth])
+        s.reorder(k0, c0, k1, c1, cj)
+        s.unroll(c1)
+        s.vectorize(cj)
+        s.vectorize(j1)
+        s.parallel(i0)
+        s.parallel(j0)
+
+    return schedule
+
+
+def _product(m: int, n: int, k: int, schedule: Callable[[Schedule], None]) -> Written:
+    return Written(
+        f"product {m}x{n}x{k}",
+        lambda: product(m, n, k),
+        schedule,
+        [(m, k), (k, n), (n,)],
+        lambda a, b, bias: np.maximum(a @ b + bias, 0),
+        (1,),
+        2 * m * n * k,
+    )
+
+
+# ---- convolutions
+
+
+def convolution(channels: int, filters: int, size: int) -> IRModule:
+    """relu of a 3x3 convolution of an image with a border of 1, channels in blocks of 16: X [C/16, H + 2, W + 2, 16], W [O, C, 3, 3]."""
+    x = te.placeholder((channels // 16, size + 2, size + 2, 16), name="X")
+    w = te.placeholder((filters, channels, 3, 3), name="W")
+    b, c, ky, kx = (te.reduce_axis((0, e), name) for e, name in ((channels // 16, "b"), (16, "c"), (3, "ky"), (3, "kx")))
+
+    def sums(o: te.Expr, i: te.Expr, j: te.Expr, lane: te.Expr) -> te.Expr | tuple[te.Expr, ...]:
+        return te.sum(x[b, i + ky, j + kx, c] * w[o * 16 + lane, b * 16 + c, ky, kx], axis=[b, c, ky, kx])
+
+    shape = (filters // 16, size, size, 16)
+    y = te.compute(shape, sums, name="conv")
+    return te.create_prim_func([x, w, te.compute(shape, lambda o, i, j, lane: te.max(y[o, i, j, lane], 0.0), name="relu")])
+
+
+def lines(pixels: int) -> Callable[[Schedule], None]:
+    """The schedule of a convolution: tiles of some pixels of a line by two blocks of channels, in registers."""
+
+    def schedule(s: Schedule) -> None:
+        s.transform_layout("conv", ("read", "W"), lambda o, c, y, x: [o // 32, c, y, x, o % 32])
+        o, i, j, lane = s.get_loops("relu")
+        o0, o1 = s.split(o, [None, 2])
+        j0, j1 = s.split(j, [None, pixels])
+        s.reorder(o0, i, j0, j1, o1, lane)
+        s.set_scope("conv", 0, "local")
+        s.compute_at("conv", j0)
+        *_, blocks, column, lanes, b, c, ky, kx = s.get_loops("conv")
+        s.reorder(b, ky, kx, c, column, blocks, lanes)
+        for loop in (column, blocks, j1, o1):
+            s.unroll(loop)
+        for loop in (lanes, lane):
+            s.vectorize(loop)
+        s.parallel(o0)
+        s.parallel(i)
+
+    return schedule
+
+
+def _convolved(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    size = x.shape[1] - 2
+    image = x.transpose(0, 3, 1, 2).reshape(-1, size + 2, size + 2)
+    parts = (np.tensordot(w[:, :, y, z], image[:, y : y + size, z : z + size], 1) for y in range(3) for z in range(3))
+    return np.maximum(sum(parts), 0).reshape(-1, 16, size, size).transpose(0, 2, 3, 1)
+
+
+# ---- rows
+
+
+def softmax(rows: int, columns: int) -> IRModule:
+    """Of rows, as four computations."""
+    x = te.placeholder((rows, columns), name="X")
+    k, r = te.reduce_axis((0, columns), "k"), te.reduce_axis((0, columns), "r")
+    most = te.compute((rows,), lambda i: te.max(x[i, k], axis=k), name="most")
+    power = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - most[i]), name="power")
+    total = te.compute((rows,), lambda i: te.sum(power[i, r], axis=r), name="total")
+    return te.create_prim_func([x, te.compute((rows, columns), lambda i, j: power[i, j] / total[i], name="Y")])
+
+
+def layer_norm(rows: int, columns: int) -> IRModule:
+    """Of rows, with scale and shift, as three computations."""
+    x, scale, shift = te.placeholder((rows, columns), name="X"), te.placeholder((columns,), name="G"), te.placeholder((columns,), name="B")
+    k, r = te.reduce_axis((0, columns), "k"), te.reduce_axis((0, columns), "r")
+    part = te.const(1 / columns, "float32")
+    total = te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), name="total")
+
+    def apart(i: te.Expr, j: te.Expr) -> te.Expr:
+        return x[i, j] - total[i] * part
+
+    square = te.compute((rows,), lambda i: te.sum(apart(i, r) * apart(i, r), axis=r), name="square")
+    epsilon = te.const(1e-5, "float32")
+    y = te.compute((rows, columns), lambda i, j: apart(i, j) * te.rsqrt(square[i] * part + epsilon) * scale[j] + shift[j], name="Y")
+    return te.create_prim_func([x, scale, shift, y])
+
+
+def rowwise(*blocks: str) -> Callable[[Schedule], None]:
+    """The schedule of computations along rows: a row at a time on a thread, ROW partial results of a reduction side by side in registers.
+
+    Args:
+      blocks: what is computed before Y, what uses others first.
+    """
+
+    def schedule(s: Schedule) -> None:
+        i, _ = s.get_loops("Y")
+        for block in blocks:
+            s.compute_at(block, i)
+            s.set_scope(block, 0, "local")
+        for block in (b for b in blocks if b in REDUCTIONS):
+            _, inner = s.split(s.get_loops(block)[-1], [None, ROW])
+            partial = s.rfactor(inner, 0)
+            s.set_scope(partial, 0, "local")
+            *_, a, b = s.get_loops(partial)
+            steps, elements = (a, b) if b.name == inner.name else (b, a)
+            s.reorder(steps, elements)
+            s.vectorize(elements)
+            s.vectorize(s.get_loops(block)[-1])
+        for block in (b for b in (*blocks, "Y") if b not in REDUCTIONS):
+            s.vectorize(s.split(s.get_loops(block)[-1], [None, ROW])[1])
+        s.parallel(i)
+
+    return schedule
+
+
+REDUCTIONS = ("most", "total", "square")
+"""Blocks that reduce a row."""
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True)
+
+
+def _layer_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    apart = x - x.mean(1, keepdims=True)
+    return apart / np.sqrt((apart * apart).mean(1, keepdims=True) + 1e-5) * scale + shift
+
+
+KERNELS = [
+    _product(512, 512, 512, tiles(8, 32, 128, 128)),
+    _product(128, 3072, 768, tiles(4, 96, 128, 64)),
+    _product(1500, 1536, 384, tiles(6, 48, 126, 128)),
+    Written(
+        "convolution 64x64 3x3 56x56",
+        lambda: convolution(64, 64, 56),
+        lines(14),
+        [(4, 58, 58, 16), (64, 64, 3, 3)],
+        _convolved,
+        (1,),
+        2 * 64 * 64 * 9 * 56 * 56,
+    ),
+    Written("softmax 128x768", lambda: softmax(128, 768), rowwise("total", "power", "most"), [(128, 768)], _softmax),
+    Written("layer_norm 128x768", lambda: layer_norm(128, 768), rowwise("square", "total"), [(128, 768), (768,), (768,)], _layer_norm),
+]
+"""What is measured. Products are named m x n x k."""

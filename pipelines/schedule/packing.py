@@ -80,13 +80,18 @@ class Packing:
 
         Both are unsigned integers as wide as the elements; the parameter may be strided. Called in several threads at once.
         """
-        ends = [at[0] + sum(c * (e - 1) for c, e in zip(at[1:], self.extents, strict=True)) + 1 for at in self.access]
-        if any(end > size for end, size in zip(ends, array.shape, strict=True)):
-            array = np.pad(array, [(0, max(0, end - size)) for end, size in zip(ends, array.shape, strict=True)])
+        if self.kind == "layout":
+            array = self._padded(array)
         strides = [sum(c * s for c, s in zip(column, array.strides, strict=True)) for column in zip(*self.access, strict=True)][1:]
         first = array[tuple(slice(at[0], None) for at in self.access)]
         view = np.lib.stride_tricks.as_strided(first, self.extents, strides, writeable=False)
         ARRANGEMENTS[self.kind](view, out, **dict(self.numbers))
+
+    def _padded(self, array: np.ndarray) -> np.ndarray:
+        """The parameter with zeros behind it, where parts of a dimension do not divide it."""
+        ends = [at[0] + sum(c * (e - 1) for c, e in zip(at[1:], self.extents, strict=True)) + 1 for at in self.access]
+        behind = [(0, max(0, end - size)) for end, size in zip(ends, array.shape, strict=True)]
+        return np.pad(array, behind) if any(count for _, count in behind) else array
 
     def to_attribute(self) -> ir.DictAttr:
         """As the attribute `relay.packing` of a kernel's argument; the shape after packing is that of the argument."""

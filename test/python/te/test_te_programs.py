@@ -7,6 +7,8 @@ from tensor_expressions import ir_of
 import relayc
 from relayc import te
 from relayc.dialects.relay import Op, Operand, Pattern, RelayError, TensorType, View
+from relayc.dialects.relay.registration import OPS
+from relayc.pipelines.te.core import RULES
 
 RANDOM = np.random.default_rng(6)
 
@@ -62,46 +64,68 @@ def test_a_function_is_a_program_too():
         relayc.compile(te.create_prim_func([A, B]), stop_after="relay")
 
 
-class Mish(Op, name="test_te_mish"):
-    """x * tanh(log(1 + exp(x))) * gain, and whether x is positive."""
-
-    data: Operand
-    gain: float = 1.0
-    pattern = Pattern.ELEMWISE
-    result_names = ("output", "positive")
-    required_results = 2
-
-    @staticmethod
-    def infer(op: View) -> list[TensorType]:
-        return [op.data, op.data.with_dtype("bool")]
+OPERATORS = ("test_te_mish", "test_te_blur", "test_te_shorter")
 
 
-class Blur(Op, name="test_te_blur"):
-    """The mean of each element and its neighbours along the last axis."""
+@pytest.fixture(scope="module", autouse=True)
+def operators():
+    """Operators of these tests with their rules: while they are there, nothing comes from the cache."""
 
-    data: Operand
-    pattern = Pattern.INJECTIVE
-    keeps_shape = True
+    class Mish(Op, name="test_te_mish"):
+        """x * tanh(log(1 + exp(x))) * gain, and whether x is positive."""
 
-    @staticmethod
-    def infer(op: View) -> TensorType:
-        return op.data
+        data: Operand
+        gain: float = 1.0
+        pattern = Pattern.ELEMWISE
+        result_names = ("output", "positive")
+        required_results = 2
 
+        @staticmethod
+        def infer(op: View) -> list[TensorType]:
+            return [op.data, op.data.with_dtype("bool")]
 
-@te.register_compute("test_te_mish")
-def mish(attrs, data):
-    return te.compute(data.shape, lambda *i: (data(*i) * te.tanh(te.log(1 + te.exp(data(*i)))) * attrs.gain, data(*i) > 0), name="mish")
+    class Blur(Op, name="test_te_blur"):
+        """The mean of each element and its neighbours along the last axis."""
 
+        data: Operand
+        pattern = Pattern.INJECTIVE
+        keeps_shape = True
 
-@te.register_compute("test_te_blur")
-def blur(attrs, data):
-    *outer, size = data.shape
-    wide = te.compute(
-        (*outer, size + 2), lambda *i: te.if_then_else(te.all(i[-1] > 0, i[-1] <= size), data(*i[:-1], i[-1] - 1), 0.0), name="wide"
-    )
-    k = te.reduce_axis((0, 3), "k")
-    total = te.compute(data.shape, lambda *i: te.sum(wide(*i[:-1], i[-1] + k), axis=k), name="total")
-    return te.compute(data.shape, lambda *i: total(*i) / 3, name="blur")
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.data
+
+    class Shorter(Op, name="test_te_shorter"):
+        """Its rule gives less than it says."""
+
+        data: Operand
+        keeps_shape = True
+
+        @staticmethod
+        def infer(op: View) -> TensorType:
+            return op.data
+
+    @te.register_compute("test_te_mish")
+    def mish(attrs, data):
+        return te.compute(data.shape, lambda *i: (data(*i) * te.tanh(te.log(1 + te.exp(data(*i)))) * attrs.gain, data(*i) > 0), name="mish")
+
+    @te.register_compute("test_te_blur")
+    def blur(attrs, data):
+        *outer, size = data.shape
+        wide = te.compute(
+            (*outer, size + 2), lambda *i: te.if_then_else(te.all(i[-1] > 0, i[-1] <= size), data(*i[:-1], i[-1] - 1), 0.0), name="wide"
+        )
+        k = te.reduce_axis((0, 3), "k")
+        total = te.compute(data.shape, lambda *i: te.sum(wide(*i[:-1], i[-1] + k), axis=k), name="total")
+        return te.compute(data.shape, lambda *i: total(*i) / 3, name="blur")
+
+    @te.register_compute("test_te_shorter")
+    def shorter(attrs, data):
+        return te.compute((2,), lambda i: data[i])
+
+    yield
+    for name in OPERATORS:
+        del OPS[name], RULES[name]
 
 
 def relay_module(shape):
@@ -125,22 +149,6 @@ def test_the_rule_of_an_operator(shape):
     # A few roundings of values below 16.
     np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-6, atol=1e-5)
     np.testing.assert_array_equal(positive, mean > 0)
-
-
-class Shorter(Op, name="test_te_shorter"):
-    """Its rule gives less than it says."""
-
-    data: Operand
-    keeps_shape = True
-
-    @staticmethod
-    def infer(op: View) -> TensorType:
-        return op.data
-
-
-@te.register_compute("test_te_shorter")
-def shorter(attrs, data):
-    return te.compute((2,), lambda i: data[i])
 
 
 def test_a_rule_of_other_types_than_the_operator_is_an_error():

@@ -4,10 +4,10 @@
 index and divisor, and is rebuilt where what it is made of is substituted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.index import FAR, Index, Var
+from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index
 from relayc.pipelines.sizes import size_value
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
@@ -164,7 +164,7 @@ class Reader:
         if op.name == "affine.apply":
             amap = ir.AffineMapAttr(op.attributes["map"]).value
             operands = [self.read(v) for v in op.operands]
-            return _affine(amap.results[0], operands[: amap.n_dims], operands[amap.n_dims :])
+            return affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :])
         rule = _RULES.get(op.name)
         made = rule(*map(self.read, op.operands)) if rule is not None else None
         return self._opaque(value) if made is None else made
@@ -219,25 +219,6 @@ _RULES: dict[str, Callable[[Index, Index], Index | None]] = {
     "arith.minsi": smallest,
     "arith.maxsi": largest,
 }
-
-
-def _affine(e: ir.AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
-    if isinstance(e, ir.AffineDimExpr):
-        return dims[e.position]
-    if isinstance(e, ir.AffineSymbolExpr):
-        return symbols[e.position]
-    if isinstance(e, ir.AffineConstantExpr):
-        return Index(e.value)
-    left, right = _affine(e.lhs, dims, symbols), _affine(e.rhs, dims, symbols)
-    if isinstance(e, ir.AffineAddExpr):
-        return left + right
-    if isinstance(e, ir.AffineMulExpr):
-        found = _product(left, right)
-        assert found is not None  # MLIR multiplies by what has no dimension
-        return found
-    if isinstance(e, ir.AffineCeilDivExpr):
-        left += right.const - 1
-    return divide(left, right.const)[isinstance(e, ir.AffineModExpr)]
 
 
 def write(index: Index) -> ir.Value:

@@ -220,13 +220,17 @@ def reshape(
     return [*indices[:front], *middle, *indices[end:]]
 
 
-def affine_index(e: ir.AffineExpr, point: Sequence[Index], split: Callable[[Index, Size], tuple[Index, Index]]) -> Index:
-    """The value of an affine expression without symbols at a point; `split` gives quotient and remainder of what is divided."""
+def affine_index(
+    e: ir.AffineExpr, point: Sequence[Index], split: Callable[[Index, Size], tuple[Index, Index]], symbols: Sequence[Index] = ()
+) -> Index:
+    """The value of an affine expression at a point; `split` gives quotient and remainder of what is divided."""
     if isinstance(e, ir.AffineDimExpr):
         return point[e.position]
+    if isinstance(e, ir.AffineSymbolExpr):
+        return symbols[e.position]
     if isinstance(e, ir.AffineConstantExpr):
         return Index(e.value)
-    left, right = affine_index(e.lhs, point, split), affine_index(e.rhs, point, split)
+    left, right = (affine_index(part, point, split, symbols) for part in (e.lhs, e.rhs))
     if isinstance(e, ir.AffineAddExpr):
         return left + right
     if isinstance(e, ir.AffineMulExpr):

@@ -242,7 +242,7 @@ class Evaluator:
 
     def apply(self, amap: ir.AffineMap, point: Sequence[Index]) -> list[Index]:
         """The results of an affine map at a point."""
-        return [affine_index(e, point, self._quotient_and_rest) for e in amap.results]
+        return [affine_index(e, point, self.quotient_and_rest) for e in amap.results]
 
     # ---- nodes
 
@@ -262,10 +262,11 @@ class Evaluator:
         source = node.inputs[0]
         if source in self.buffers:
             return self.load(source, linearize(indices, node.shape))
-        point = reshape(indices, node.shape, source.shape, self._quotient_and_rest)
+        point = reshape(indices, node.shape, source.shape, self.quotient_and_rest)
         return self.at(source, point)
 
-    def _quotient_and_rest(self, index: Index, divisor: Size) -> tuple[Index, Index]:
+    def quotient_and_rest(self, index: Index, divisor: Size) -> tuple[Index, Index]:
+        """Both parts of a division, computed where they do not fold."""
         return self.divide(index, divisor, "quotient"), self.divide(index, divisor, "remainder")
 
     def _slice(self, node: Node, indices: Sequence[Index]) -> ir.Value:

@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps, weig
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, strides_of
+from relayc.pipelines.kernel.index import Index, Var, affine_index, strides_of
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
@@ -459,7 +459,7 @@ class _Body:
         if op.name == "affine.apply":
             amap = ir.AffineMapAttr(op.attributes["map"]).value
             operands = [self.index(v) for v in op.operands]
-            return self._affine(amap.results[0], operands[: amap.n_dims], operands[amap.n_dims :])
+            return affine_index(amap.results[0], operands[: amap.n_dims], self.evaluator.quotient_and_rest, operands[amap.n_dims :])
         if op.name in ("arith.addi", "arith.subi"):
             a, b = map(self.index, op.operands)
             return a + b if op.name == "arith.addi" else a - b
@@ -477,22 +477,6 @@ class _Body:
         operands = [self.value(numbers.get(v, v)) for v in op.operands]
         attributes = {a: op.attributes[a] for a in op.attributes}
         return self.evaluator.opaque(self._made(op.name, value.type, operands, attributes, str(attributes)), -(1 << 40))
-
-    def _affine(self, e: ir.AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
-        if isinstance(e, ir.AffineDimExpr):
-            return dims[e.position]
-        if isinstance(e, ir.AffineSymbolExpr):
-            return symbols[e.position]
-        if isinstance(e, ir.AffineConstantExpr):
-            return Index(e.value)
-        left, right = self._affine(e.lhs, dims, symbols), self._affine(e.rhs, dims, symbols)
-        if isinstance(e, ir.AffineAddExpr):
-            return left + right
-        if isinstance(e, ir.AffineMulExpr):
-            return left * right.const if right.is_constant else right * left.const
-        if isinstance(e, ir.AffineCeilDivExpr):
-            left += right.const - 1
-        return self.evaluator.divide(left, right.const, "remainder" if isinstance(e, ir.AffineModExpr) else "quotient")
 
     def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: str) -> ir.Value:
         """An operation on values, widened to vectors where one is a vector."""

@@ -260,10 +260,7 @@ class _Creation:
                 safe.append(emit.smaller(emit.larger(written, 0), extent - 1))
             found = self._load(self.buffers[source], safe)
             if inside:
-                condition = inside[0]
-                for other in inside[1:]:
-                    condition = emit.arith("andi", condition, other)
-                found = emit.select(condition, found, self._scalar(value))
+                found = emit.select(emit.all_of(inside), found, self._scalar(value))
             self._store(found, buffer, point)
 
         self._parallel(_name_of(op), shape, self._axes(op, len(shape)), body)

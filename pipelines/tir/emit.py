@@ -57,6 +57,14 @@ def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
     return mlir.arith.cmpi(mlir.arith.CmpIPredicate[predicate], a, b)
 
 
+def all_of(conditions: Sequence[ir.Value]) -> ir.Value:
+    """i1 of whether all of some conditions hold, of one or more."""
+    found = conditions[0]
+    for other in conditions[1:]:
+        found = arith("andi", found, other)
+    return found
+
+
 def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     """`a` where the condition holds, else `b`."""
     return create("arith.select", [a.type], [condition, a, b])

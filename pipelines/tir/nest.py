@@ -122,10 +122,7 @@ def at_least(sizes: Sequence[tuple[Size, int]], evaluator: Evaluator, then: Call
     if not open_:
         then()
         return
-    condition = open_[0]
-    for other in open_[1:]:
-        condition = emit.arith("andi", condition, other)
-    when(condition, evaluator, then, otherwise)
+    when(emit.all_of(open_), evaluator, then, otherwise)
 
 
 def leading(extents: Sequence[Size], wanted: int) -> int:

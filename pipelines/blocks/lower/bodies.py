@@ -27,7 +27,6 @@ class Memory:
     Attributes:
       buffer: flat.
       shape: of what is kept; lows: the index of its first element, over the loops around it.
-      full: the shape of the whole buffer: indices that may reach over it are clipped.
       strides: of the dimensions, in elements; by default each holds what lies side by side.
       offset: the element of `buffer` that is the first one, over what is emitted.
       version: grows with each store, and where loops that store begin and end: what was loaded before is then another value.
@@ -36,7 +35,6 @@ class Memory:
     buffer: ir.Value
     shape: Sequence[Size]
     lows: Sequence[Index]
-    full: Sequence[Size]
     strides: Sequence[Size] = ()
     offset: Index = field(default_factory=Index)
     version: int = 0
@@ -61,7 +59,6 @@ class File:
     registers: Registers
     shape: Sequence[Size]
     lows: Sequence[Index]
-    full: Sequence[Size]
     around: Sequence[str]
     memory: Memory | None = None
 

@@ -17,7 +17,7 @@ from relayc.pipelines.blocks.lower.guards import Guards, Tail
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node, is_mixed, number_of, reduction_loops
+from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node, number_of
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
@@ -63,14 +63,14 @@ class Emission:
             return
         if init is None:
             for use in node.begins:
-                self._loop(node, state, Init(use, frozenset(reduction_loops(use))))
+                self._loop(node, state, Init(use, frozenset(use.reduction_loops)))
         if loop.extent == 1:
             self.emit(node.children, self._at(state, node, Index()), init)
-        elif node.kind == Kind.UNROLLED:
-            for value in range(state.heights.get(loop.name, number_of(loop))):
-                self.emit(node.children, self._at(state, node, Index(value)), init)
-        elif node.kind == Kind.VECTORIZED:
-            self._vectorized(node, state, init)
+        elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
+            if node.kind == Kind.VECTORIZED and state.lanes is not None:
+                raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {loop.name} inside of another one")
+            for inner in self._written_out(node, state):
+                self.emit(node.children, inner, init)
         elif node.kind == Kind.PARALLEL:
             self._parallel(node, state, init)
         elif node.kind == Kind.SERIAL:
@@ -84,16 +84,18 @@ class Emission:
         fixed = node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED)
         return replace(state, point={**state.point, node.loop.var: value}, run=state.run if fixed else object())
 
-    def _vectorized(self, node: LoopNode, state: State, init: Init | None) -> None:
-        if state.lanes is not None:
-            raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {node.loop.name} inside of another one")
+    def _written_out(self, node: LoopNode, state: State) -> Iterator[State]:
+        """Where a loop that is unrolled or vectorized has each of its values; a vector of them at a time."""
+        if node.kind == Kind.UNROLLED:
+            for value in range(state.heights.get(node.loop.name, number_of(node.loop))):
+                yield self._at(state, node, Index(value))
+            return
         for start, width in self._pieces(node):
             if width == 1:
-                self.emit(node.children, self._at(state, node, Index(start)), init)
-                continue
-            lanes = self.bodies.lanes_of(width)
-            inner = self._at(state, node, Index.of(lanes.var) + start)
-            self.emit(node.children, replace(inner, lanes=lanes), init)
+                yield self._at(state, node, Index(start))
+            else:
+                lanes = self.bodies.lanes_of(width)
+                yield replace(self._at(state, node, Index.of(lanes.var) + start), lanes=lanes)
 
     def _pieces(self, node: LoopNode) -> list[tuple[int, int]]:
         """(start, lanes) of the vectors of a vectorized loop: as many lanes as the widest element allows."""
@@ -234,7 +236,7 @@ class Emission:
         for buffer, place in held:
             memory = bodies.storage[buffer]
             assert isinstance(memory, Memory)
-            file = File(Registers(buffer.type.element_type), memory.shape, memory.lows, memory.full, (), memory)
+            file = File(Registers(buffer.type.element_type), memory.shape, memory.lows, (), memory)
             bodies.storage[buffer] = file
             found: dict[ir.Value, dict[Slot, None]] = {}
             self._slots([node], state, init, found)
@@ -302,14 +304,9 @@ class Emission:
                     continue
                 if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
                     self._slots(node.children, self._at(state, node, Index()), init, found)
-                elif node.kind == Kind.UNROLLED:
-                    for value in range(state.heights.get(node.loop.name, number_of(node.loop))):
-                        self._slots(node.children, self._at(state, node, Index(value)), init, found)
-                elif node.kind == Kind.VECTORIZED:
-                    for start, width in self._pieces(node):
-                        lanes = self.bodies.lanes_of(width) if width > 1 else None
-                        at = Index.of(lanes.var) + start if lanes is not None else Index(start)
-                        self._slots(node.children, replace(self._at(state, node, at), lanes=lanes), init, found)
+                elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
+                    for inner in self._written_out(node, state):
+                        self._slots(node.children, inner, init, found)
                 else:
                     self._slots(node.children, state, init, found)
             elif self._writes_registers(node, init):
@@ -385,16 +382,12 @@ class Emission:
             self._run_block(use, state, init, safe)
             return
         conditions = [emit.compare("slt", self.bodies.evaluator.index_value(i), emit.index_constant(limit)) for i, limit in guards]
-        condition = conditions[0]
-        for other in conditions[1:]:
-            condition = emit.arith("andi", condition, other)
+        self._when(conditions, use, lambda: self._run_block(use, state, init, False))
 
-        def then() -> None:
-            with self.bodies.scope(), self._isolated():
-                self._run_block(use, state, init, False)
-
+    def _when(self, conditions: Sequence[ir.Value], use: Use, code: Callable[[], None]) -> None:
+        """What is emitted of a block, where conditions hold. What it stores to is another value before and after the branch."""
         self._changed(use)
-        nest.when(condition, self.bodies.evaluator, then)
+        nest.when(emit.all_of(conditions), self.bodies.evaluator, self._alone(code))
         self._changed(use)
 
     def _is_local(self, use: Use) -> bool:
@@ -407,15 +400,10 @@ class Emission:
             raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
         at, zero = points(), emit.index_constant(0)
         conditions = [emit.compare("eq", emit.materialize(at[i]), zero) for i in use.block.reduction]
-        condition = conditions[0]
-        for other in conditions[1:]:
-            condition = emit.arith("andi", condition, other)
-        self._changed(use)
-        nest.when(condition, self.bodies.evaluator, self._alone(lambda: self.bodies.run(use, state, points, True, safe)))
-        self._changed(use)
+        self._when(conditions, use, lambda: self.bodies.run(use, state, points, True, safe))
 
     def _changed(self, use: Use) -> None:
-        """What a block stores to in a branch is another value before and after it."""
+        """What a block stores to is another value from here on."""
         for access in use.accesses:
             storage = self.bodies.storage[access.buffer]
             if access.is_store and isinstance(storage, Memory):
@@ -429,9 +417,9 @@ class Emission:
             use.tensor.run(use, self.bodies, state)
             self._changed(use)
             return
-        if use.has_init and init is None and is_mixed(use):
+        if use.has_init and init is None and use.is_mixed:
             self._init_at_start(use, state, points, safe)
-        elif use.has_init and (init is not None or not reduction_loops(use)):
+        elif use.has_init and (init is not None or not use.reduction_loops):
             self.bodies.run(use, state, points, True, safe)
         if init is None and not use.is_start:
             self.bodies.run(use, state, points, False, safe)

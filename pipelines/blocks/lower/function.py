@@ -78,13 +78,11 @@ class _Function:
             flats = [*map(flat, body.arguments), *body.outputs]
             for argument, tensor, buffer in zip(arguments, tensors, flats, strict=True):
                 lows = [Index()] * len(tensor.shape)
-                self.storage[argument] = Memory(buffer, tensor.shape, lows, tensor.shape)
+                self.storage[argument] = Memory(buffer, tensor.shape, lows)
             self.bodies = Bodies(self.storage, self.nest.sizes)
             for buffer, region in self.regions.items():
                 if self._in_registers(buffer):
-                    self.storage[buffer] = File(
-                        Registers(buffer.type.element_type), region.extents, region.lows, self.nest.shape(buffer), region.around
-                    )
+                    self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
             self.workspace = body.workspace
             state = State({})
             self._begin(None, state)
@@ -110,9 +108,6 @@ class _Function:
             except ValueError as error:
                 raise ScheduleError(f"buffer {label}: transform_layout of a parameter: {error}") from None
         return found
-
-    def _memory(self, buffer: ir.Value, region: Region, made: ir.Value) -> Memory:
-        return Memory(made, region.extents, region.lows, self.nest.shape(buffer))
 
     def _in_registers(self, buffer: ir.Value) -> bool:
         return self.regions[buffer].in_registers and self.nest.scope(buffer) == "local" and buffer not in self.tensors
@@ -159,7 +154,7 @@ class _Function:
                 number = linearize(points, [loop.extent for loop in threads])
                 first = number * self._pitch(buffer, region) + self.offsets[buffer]
                 made = view(self.workspace, first, region.size, buffer.type.element_type)
-            self.storage[buffer] = self._memory(buffer, region, made)
+            self.storage[buffer] = Memory(made, region.extents, region.lows)
 
 
 def _number(attribute: ir.Attribute) -> float:

@@ -87,13 +87,14 @@ class Guards:
         """How many iterations of a loop have no guard at all, however the loops inside stand; None where all have none, or it is not
         known."""
         counts: list[Size] = []
+        outside = set(self._outside(state))
         for _, index, limit, var in self._guards_of(node, state, init):
             factor = index.coefficient(var)
             rest = index - Index(0, {var: factor})
             _, high = rest.bounds()
             if not proves(lambda: factor >= 1):  # noqa: B023
                 continue
-            if any(v in set(self._outside(state)) for v in variables(rest)):
+            if not variables(rest).isdisjoint(outside):
                 continue
             counts.append(0 if proves(lambda: limit <= high) else maximum(ceil_div(limit - high, factor), 0))  # noqa: B023
         extent = node.loop.extent

@@ -78,7 +78,7 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
         if len(found.shape) != buffer.type.rank:
             raise ScheduleError(f"{where}: {name}: expected a buffer of {len(found.shape)} dimensions, found {buffer.type}")
         lows = [Index()] * len(found.shape)
-        storage[buffer] = Memory(found.buffer, found.shape, lows, found.shape, found.strides, found.offset)
+        storage[buffer] = Memory(found.buffer, found.shape, lows, found.strides, found.offset)
     tree = tree_of(nest, call.target)
     uses = uses_in(tree)
     for name, buffer in nest.buffers().items():
@@ -86,7 +86,7 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
             region = region_of(buffer, nest.shape(buffer), uses)
             if not region.in_registers or nest.scope(buffer) != "local":
                 raise ScheduleError(f"{where}: buffer {name}: expected scope local and elements at numbers (registers), found others")
-            storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, nest.shape(buffer), region.around)
+            storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
     lanes: Callable[[ir.Type], int] = lambda element: call.target.lanes(element.width)  # noqa: E731 (typed)
     bodies = Bodies(storage, nest.sizes)
     emission = Emission(bodies, Guards(bodies, open_guards(uses)), lanes, lambda name, _: None)

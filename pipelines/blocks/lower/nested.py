@@ -8,7 +8,7 @@ from relayc.pipelines.blocks.indices import substitute, variables
 from relayc.pipelines.blocks.intrinsics import ANNOTATION, TensorIntrin
 from relayc.pipelines.blocks.lower.intrinsics import Tensorized
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.lower.tree import LoopNode, Node, is_mixed, reduction_loops
+from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.matching import match_block
 from relayc.pipelines.blocks.primitives.blockize import nest_in
 from relayc.pipelines.blocks.structure import Nest
@@ -96,10 +96,10 @@ class _Trees:
         region = use.block.init
         if region is None:
             return []
-        if is_mixed(use):
+        if use.is_mixed:
             first = tuple(Guard(use.points[i], 1) for i in use.block.reduction)
             use = replace(use, guards=(*use.guards, *first))
-        skipped = frozenset(reduction_loops(use))
+        skipped = frozenset(use.reduction_loops)
         inside = self._use(use.block, replace(around, first=around.first | skipped)) if skipped else use
         names = [loop.name for loop in around.loops]
         kept = tuple(loop for loop in around.loops if loop.name not in skipped)
@@ -127,7 +127,7 @@ class _Trees:
         match = match_block(self.nest, block, intrin)
         accumulates, start = match.accumulates, list[Node]()
         if block.init is not None:
-            if intrin.starts and not reduction_loops(use) and not is_mixed(use):
+            if intrin.starts and not use.reduction_loops and not use.is_mixed:
                 accumulates = False
             else:
                 start = self._init(use, around)

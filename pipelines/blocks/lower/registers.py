@@ -1,6 +1,6 @@
 """A buffer that lies in registers: its elements are values, whole vectors where they are written so."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir import emit, vectors
@@ -72,6 +72,3 @@ class Registers:
 
     def snapshot(self) -> dict[Slot, ir.Value]:
         return dict(self.values)
-
-    def __iter__(self) -> Iterator[Slot]:
-        return iter(self.values)

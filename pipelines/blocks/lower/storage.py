@@ -5,6 +5,7 @@ A buffer holds only what is alive at once: what the loops inside of the innermos
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 from math import prod
 from typing import TYPE_CHECKING
@@ -48,6 +49,20 @@ class Use:
     def has_init(self) -> bool:
         """Whether its init is to be emitted with it."""
         return self.block.init is not None and self.tensor is None
+
+    @cached_property
+    def is_mixed(self) -> bool:
+        """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
+        return not self._variables(self.block.reduction).isdisjoint(self._variables(self.block.parallel))
+
+    @cached_property
+    def reduction_loops(self) -> tuple[str, ...]:
+        """Names of the loops that the reduction runs along, and nothing else of it, outermost first."""
+        found = set() if self.is_mixed else self._variables(self.block.reduction)
+        return tuple(loop.name for loop in self.loops if loop.var in found)
+
+    def _variables(self, iterators: Sequence[int]) -> set[Var]:
+        return set[Var]().union(*(variables(self.points[i]) for i in iterators))
 
     def indices(self, access: Access) -> list[Index]:
         """The indices of an access over the loops."""

@@ -1,13 +1,10 @@
 """The loops and blocks of a function as the lowering sees them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import Loop, ScheduleError
-from relayc.pipelines.kernel.index import Var
 from relayc.symbolic import Dim
 
 MOST_UNROLLED = 1 << 12
@@ -32,7 +29,7 @@ class LoopNode:
         self.uses: tuple[Use, ...] = tuple(
             use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
         )
-        self.begins = [use for use in self.uses if use.has_init and reduction_loops(use)[:1] == [self.loop.name]]
+        self.begins = [use for use in self.uses if use.has_init and use.reduction_loops[:1] == (self.loop.name,)]
 
 
 Node: TypeAlias = LoopNode | Use
@@ -46,22 +43,8 @@ class Init:
     skipped: frozenset[str]
 
 
-def reduction_loops(use: Use) -> list[str]:
-    """Names of the loops that the reduction of a block runs along, and nothing else of it, outermost first."""
-    found = _variables_of(use, use.block.reduction)
-    return [loop.name for loop in use.loops if loop.var in found] if not is_mixed(use) else []
-
-
-def is_mixed(use: Use) -> bool:
-    """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
-    return not _variables_of(use, use.block.reduction).isdisjoint(_variables_of(use, use.block.parallel))
-
-
-def _variables_of(use: Use, iterators: Sequence[int]) -> set[Var]:
-    return set[Var]().union(*(variables(use.points[i]) for i in iterators))
-
-
 def number_of(loop: Loop) -> int:
+    """The extent of a loop that is written out, or the lanes of vectors. Raises ScheduleError where it is none to be so."""
     if isinstance(loop.extent, Dim):
         raise ScheduleError(f"loop {loop.name}: expected an extent that is a number where it is {loop.kind}, found {loop.extent}")
     if loop.extent > MOST_UNROLLED:

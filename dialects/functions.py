@@ -47,6 +47,24 @@ def strings_attribute(texts: Iterable[str]) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts])
 
 
+def strings_of(function: Function, attribute: str) -> tuple[str, ...]:
+    """A string array attribute; nothing where there is none."""
+    return tuple(ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[attribute])) if attribute in function.attributes else ()
+
+
+def unique_names(wanted: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Each name that is wanted, with a number where it is taken or has been given."""
+    used, found = set(taken), list[str]()
+    for name in wanted:
+        free, count = name, 0
+        while free in used:
+            count += 1
+            free = f"{name}_{count}"
+        used.add(free)
+        found.append(free)
+    return found
+
+
 DTYPE = "relay.dtype"
 """Attribute of an argument, or of a result: its dtype as callers see it, where the code has numbers for values of the host."""
 

@@ -7,9 +7,9 @@ read; symbols stay the last ones.
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from relayc.dialects.functions import symbol_name, value_attributes
+from relayc.dialects.functions import symbol_name, unique_names, value_attributes
 from relayc.dialects.locations import sources_of
-from relayc.dialects.mlir import func, ir, linalg
+from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.types import shape_of
 from relayc.dialects.tir import names
@@ -17,6 +17,7 @@ from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
 from relayc.pipelines.blocks.indices import Reader, divide, write
 from relayc.pipelines.blocks.structure import Nest, make_buffer, memref_type
 from relayc.pipelines.blocks.views import ScheduleError, body_point
+from relayc.pipelines.kernel.graph import indexing_maps, iteration_space
 from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
 from relayc.pipelines.sizes import symbol_attributes, symbol_positions
 from relayc.pipelines.tir import emit
@@ -48,7 +49,7 @@ class _Creation:
         attributes = value_attributes(self.source)
         given = [self._argument_name(attributes[a.arg_number], f"p{i}") for i, a in enumerate(map(ir.BlockArgument, tensors))]
         made = [self._result_name(v, i) for i, v in enumerate(returned)]
-        labels = _unique([*given, *made])
+        labels = unique_names([*given, *made])
         types = [self._type(v) for v in (*tensors, *returned)]
         with ir.InsertionPoint(self.module.body), self.source.location:
             index = ir.IndexType.get()
@@ -139,21 +140,14 @@ class _Creation:
         self._parallel(_name_of(op), self._shape(result), self._axes(op, result.type.rank), body)
 
     def _linalg(self, op: ir.Operation) -> None:
-        maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
+        maps = indexing_maps(op)
         results = list(op.results)
         operands = list(op.operands)
         inits = operands[len(operands) - len(results) :]
         inputs = operands[: len(operands) - len(results)]
         output_maps = maps[len(inputs) :]
-        loops = maps[0].n_dims
-        extents: list[Size] = [0] * loops
-        for value, amap in zip(operands, maps, strict=True):
-            if isinstance(value.type, ir.RankedTensorType):
-                for extent, e in zip(self._shape(value), amap.results, strict=True):
-                    if isinstance(e, ir.AffineDimExpr):
-                        extents[e.position] = extent
-        parallel = {e.position for e in output_maps[0].results if isinstance(e, ir.AffineDimExpr)}
-        iterators = [PARALLEL if i in parallel else REDUCTION for i in range(loops)]
+        shapes = [self._shape(v) if isinstance(v.type, ir.RankedTensorType) else () for v in operands]
+        extents, iterators = iteration_space(maps, shapes, len(results))
         name = _name_of(op)
         buffers = [self._destination(r, name if i == 0 else f"{name}_v{i}") for i, r in enumerate(results)]
         region = op.regions[0].blocks[0]
@@ -182,7 +176,7 @@ class _Creation:
             for value, amap, buffer in zip(given, output_maps, buffers, strict=True):
                 self._store(value, buffer, at(amap, point))
 
-        self._nest(name, iterators, extents, self._axes(op, loops), body, init if reduces else None)
+        self._nest(name, iterators, extents, self._axes(op, len(extents)), body, init if reduces else None)
 
     def _clone(self, region: ir.Block, point: list[ir.Value], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
         """The operations of a linalg body on elements; gives what it yields."""
@@ -388,13 +382,3 @@ def _name_of(op: ir.Operation) -> str:
     """What a block is called: by the location of its operation, else by the operation."""
     found = sources_of(op.location)
     return _identifier(found[0] if found else "", op.name.split(".")[-1])
-
-
-def _unique(labels: Sequence[str]) -> list[str]:
-    found: list[str] = []
-    for label in labels:
-        number, name = 1, label
-        while name in found:
-            name, number = f"{label}_{number}", number + 1
-        found.append(name)
-    return found

@@ -125,12 +125,3 @@ def _evaluated(e: ir.AffineExpr, points: np.ndarray) -> Any:
     if isinstance(e, ir.AffineFloorDivExpr):
         return left // right
     return -(-left // right) if isinstance(e, ir.AffineCeilDivExpr) else left % right
-
-
-def pack(array: np.ndarray, amap: ir.AffineMap, pad_value: float = 0) -> np.ndarray:
-    """An array in a layout; elements of none are `pad_value`."""
-    points = np.indices(array.shape, dtype=np.int64).reshape(array.ndim, -1)
-    made = np.full([int(d) for d in shape_in(amap, array.shape) if isinstance(d, int)], pad_value, array.dtype)
-    places = tuple(np.broadcast_to(_evaluated(e, points), points.shape[1:]) for e in amap.results)
-    made[places] = array.reshape(-1)
-    return made

@@ -270,6 +270,29 @@ _READERS = {
 }
 
 
+def indexing_maps(operation: ir.Operation) -> list[ir.AffineMap]:
+    """The indexing maps of a linalg operation."""
+    return [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(operation)]
+
+
+def iteration_space(
+    maps: Sequence[ir.AffineMap], shapes: Sequence[Sequence[Size]], outputs: int
+) -> tuple[tuple[Size, ...], tuple[str, ...]]:
+    """Extents of the loops of a linalg operation, and which are "parallel" and which "reduction".
+
+    Args:
+      maps: of all operands; shapes: of these, the last ones of the outputs.
+      outputs: how many of them are outputs.
+    """
+    extents: list[Size] = [0] * maps[0].n_dims
+    for shape, amap in zip(shapes, maps, strict=True):
+        for extent, e in zip(shape, amap.results, strict=True):
+            if isinstance(e, ir.AffineDimExpr):
+                extents[e.position] = extent
+    parallel = {e.position for e in maps[len(maps) - outputs].results if isinstance(e, ir.AffineDimExpr)}
+    return tuple(extents), tuple("parallel" if i in parallel else "reduction" for i in range(len(extents)))
+
+
 def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Value, Size]) -> None:
     operation = op.operation
     operands = list(operation.operands)
@@ -279,7 +302,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
         values[result] = _node("splat", result.type, op=_constant(operands[0]))
         return
     try:
-        maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(operation)]
+        maps = indexing_maps(operation)
         block = operation.regions[0].blocks[0]
     except (IndexError, TypeError, ValueError) as error:
         raise NotStructured(f"{operation.name}: {error}") from None
@@ -287,15 +310,8 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
         values[v] if isinstance(v.type, ir.RankedTensorType) else Node("splat", (), v.type, op=_constant(v)) for v in operands[:-outputs]
     ]
     inits = [values[v] for v in operands[len(operands) - outputs :]]
-    loops = maps[0].n_dims
-    extents: list[Size] = [0] * loops
-    for node, amap in zip([*inputs, *inits], maps, strict=True):
-        for extent, e in zip(node.shape, amap.results, strict=True):
-            if isinstance(e, ir.AffineDimExpr):
-                extents[e.position] = extent
+    extents, iterators = iteration_space(maps, [n.shape for n in (*inputs, *inits)], outputs)
     output_maps = maps[len(inputs) :]
-    parallel = {e.position for e in output_maps[0].results if isinstance(e, ir.AffineDimExpr)}
-    iterators = tuple("parallel" if i in parallel else "reduction" for i in range(loops))
     if 0 in extents and not any(0 in n.shape for n in [*inputs, *inits]):
         raise NotStructured(f"{operation.name}: a loop without an operand that gives its extent")
     for amap in output_maps:
@@ -308,7 +324,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
         for v in inner.operation.operands:
             if isinstance(v.type, ir.RankedTensorType):
                 captured[v] = values[v]
-    structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, tuple(extents), block, captured, sizes)
+    structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, extents, block, captured, sizes)
     for position, result in enumerate(operation.results):
         values[result] = _node("generic", result.type, operation=structured, position=position)
 

@@ -14,7 +14,7 @@ The last arguments of each are the symbols that it needs (see pipelines.sizes).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
+from relayc.dialects.functions import is_public, signature_of, strings_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.base import RelayError
@@ -25,11 +25,6 @@ from relayc.pipelines.schedule.strategy import buffer_type
 from relayc.pipelines.sizes import symbol_names
 from relayc.runtime.artifact import TensorSpec
 from relayc.symbolic import Size
-
-
-def strings_of(function: ir.OpView, attribute: str) -> tuple[str, ...]:
-    """A string array attribute; nothing where there is none."""
-    return tuple(ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[attribute])) if attribute in function.attributes else ()
 
 
 def dtypes_of(function: ir.OpView, which: str) -> list[str]:

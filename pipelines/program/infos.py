@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from relayc.dialects.functions import DTYPE, is_public, signature_of, symbol_name, value_attributes
+from relayc.dialects.functions import DTYPE, is_public, signature_of, strings_of, symbol_name, value_attributes
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.attributes import read_size_attribute
@@ -17,7 +17,7 @@ from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.body import memref_bytes
 from relayc.pipelines.program.calls import max_depth
 from relayc.pipelines.program.components import functions_of, is_packed, programs_of
-from relayc.pipelines.program.functions import DECLINED, packings_of, strings_of, workspace_of
+from relayc.pipelines.program.functions import DECLINED, packings_of, workspace_of
 from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from relayc.dialects.functions import strings_of
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.facts import Pattern
 from relayc.dialects.relay.registration import OPS
@@ -107,4 +108,4 @@ def anchor_of(function: ir.OpView) -> str | None:
 
 def operators_of(function: ir.OpView) -> list[str]:
     """Relay's names of the operators that a kernel was made of, in their order."""
-    return [ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes["relay.ops"])] if "relay.ops" in function.attributes else []
+    return list(strings_of(function, "relay.ops"))

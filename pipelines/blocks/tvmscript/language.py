@@ -23,6 +23,8 @@ from relayc.pipelines.blocks.tvmscript.values import Expr, ExprLike, IndexExpr, 
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language import reductions
 from relayc.pipelines.te.language.dtypes import check_dtype, is_integer
+from relayc.pipelines.te.language.naming import FLOAT_FUNCTIONS as _FLOAT_FUNCTIONS
+from relayc.pipelines.te.language.naming import called as _called
 from relayc.pipelines.te.language.scalars import operation
 from relayc.symbolic import is_name
 
@@ -279,9 +281,7 @@ def _of_numbers(name: str, operation_: str, doc: str) -> Callable[[ExprLike, Exp
             a = IndexExpr(as_index(a, f"T.{name}")) if isinstance(a, int) else values.expr(a, f"T.{name}")
         return values.binary(operation_, a, b)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _called(function, name, doc)
 
 
 max = _of_numbers("max", "maximum", "The larger of two values; NaN where one is.")
@@ -298,9 +298,7 @@ def _of_bits(name: str, operation_: str, doc: str) -> Callable[[ExprLike, ExprLi
     def function(a: ExprLike, b: ExprLike) -> Expr:
         return values.bitwise(operation_, a, b)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _called(function, name, doc)
 
 
 bitwise_and = _of_bits("bitwise_and", "bitwise_and", "a & b.")
@@ -316,31 +314,29 @@ def _of_floats(name: str, doc: str) -> Callable[[ExprLike], Expr]:
         check(isinstance(found, Scalar) and scalar.is_float(found.dtype), f"T.{name}", "a float (T.cast)", found.dtype)
         return values.unary(name, found)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _called(function, name, doc)
 
 
-exp = _of_floats("exp", "e to the power of x.")
-log = _of_floats("log", "The natural logarithm.")
-log2 = _of_floats("log2", "The logarithm to base 2.")
-log10 = _of_floats("log10", "The logarithm to base 10.")
-sqrt = _of_floats("sqrt", "The square root.")
-rsqrt = _of_floats("rsqrt", "1 / sqrt(x).")
-sigmoid = _of_floats("sigmoid", "1 / (1 + exp(-x)).")
-erf = _of_floats("erf", "The error function.")
-sin = _of_floats("sin", "The sine.")
-cos = _of_floats("cos", "The cosine.")
-tan = _of_floats("tan", "The tangent.")
-asin = _of_floats("asin", "The arc sine.")
-acos = _of_floats("acos", "The arc cosine.")
-atan = _of_floats("atan", "The arc tangent.")
-sinh = _of_floats("sinh", "The hyperbolic sine.")
-cosh = _of_floats("cosh", "The hyperbolic cosine.")
-tanh = _of_floats("tanh", "The hyperbolic tangent.")
-asinh = _of_floats("asinh", "The inverse hyperbolic sine.")
-acosh = _of_floats("acosh", "The inverse hyperbolic cosine.")
-atanh = _of_floats("atanh", "The inverse hyperbolic tangent.")
+exp = _of_floats("exp", _FLOAT_FUNCTIONS["exp"])
+log = _of_floats("log", _FLOAT_FUNCTIONS["log"])
+log2 = _of_floats("log2", _FLOAT_FUNCTIONS["log2"])
+log10 = _of_floats("log10", _FLOAT_FUNCTIONS["log10"])
+sqrt = _of_floats("sqrt", _FLOAT_FUNCTIONS["sqrt"])
+rsqrt = _of_floats("rsqrt", _FLOAT_FUNCTIONS["rsqrt"])
+sigmoid = _of_floats("sigmoid", _FLOAT_FUNCTIONS["sigmoid"])
+erf = _of_floats("erf", _FLOAT_FUNCTIONS["erf"])
+sin = _of_floats("sin", _FLOAT_FUNCTIONS["sin"])
+cos = _of_floats("cos", _FLOAT_FUNCTIONS["cos"])
+tan = _of_floats("tan", _FLOAT_FUNCTIONS["tan"])
+asin = _of_floats("asin", _FLOAT_FUNCTIONS["asin"])
+acos = _of_floats("acos", _FLOAT_FUNCTIONS["acos"])
+atan = _of_floats("atan", _FLOAT_FUNCTIONS["atan"])
+sinh = _of_floats("sinh", _FLOAT_FUNCTIONS["sinh"])
+cosh = _of_floats("cosh", _FLOAT_FUNCTIONS["cosh"])
+tanh = _of_floats("tanh", _FLOAT_FUNCTIONS["tanh"])
+asinh = _of_floats("asinh", _FLOAT_FUNCTIONS["asinh"])
+acosh = _of_floats("acosh", _FLOAT_FUNCTIONS["acosh"])
+atanh = _of_floats("atanh", _FLOAT_FUNCTIONS["atanh"])
 ceil = _of_floats("ceil", "Rounded up.")
 floor = _of_floats("floor", "Rounded down.")
 trunc = _of_floats("trunc", "Rounded towards 0.")
@@ -359,9 +355,7 @@ def _test(name: str, doc: str) -> Callable[[ExprLike], Expr]:
         assert isinstance(found, Scalar)
         return values.Flag(lambda: operation(name, [found.value], found.dtype))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _called(function, name, doc)
 
 
 isnan = _test("isnan", "Whether x is NaN.")
@@ -375,9 +369,7 @@ def _bits(name: str, doc: str) -> Callable[[ExprLike], Expr]:
         check(is_integer(found.dtype), f"T.{name}", "an integer (T.cast)", found.dtype)
         return values.unary(name, found)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _called(function, name, doc)
 
 
 popcount = _bits("popcount", "How many bits are set.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from relayc.dialects.functions import strings_attribute
+from relayc.dialects.functions import strings_attribute, unique_names
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.tir.names import AXES
@@ -109,12 +109,6 @@ def _inits(group: Reduce, op: ComputeOp, values: Values) -> list[Value]:
 
 def _named(value: Value, axes: Sequence[IterVar]) -> Value:
     """Says the names of the loops of the operation that makes a value, each once."""
-    names: list[str] = []
-    for axis in axes:
-        name, count = axis.name, 0
-        while name in names:
-            count += 1
-            name = f"{axis.name}_{count}"
-        names.append(name)
+    names = unique_names(axis.name for axis in axes)
     value.owner.attributes[AXES] = strings_attribute(names)
     return value

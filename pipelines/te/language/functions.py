@@ -23,6 +23,7 @@ from relayc.pipelines.te.language.expressions import (
     select,
     unary,
 )
+from relayc.pipelines.te.language.naming import FLOAT_FUNCTIONS, called
 
 
 def _of_floats(name: str, doc: str, arity: int = 1) -> Callable[..., Expr]:
@@ -33,31 +34,29 @@ def _of_floats(name: str, doc: str, arity: int = 1) -> Callable[..., Expr]:
         check(scalar.is_float(dtype), Described(f"te.{name}", *operands), "floats (te.cast)", dtype)
         return Operation(name, operands, dtype)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return called(function, name, doc)
 
 
-exp = _of_floats("exp", "e to the power of x.")
-log = _of_floats("log", "The natural logarithm.")
-log2 = _of_floats("log2", "The logarithm to base 2.")
-log10 = _of_floats("log10", "The logarithm to base 10.")
-sqrt = _of_floats("sqrt", "The square root.")
-rsqrt = _of_floats("rsqrt", "1 / sqrt(x).")
-sigmoid = _of_floats("sigmoid", "1 / (1 + exp(-x)).")
-erf = _of_floats("erf", "The error function.")
-sin = _of_floats("sin", "The sine.")
-cos = _of_floats("cos", "The cosine.")
-tan = _of_floats("tan", "The tangent.")
-asin = _of_floats("asin", "The arc sine.")
-acos = _of_floats("acos", "The arc cosine.")
-atan = _of_floats("atan", "The arc tangent.")
-sinh = _of_floats("sinh", "The hyperbolic sine.")
-cosh = _of_floats("cosh", "The hyperbolic cosine.")
-tanh = _of_floats("tanh", "The hyperbolic tangent.")
-asinh = _of_floats("asinh", "The inverse hyperbolic sine.")
-acosh = _of_floats("acosh", "The inverse hyperbolic cosine.")
-atanh = _of_floats("atanh", "The inverse hyperbolic tangent.")
+exp = _of_floats("exp", FLOAT_FUNCTIONS["exp"])
+log = _of_floats("log", FLOAT_FUNCTIONS["log"])
+log2 = _of_floats("log2", FLOAT_FUNCTIONS["log2"])
+log10 = _of_floats("log10", FLOAT_FUNCTIONS["log10"])
+sqrt = _of_floats("sqrt", FLOAT_FUNCTIONS["sqrt"])
+rsqrt = _of_floats("rsqrt", FLOAT_FUNCTIONS["rsqrt"])
+sigmoid = _of_floats("sigmoid", FLOAT_FUNCTIONS["sigmoid"])
+erf = _of_floats("erf", FLOAT_FUNCTIONS["erf"])
+sin = _of_floats("sin", FLOAT_FUNCTIONS["sin"])
+cos = _of_floats("cos", FLOAT_FUNCTIONS["cos"])
+tan = _of_floats("tan", FLOAT_FUNCTIONS["tan"])
+asin = _of_floats("asin", FLOAT_FUNCTIONS["asin"])
+acos = _of_floats("acos", FLOAT_FUNCTIONS["acos"])
+atan = _of_floats("atan", FLOAT_FUNCTIONS["atan"])
+sinh = _of_floats("sinh", FLOAT_FUNCTIONS["sinh"])
+cosh = _of_floats("cosh", FLOAT_FUNCTIONS["cosh"])
+tanh = _of_floats("tanh", FLOAT_FUNCTIONS["tanh"])
+asinh = _of_floats("asinh", FLOAT_FUNCTIONS["asinh"])
+acosh = _of_floats("acosh", FLOAT_FUNCTIONS["acosh"])
+atanh = _of_floats("atanh", FLOAT_FUNCTIONS["atanh"])
 fmod = _of_floats("fmod", "The remainder of x / y with the sign of x, of floats.", 2)
 
 
@@ -66,9 +65,7 @@ def _rounding(name: str, doc: str) -> Callable[[ExprLike], Expr]:
         x = expr(x, f"te.{name}")
         return x if is_integer(x.dtype) else unary(name, x)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return called(function, name, doc)
 
 
 floor = _rounding("floor", "Rounded down; integers stay as they are.")
@@ -91,9 +88,7 @@ def _test(name: str, doc: str, of_integers: bool) -> Callable[[ExprLike], Expr]:
         check(scalar.is_float(x.dtype), Described(f"te.{name}", x), "a float or an integer", x.dtype)
         return Operation(name, [x], "bool")
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return called(function, name, doc)
 
 
 isnan = _test("isnan", "Whether x is NaN.", False)
@@ -107,9 +102,7 @@ def _bits(name: str, doc: str) -> Callable[[ExprLike], Expr]:
         check(is_integer(x.dtype), Described(f"te.{name}", x), "an integer", x.dtype)
         return Operation(name, [x], x.dtype)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return called(function, name, doc)
 
 
 popcount = _bits("popcount", "How many bits are set.")
@@ -133,9 +126,7 @@ def _of_integers(name: str, operation: str, doc: str) -> Callable[[ExprLike, Exp
         check(is_integer(left.dtype), Described(f"te.{name}", left, right), "integers", left.dtype)
         return binary(operation, a, b)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return called(function, name, doc)
 
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from relayc.dialects import functions
 from relayc.pipelines.te.core import Value
 from relayc.pipelines.te.language.emission import emit_compute
 from relayc.pipelines.te.language.expressions import SizeExpr
@@ -27,15 +28,8 @@ def in_order(tensors: Iterable[Tensor]) -> list[Operation]:
 
 def unique_names(operations: Sequence[Operation], taken: Iterable[str] = ()) -> dict[int, str]:
     """A name for each operation, by its id: its own, with a number where that is taken."""
-    used, names = set(taken), {}
-    for op in operations:
-        name, count = op.name, 0
-        while name in used:
-            count += 1
-            name = f"{op.name}_{count}"
-        used.add(name)
-        names[id(op)] = name
-    return names
+    names = functions.unique_names([op.name for op in operations], taken)
+    return {id(op): name for op, name in zip(operations, names, strict=True)}
 
 
 def tensor_name(tensor: Tensor, names: Mapping[int, str]) -> str:

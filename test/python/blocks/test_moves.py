@@ -10,8 +10,9 @@ from blocks.te_kernels import Kernel, convolution, dense, softmax
 
 from relayc import te
 from relayc.dialects.relay import IRModule
-from relayc.pipelines.blocks.layouts import affine_map, pack
+from relayc.pipelines.blocks.layouts import affine_map
 from relayc.pipelines.blocks.regions import region_of
+from relayc.pipelines.schedule.packing import Packing
 from relayc.tir import Schedule, ScheduleError
 
 DENSE, SOFTMAX = dense, softmax
@@ -158,5 +159,8 @@ def test_parameters_are_packed() -> None:
     assert "tir.layout = affine_map<(d0, d1) -> (d0, d1 floordiv 4, d1 mod 4)>, tir.pad = 0.0" in str(s.mod)
     with s.mod.context:
         a, b, bias = kernel.inputs
-        packed = pack(b, affine_map(lambda k, j: [k, j // 4, j % 4]))
+        layout = affine_map(lambda k, j: [k, j // 4, j % 4])
+        packing = Packing.layout(layout, b.shape, (b.shape[0], -(-b.shape[1] // 4), 4))
+        packed = np.empty(packing.shape, b.dtype)
+        packing.pack(b, packed)
         np.testing.assert_array_equal(run(s.mod, [a, packed, bias])[0], kernel.expected)

@@ -1,0 +1,37 @@
+"""Functions that are made rather than written: their names, and what mathematical ones compute in words."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Made = TypeVar("Made", bound=Callable[..., Any])
+
+FLOAT_FUNCTIONS = {
+    "exp": "e to the power of x.",
+    "log": "The natural logarithm.",
+    "log2": "The logarithm to base 2.",
+    "log10": "The logarithm to base 10.",
+    "sqrt": "The square root.",
+    "rsqrt": "1 / sqrt(x).",
+    "sigmoid": "1 / (1 + exp(-x)).",
+    "erf": "The error function.",
+    "sin": "The sine.",
+    "cos": "The cosine.",
+    "tan": "The tangent.",
+    "asin": "The arc sine.",
+    "acos": "The arc cosine.",
+    "atan": "The arc tangent.",
+    "sinh": "The hyperbolic sine.",
+    "cosh": "The hyperbolic cosine.",
+    "tanh": "The hyperbolic tangent.",
+    "asinh": "The inverse hyperbolic sine.",
+    "acosh": "The inverse hyperbolic cosine.",
+    "atanh": "The inverse hyperbolic tangent.",
+}
+"""Functions of one float."""
+
+
+def called(function: Made, name: str, doc: str) -> Made:
+    """A function under the name and with the words by which a person finds it."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function

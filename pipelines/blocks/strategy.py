@@ -23,7 +23,7 @@ from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.trace import Trace
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.instruments import KernelSchedule
-from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.graph import Kernel, NotStructured
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import DEFAULT_PLEVEL, Entry
@@ -83,19 +83,40 @@ def schedule_by(name: str, source: Source, function: ir.OpView, target: Target, 
     Raises:
       ScheduleError: which names the schedule and the kernel, with the cause where that is another error.
     """
-    kernel = symbol_name(function)
-    observers = [i for i in PassContext.current().instruments if i.observes_schedules]
     try:
         with function.operation.context:
-            applied = _apply(source, function, tuning.decisions(), bool(observers))
-            for knob in applied.knobs.values():
-                tuning.knob(knob.name, knob.value, knob.options)
-            after = str(applied.nest.function) if observers else ""
-            scheduled = lower_function(applied.nest, target, function)
+            return _lowered(name, source, function, target, tuning)
     except Exception as error:  # whatever a person's function raises
-        raise _error(name, kernel, error) from error
+        raise _error(name, symbol_name(function), error) from error
+
+
+def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
+    """A kernel by a schedule of a backend's own strategy, at the ambient insertion point.
+
+    Args:
+      write: schedules the kernel in place. Its numbers it asks `tuning` for before.
+      tuning: of which the strategy is asked.
+
+    Raises:
+      NotStructured: the kernel is not made of what blocks and loops can say, or the schedule is not legal for it: the next strategy is
+        asked.
+    """
+    try:
+        return _lowered(tuning.strategy, write, kernel.function, target, Tuning())
+    except ScheduleError as error:
+        raise NotStructured(str(error)) from error
+
+
+def _lowered(name: str, source: Source, function: ir.OpView, target: Target, tuning: Tuning) -> Scheduled:
+    """A kernel as it is scheduled, which the instruments of the PassContext see."""
+    observers = [i for i in PassContext.current().instruments if i.observes_schedules]
+    applied = _apply(source, function, tuning.decisions(), bool(observers))
+    for knob in applied.knobs.values():
+        tuning.knob(knob.name, knob.value, knob.options)
+    after = str(applied.nest.function) if observers else ""
+    scheduled = lower_function(applied.nest, target, function)
     for observer in observers:
-        observer.run_on_schedule(KernelSchedule(kernel, name, applied.before, after, applied.trace))
+        observer.run_on_schedule(KernelSchedule(symbol_name(function), name, applied.before, after, applied.trace))
     return scheduled
 
 

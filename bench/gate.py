@@ -112,7 +112,7 @@ class GateSettings:
 
 
 def measure_gate(sources: Sequence[Source | Operation], settings: GateSettings, progress: Progress) -> Gate:
-    """Measures all kernels that are not the same, in the order in which they are met. Raises ValueError for a strategy that there is not."""
+    """Measures all kernels that differ, in the order in which they are met. Raises ValueError for a strategy that there is not."""
     known = [entry.name for entry in strategies_of("cpu")]
     if unknown := [name for name in (settings.old, settings.new) if name not in known]:
         raise ValueError(f"gate: expected strategies out of {', '.join(known)}, found {unknown[0]!r}")

@@ -130,7 +130,7 @@ class _Creation:
 
     def _fill(self, op: ir.Operation) -> None:
         result = op.results[0]
-        if all(_is_init(use.owner.operation, use.operand_number) for use in result.uses):
+        if not makes_block(op):
             return  # what it says goes into the blocks that start from it
         buffer = self._destination(result, _name_of(op))
 
@@ -358,6 +358,13 @@ _VIEWS: dict[str, Callable[[_Creation, ir.Operation], None]] = {
     "tensor.concat": _Creation._concat,
     "tensor.cast": _Creation._same,
 }
+
+
+def makes_block(op: ir.Operation) -> bool:
+    """Whether an operation of a te function becomes a block of its own (a concatenation as many as it has parts)."""
+    if op.name == "linalg.fill":
+        return not all(_is_init(use.owner.operation, use.operand_number) for use in op.results[0].uses)
+    return op.name.startswith("linalg.") or (op.name in _VIEWS and op.name != "tensor.cast")
 
 
 def _is_init(op: ir.Operation, operand: int) -> bool:

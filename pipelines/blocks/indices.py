@@ -121,6 +121,29 @@ def variables(index: Index) -> set[Var]:
     return found
 
 
+def joined(index: Index) -> Index:
+    """An index where a quotient and the remainder beside it, weighted as in what was divided, are that again."""
+    while (pair := _pair(index)) is not None:
+        quotient, remainder, factor = pair
+        rest = Index(index.const, {v: c for v, c in index.terms.items() if v not in (quotient, remainder)})
+        index = rest + remainder.index * factor
+    return index
+
+
+def _pair(index: Index) -> tuple[Divided, Divided, Size] | None:
+    """A quotient and a remainder of one division that an index sums up, with the factor of the remainder."""
+    divided = [v for v in index.terms if isinstance(v, Divided)]
+    for remainder in divided:
+        for quotient in divided:
+            if (
+                (quotient.kind, remainder.kind) == (QUOTIENT, REMAINDER)
+                and quotient.identity[1:] == remainder.identity[1:]
+                and index.terms[quotient] == index.terms[remainder] * remainder.divisor
+            ):
+                return quotient, remainder, index.terms[remainder]
+    return None
+
+
 def equal(a: Index, b: Index) -> bool:
     """Whether two indices are the same expression."""
     return a.key == b.key

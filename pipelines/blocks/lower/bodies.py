@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
@@ -54,6 +55,7 @@ class File:
     Attributes:
       around: the loops that it is made anew in.
       memory: where it lies else, of one that is in registers while a loop runs.
+      along: the vectorized loop of which each iteration has an element of its own; None of any other file.
     """
 
     registers: Registers
@@ -61,6 +63,7 @@ class File:
     lows: Sequence[Index]
     around: Sequence[str]
     memory: Memory | None = None
+    along: Var | None = None
 
     @property
     def strides(self) -> Sequence[Size]:
@@ -120,6 +123,7 @@ class Bodies:
         self._bases: dict[tuple[Place, object], Index] = {}
         self._programs: dict[tuple[str, bool], list[Step]] = {}
         self._wide: dict[tuple[ir.Type, int], ir.Type] = {}
+        self._held: list[Callable[[], None]] | None = None
 
     def lanes_of(self, width: int) -> Lanes:
         """The lanes of vectors of a width: the same each time, so that what is computed for one vector serves another."""
@@ -224,6 +228,10 @@ class Bodies:
 
     def _elements(self, place: Place, state: State, storage: File) -> tuple[int, int, int]:
         """Which elements of a buffer in registers an access is: the first, how many, and how far apart."""
+        if storage.along is not None:
+            value = state.point[storage.along]
+            assert isinstance(value, Index) and isinstance(value.const, int)  # of a vectorized loop
+            return value.const, self.evaluator.width if value.terms else 1, 1
         if place.moving is None:
             raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
         base, number, stride = self._offset(place, state)
@@ -232,6 +240,23 @@ class Bodies:
         if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
             raise ScheduleError(f"a buffer in registers: expected elements at numbers, found one at {base + number}")
         return base.const + number, self.evaluator.width if stride else 1, stride
+
+    def combination(self, use: Use) -> tuple[Step, Step, Step] | None:
+        """Of a block whose body adds a value to one element by a commutative operation: the load of that element, the operation, and the
+        store; None of any other block."""
+        steps = self.steps(use, False)
+        stores = [s for s in steps if s.name == "memref.store"]
+        if len(stores) != 1 or not isinstance(stores[0].operands[0], int):
+            return None
+        (store,) = stores
+        combine = steps[store.operands[0]]
+        loads = [s for s in steps if s.access is not None and s is not store and s.access.access.buffer == store.access.access.buffer]
+        if len(loads) != 1 or combine.name not in _COMMUTATIVE or not same_place(loads[0].access, store.access):
+            return None
+        number = steps.index(loads[0])
+        if sum(v == number for s in steps for v in s.operands if isinstance(v, int)) != 1 or number not in combine.operands:
+            return None
+        return loads[0], combine, store
 
     def base_of(self, place: Place, state: State) -> Index:
         """What the loops that run add to where an access goes, which is linear."""
@@ -318,17 +343,35 @@ class Bodies:
                 value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes, stride))
             storage.registers.store(value, first, lanes, stride)
             return
-        storage.version += 1
         if place.moving is None:
             offset = storage.at(self._local(indices(), state, storage))
         else:
             base, number, stride = self._offset(place, state)
             base += storage.offset
             offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
-        if offset.has_vector() or (evaluator.mask is not None and offset.coefficient(evaluator.lane) != 1):
-            self._scatter(value, storage.buffer, offset)
+        stored = partial(self._stored, value, storage, offset, Lanes(evaluator.lane, evaluator.width, evaluator.mask))
+        if self._held is None:
+            stored()
         else:
-            evaluator.store(value, storage.buffer, offset)
+            self._held.append(stored)
+
+    def _stored(self, value: ir.Value, storage: Memory, offset: Index, lanes: Lanes) -> None:
+        storage.version += 1
+        with self.along(lanes):
+            if offset.has_vector() or (lanes.mask is not None and offset.coefficient(lanes.var) != 1):
+                self._scatter(value, storage.buffer, offset)
+            else:
+                self.evaluator.store(value, storage.buffer, offset)
+
+    @contextmanager
+    def stores_last(self) -> Iterator[None]:
+        """In it stores to memory wait until all else is emitted: what follows a store is not moved before it by the compiler, as it does
+        not know that they are of different elements."""
+        self._held = []
+        yield
+        held, self._held = self._held, None
+        for stored in held:
+            stored()
 
     def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         """Stores the lanes that count, one by one."""
@@ -405,6 +448,9 @@ class _Body:
 
     def _moves(self, step: Step, place: Place) -> bool:
         """Whether an access goes elsewhere for each lane."""
+        storage = self.bodies.storage[place.access.buffer]
+        if isinstance(storage, File) and storage.along is not None:
+            return True
         if place.moving is not None:
             values = [self.state.point[var] for var, _ in place.fixed]
             return any(isinstance(v, Index) and v.terms for v in values)
@@ -419,14 +465,12 @@ class _Body:
         make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
         added = emit.broadcast(self.value(combine.operands[1 - held[0]]), self.evaluator.width)
         if self.evaluator.mask is not None:
-            added = emit.select(self.evaluator.mask, added, emit.number(_neutral(combine.name, combine.type), added.type))
+            added = emit.select(self.evaluator.mask, added, emit.number(neutral(combine.name, combine.type), added.type))
         return make(self.value(combine.operands[held[0]]), vectors.across_halves(added, make))
 
     def _is_load_of(self, operand: Any, place: Place) -> bool:
         found = self.steps[operand].access if isinstance(operand, int) else None
-        if found is None or found.access.buffer != place.access.buffer:
-            return False
-        return all(equal(a, b) for a, b in zip(found.indices, place.indices, strict=True))
+        return found is not None and same_place(found, place)
 
     def value(self, operand: Any) -> ir.Value:
         """What an operand is: of a step before, or a value of the source that is none."""
@@ -492,7 +536,12 @@ class _Body:
         return self.bodies.once(("broadcast", value, width), lambda: emit.broadcast(value, width))
 
 
-def _neutral(name: str, element: ir.Type) -> float | int:
+def same_place(a: Place, b: Place) -> bool:
+    """Whether two accesses are of the same element."""
+    return a.access.buffer == b.access.buffer and all(equal(i, j) for i, j in zip(a.indices, b.indices, strict=True))
+
+
+def neutral(name: str, element: ir.Type) -> float | int:
     """What combined with a number by an operation gives that number."""
     bits = 0 if isinstance(element, ir.FloatType) else element.width
     return _COMMUTATIVE[name](bits)

@@ -6,14 +6,16 @@ and nothing at all where only buffers of this thread are written: what is comput
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import equal
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, Point, Shifted, State
 from relayc.pipelines.blocks.lower.guards import Guards, Tail
+from relayc.pipelines.blocks.lower.lane_sums import LaneSums, lanes_of_reduction
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
@@ -23,6 +25,8 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Size, proves
 
+GRAIN = "grain"
+"""Hint of a parallel loop of symbolic extents: the points of blocks in it, in all its iterations, from which it runs on several threads."""
 MOST_SUMS = 32
 """Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
 
@@ -64,13 +68,44 @@ class Emission:
         if init is None:
             for use in node.begins:
                 self._loop(node, state, Init(use, frozenset(use.reduction_loops)))
+            lanes = lanes_of_reduction(node, self.bodies) if state.lanes is None and not self._adds_to_lanes(node) else None
+            if lanes is not None:
+                self._lane_sums(node, state, *lanes)
+                return
+        self._as_it_runs(node, state, init)
+
+    @staticmethod
+    def _is_elementwise(node: LoopNode) -> bool:
+        """Whether a loop is a vectorized one of a block that stores what it computes."""
+        if node.kind != Kind.VECTORIZED or len(node.children) != 1 or isinstance(use := node.children[0], LoopNode):
+            return False
+        return use.tensor is None and use.block.init is None
+
+    def _adds_to_lanes(self, node: LoopNode) -> bool:
+        """Whether what is in a loop adds to lanes already."""
+        files = (self.bodies.storage.get(a.buffer) for use in node.uses for a in use.accesses if a.is_store)
+        return any(isinstance(f, File) and f.along is not None for f in files)
+
+    def _lane_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
+        """A reduction in lanes of vectors, which are combined behind it."""
+        sums = LaneSums(use, var, self.bodies)
+        found: dict[ir.Value, dict[Slot, None]] = {}
+        self._slots([node], state, None, found)
+        sums.start(found[sums.buffer])
+        self._as_it_runs(node, state, None)
+        sums.finish(state)
+
+    def _as_it_runs(self, node: LoopNode, state: State, init: Init | None) -> None:
+        loop = node.loop
         if loop.extent == 1:
             self.emit(node.children, self._at(state, node, Index()), init)
         elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
             if node.kind == Kind.VECTORIZED and state.lanes is not None:
                 raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {loop.name} inside of another one")
-            for inner in self._written_out(node, state):
-                self.emit(node.children, inner, init)
+            # Iterations of a vectorized loop run together: what one of them stores, no other one loads.
+            with self.bodies.stores_last() if self._is_elementwise(node) else nullcontext():
+                for inner in self._written_out(node, state):
+                    self.emit(node.children, inner, init)
         elif node.kind == Kind.PARALLEL:
             self._parallel(node, state, init)
         elif node.kind == Kind.SERIAL:
@@ -118,7 +153,18 @@ class Emission:
                 self._iteration(chain, inside, init)
 
         with self._versions(node):
-            emit.parallel_loop(list(made.values()), body)
+            emit.parallel_loop(list(made.values()), body, *self._work(node))
+
+    @staticmethod
+    def _work(node: LoopNode) -> tuple[Size, int]:
+        """Operations of all iterations of a parallel loop, and from how many on it is one, of a loop with such a hint."""
+        if GRAIN not in node.loop.annotations:
+            return 0, 0
+        total: Size = 0
+        for use in node.uses:
+            inside = use.loops[[loop.name for loop in use.loops].index(node.loop.name) :]
+            total += prod(loop.extent for loop in inside)
+        return total, ir.IntegerAttr(node.loop.annotations[GRAIN]).value
 
     def _iteration(self, chain: Sequence[LoopNode], state: State, init: Init | None) -> None:
         """An iteration of parallel loops, one inside the other: by a branch, where the last ones have guards that the others have not."""

@@ -15,6 +15,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_GRAIN as CON
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters
 from relayc.pipelines.cpu.schedule.loops.strategy import schedule_loops
+from relayc.pipelines.cpu.schedule.rows import schedule_rows
 from relayc.pipelines.cpu.schedule.windows import channels, columns
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
@@ -144,6 +145,18 @@ TABLE = (
     Entry(
         "loops",
         schedule_loops,
+        "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
+        "any",
+        "any",
+        (
+            Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
+            Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
+            Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
+        ),
+    ),
+    Entry(
+        "rows",
+        schedule_rows,
         "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
         "any",
         "any",

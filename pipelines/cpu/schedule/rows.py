@@ -1,0 +1,195 @@
+"""Elementwise computations, reductions and what is made of them along rows (softmax, normalisations), by primitives.
+
+The plan is that of the default strategy (see `loops.plan`): which loops are rows, which are merged, where the lanes run. What reads
+whole rows is computed in them; all else is computed where it is read.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.create import makes_block
+from relayc.pipelines.blocks.references import LoopRV
+from relayc.pipelines.blocks.schedule import Schedule
+from relayc.pipelines.blocks.strategy import schedule_built_in
+from relayc.pipelines.blocks.views import Block
+from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, NestPlan, plan_nest
+from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
+from relayc.pipelines.kernel.access import MergedLoop
+from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.index import linearize
+from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import nest
+from relayc.symbolic import Dim, Size, bounds, ceil_div
+
+
+def schedule_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules kernels of elementwise operations and reductions along the same rows. None for others."""
+    names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
+    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names)
+    if any(n.kind in ("concat", "pad", "table") or n.size == 0 for n in kernel.nodes()):
+        return None
+    plans = [plan_nest(node, kernel.args, parameters, partial(linearize, shape=node.shape)) for node in kernel.results]
+    if any(plan.turned is not None for plan in plans):
+        return None
+    return schedule_built_in(partial(_write, kernel, plans, parameters), kernel, target, tuning)
+
+
+def _write(kernel: Kernel, plans: Sequence[NestPlan], parameters: LoopParameters, s: Schedule) -> None:
+    blocks = list(s.nest.blocks().values())
+    operations = _operations(kernel, blocks)
+    kept = {operations[n.structured.op] for p in plans for n in (*p.reductions, p.stash) if n is not None}
+    kept |= {b.name for b in blocks if any(map(s.nest.is_output, b.outputs()))}
+    for block in blocks:
+        if block.name not in kept:
+            s.compute_inline(block.name)
+    outputs = [a for a in s.nest.entry.arguments if s.nest.is_output(a)]
+    for plan, output in zip(plans, outputs, strict=True):
+        (writer,) = s.nest.writers(output)
+        inside = [operations[n.structured.op] for n in (*plan.reductions, plan.stash) if n is not None]
+        _Rows(s, plan, parameters, writer, [b.name for b in blocks if b.name in inside and b.name != writer.name]).schedule()
+
+
+def _operations(kernel: Kernel, blocks: Sequence[Block]) -> dict[ir.Operation, str]:
+    """The name of the block of each operation that has one: blocks are in the order of the operations."""
+    made = [op.operation for op in kernel.function.regions[0].blocks[0].operations if makes_block(op.operation)]
+    return {op: block.name for op, block in zip(made, blocks, strict=False)}
+
+
+class _Rows:
+    """The nest of one result.
+
+    Attributes:
+      inside: blocks that are computed in its rows, in the order of the text.
+    """
+
+    def __init__(self, s: Schedule, plan: NestPlan, parameters: LoopParameters, writer: Block, inside: Sequence[str]) -> None:
+        self.s, self.plan, self.parameters, self.writer, self.inside = s, plan, parameters, writer, inside
+        self.tile = plan.width * parameters.unroll
+
+    def schedule(self) -> None:
+        s, plan = self.s, self.plan
+        all_loops = s.get_loops(self.writer.name)
+        node = plan.node
+        dims = node.structured.output_dims(node.position) if self.writer.is_reduction else range(len(node.shape))
+        loops = [None if d is None else all_loops[d] for d in dims]
+        steps = [all_loops[d] for d in node.structured.reduction_dims] if self.writer.is_reduction else []
+        order = [loops[plan.variables.index(v)] for merged in (*plan.rows, *plan.inner) for v in merged.members]
+        s.reorder(*order, *steps)
+        rows, inner = ([self._merged(loops, loop) for loop in found] for found in (plan.rows, plan.inner))
+        if plan.lane_loop_is_outer:
+            self._lanes_outside(rows, inner, steps)
+        else:
+            self._lanes_inside(rows, inner, steps)
+
+    def _merged(self, loops: Sequence[LoopRV | None], merged: MergedLoop) -> LoopRV:
+        found = [loops[self.plan.variables.index(v)] for v in merged.members]
+        return found[0] if len(found) == 1 else self.s.fuse(*found)
+
+    def _lanes_outside(self, rows: list[LoopRV], inner: list[LoopRV], steps: list[LoopRV]) -> None:
+        """Lanes along the last row, or of all loops where there are no reductions."""
+        s, plan = self.s, self.plan
+        outer = rows if plan.reductions else inner
+        inside = inner if plan.reductions else []
+        if not outer:
+            return
+        extents = [p.extent for p in (plan.rows if plan.reductions else plan.inner)]
+        *first, last = outer
+        together, chunk = self._together(extents)
+        for loop in first[:together]:
+            self._parallel(loop)
+        tiles, lanes = first[-1:], last
+        if chunk:
+            task, tile, lanes = s.split(last, [None, chunk // self.tile, self.tile])
+            self._parallel(task)
+            tiles = [task, tile]
+        elif not isinstance(extents[-1], int) or extents[-1] > self.tile:
+            tile, lanes = s.split(last, [None, self.tile])
+            tiles = [tile]
+        if inside or steps:
+            s.reorder(*inside, *steps, lanes)
+        for name in reversed(self.inside):
+            made = s.compute_at(name, tiles[-1]) if tiles else s.get_loops(name)
+            s.set_scope(name, 0, "local")
+            along = self._steps(name)
+            across = [loop for loop in made if loop.name not in {step.name for step in along}]
+            if across and along:
+                s.reorder(*along, *across)
+            if across:
+                s.vectorize(across[-1])
+        s.vectorize(lanes)
+
+    def _lanes_inside(self, rows: list[LoopRV], inner: list[LoopRV], steps: list[LoopRV]) -> None:
+        """A row at a time: lanes along its reductions and along what is computed of them."""
+        s, plan = self.s, self.plan
+        extents = [p.extent for p in plan.rows]
+        if bounds(plan.work)[1] >= self.parameters.parallel_grain:
+            for loop in rows[: nest.leading(extents, self.parameters.parallel_chunks)]:
+                self._parallel(loop)
+        for name in reversed(self.inside):
+            if rows:
+                s.compute_at(name, rows[-1])
+            s.set_scope(name, 0, "local")
+            block = s.nest.blocks()[name]
+            if block.is_reduction:
+                if plan.lanes_along_reduction:
+                    self._lanes(self._joined(block, self._steps(name)))
+            else:
+                self._lanes(s.get_loops(name)[len(rows) :])
+        if steps and plan.lanes_along_reduction:
+            self._lanes(self._joined(self.writer, steps))
+        elif inner:
+            self._lanes(inner)
+
+    def _lanes(self, loops: Sequence[LoopRV]) -> None:
+        """Lanes along the last of some loops."""
+        if not loops:
+            return
+        extent = self.s.nest.loops()[loops[-1].name].extent
+        if isinstance(extent, int) and extent <= self.tile:
+            self.s.vectorize(loops[-1])
+        else:
+            self.s.vectorize(self.s.split(loops[-1], [None, self.tile])[1])
+
+    def _steps(self, name: str) -> list[LoopRV]:
+        """The loops that a reduction runs along."""
+        block = self.s.nest.blocks()[name]
+        loops = self.s.nest.loops_around(block.operation)
+        points = block.points(loops)
+        along = {v for i in block.reduction for v in points[i].terms}
+        return [LoopRV(loop.name) for loop in loops if loop.var in along]
+
+    def _joined(self, block: Block, loops: list[LoopRV]) -> list[LoopRV]:
+        """The loops of a reduction, of which the last ones are one where all that is read runs on from each into the next."""
+        block = self.s.nest.blocks()[block.name]
+        vars_ = [block.vars[i] for i in block.reduction if block.extents[i] != 1]
+        if len(vars_) != len(loops):
+            return loops
+        offsets = [linearize(a.indices, self.s.nest.shape(a.buffer)) for a in block.loads() if a.buffer not in block.outputs()]
+        first = len(loops) - 1
+        while first and all(o.coefficient(vars_[first - 1]) == o.coefficient(vars_[first]) * vars_[first].extent for o in offsets):
+            first -= 1
+        if first == len(loops) - 1:
+            return loops
+        return [*loops[:first], self.s.fuse(*loops[first:])]
+
+    def _parallel(self, loop: LoopRV) -> None:
+        self.s.parallel(loop)
+        if isinstance(self.plan.work, Dim):
+            self.s.annotate(loop, "grain", self.parameters.parallel_grain)
+
+    def _together(self, extents: Sequence[Size]) -> tuple[int, int]:
+        """How many of the outer loops run in parallel, and elements of the last one that do (0: none)."""
+        if bounds(self.plan.work)[1] < self.parameters.parallel_grain:
+            return 0, 0
+        *outer, last = extents
+        count = nest.leading(outer, self.parameters.parallel_chunks)
+        if isinstance(self.plan.work, Dim):
+            return (count, 0) if count else (0, 128 * self.tile)
+        if count and prod(outer[:count]) >= 4:
+            return count, 0
+        chunk = max(self.tile, ceil_div(last, self.parameters.parallel_chunks * self.tile) * self.tile)
+        return (0, chunk) if last // chunk >= 2 else (0, 0)

@@ -218,8 +218,11 @@ class Bodies:
             value = state.point[var]
             assert isinstance(value, Index)  # of a loop that is unrolled or vectorized
             number += value.const * factor
-            if value.terms:
-                stride += factor
+            for v, c in value.terms.items():
+                if v is self.evaluator.lane:
+                    stride += factor
+                else:  # of vectors that one code computes
+                    base += Index(0, {v: c * factor})
         return base, number, stride
 
     def _local(self, indices: Sequence[Index], state: State, storage: Storage) -> list[Index]:

@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import equal
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, Point, Shifted, State
-from relayc.pipelines.blocks.lower.guards import Guards, Tail
+from relayc.pipelines.blocks.lower.guards import Ends, Guards, Tail
 from relayc.pipelines.blocks.lower.lane_sums import LaneSums, lanes_of_reduction
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
@@ -23,7 +23,7 @@ from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node, number_of
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
-from relayc.symbolic import Size, proves
+from relayc.symbolic import Dim, Size, proves
 
 GRAIN = "grain"
 """Hint of a parallel loop of symbolic extents: the points of blocks in it, in all its iterations, from which it runs on several threads."""
@@ -99,6 +99,8 @@ class Emission:
         loop = node.loop
         if loop.extent == 1:
             self.emit(node.children, self._at(state, node, Index()), init)
+        elif (left := self._lanes_left(node, state, init)) is not None:
+            self._masked_lanes(node, state, left)
         elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
             if node.kind == Kind.VECTORIZED and state.lanes is not None:
                 raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {loop.name} inside of another one")
@@ -177,7 +179,7 @@ class Emission:
             else:
                 self.emit(node.children, state, init)
 
-        if full is None or not isinstance(value, Index) or value.is_constant:
+        if full is None or not isinstance(value, Index) or value.is_constant or (isinstance(full, Dim) and self._ends_inside(node)):
             inside(state)
             return
         var = next(iter(value.terms))
@@ -193,6 +195,12 @@ class Emission:
         condition = emit.compare("slt", emit.materialize(value), emit.index_constant(full))
         branches = [lambda: inside(self._at(state, node, Index.of(first))), last_iterations]
         nest.when(condition, self.bodies.evaluator, *[self._alone(branch) for branch in branches])
+
+    def _ends_inside(self, node: LoopNode) -> bool:
+        """Whether a loop with a guard of a parallel one is inside of it, which then ends where the guard says."""
+        guards = [guard for use in node.uses for guard in self.guards.of(use) if guard.index.coefficient(node.loop.var) != 0]
+        serial = {loop.var for use in node.uses for loop in use.loops if loop.kind == Kind.SERIAL and loop.extent != 1}
+        return all(not serial.isdisjoint(guard.index.terms) for guard in guards)
 
     def _alone(self, code: Callable[[], None]) -> Callable[[], None]:
         """Code in a branch, which only stores to memory."""
@@ -217,6 +225,10 @@ class Emission:
             return
         full = self.guards.full_iterations(node, state, init)
         if full is None:
+            ends = self.guards.running_ends(node, state, init)
+            if ends is not None:
+                self._run_to_ends(node, state, init, ends)
+                return
             self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
             return
         if not proves(lambda: full <= 0):
@@ -228,6 +240,47 @@ class Emission:
             self._versions_of_tail(tail, node, state, lambda state: self.emit(node.children, state, init))
         else:
             self._run(node, state, init, full, Index(extent), Var(full, extent - 1, name=loop.name))
+
+    def _run_to_ends(self, node: LoopNode, state: State, init: Init | None, ends: Ends) -> None:
+        """Iterations without a guard, then the others that have points."""
+        extent, name = node.loop.extent, node.loop.name
+        full, last = (Index.of(Var(0, extent, emit.smaller(v, extent))) for v in (ends.full, ends.all))
+        known = replace(state, facts=state.facts | ends.known)
+        self._run(node, known, init, 0, full, Var(0, extent - 1, name=name))
+        self._run(node, state, init, emit.materialize(full), last, Var(0, extent - 1, name=name))
+
+    def _masked_lanes(self, node: LoopNode, state: State, left: Index) -> None:
+        """The first lanes of a vectorized loop, one masked vector after the other."""
+        width = self._pieces(node)[0][1]
+        lanes, extent = self.bodies.lanes_of(width), number_of(node.loop)
+        var = Var(0, extent - width, step=width, name=node.loop.name)
+        inner = replace(self._at(state, node, Index.of(lanes.var) + var), lanes=lanes, run=object())
+        found: dict[ir.Value, dict[Slot, None]] = {}
+        for child in node.children:
+            self._slots([child], inner, None, found)
+        carried = [(file, slot) for buffer, slots in found.items() for slot in slots if isinstance(file := self.bodies.storage[buffer], File)]
+        inits = [file.registers.value(slot) for file, slot in carried]
+        with self._versions(node):
+            loop = emit.for_loop(emit.index_constant(0), emit.materialize(emit.at_most(left, extent)), width, var, inits)
+            with loop as made, self.bodies.scope():
+                self._set(carried, made.inner_iter_args if inits else [])
+                self.emit(node.children, inner)
+                if inits:
+                    emit.yield_values([file.registers.value(slot) for file, slot in carried])
+            self._set(carried, made.results)
+
+    def _lanes_left(self, node: LoopNode, state: State, init: Init | None) -> Index | None:
+        """How many lanes of a vectorized loop have points, where vectors of them can be one code that runs several times."""
+        if node.kind != Kind.VECTORIZED or init is not None or len(node.children) != 1 or isinstance(use := node.children[0], LoopNode):
+            return None
+        widths = {width for _, width in self._pieces(node)}
+        if len(widths) != 1 or widths == {1} or use.tensor is not None or use.is_start:
+            return None
+        for step in self.bodies.steps(use, False):
+            storage = self.bodies.storage[step.access.access.buffer] if step.access is not None else None
+            if isinstance(storage, File) and storage.along is None and any(v == node.loop.var for v, _ in step.access.fixed):
+                return None  # of registers that have numbers
+        return self.guards.lanes_left(node, state)
 
     # ---- what is left behind the last whole tile of a symbolic extent
 
@@ -251,7 +304,7 @@ class Emission:
             start = emit.arith("addi", start, bit)
             rows //= 2
 
-    def _run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
+    def _run(self, node: LoopNode, state: State, init: Init | None, low: Size | ir.Value, high: Index, var: Var) -> None:
         """A loop from one number to another; what it writes to registers it carries."""
         if high.is_constant and isinstance(low, int) and isinstance(high.const, int) and high.const - low <= 1:
             if high.const > low:
@@ -260,11 +313,12 @@ class Emission:
         with self._accumulators(node, state, init):
             self._emit_run(node, state, init, low, high, var)
 
-    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size, high: Index, var: Var) -> None:
+    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size | ir.Value, high: Index, var: Var) -> None:
         carried = self._carried(node, state, init)
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
-            loop = emit.for_loop(emit.index_constant(low), emit.materialize(high), 1, var, inits)
+            start = low if isinstance(low, ir.Value) else emit.index_constant(low)
+            loop = emit.for_loop(start, emit.materialize(high), 1, var, inits)
             with self._anew(node), loop as made, self.bodies.scope():
                 self._set(carried, made.inner_iter_args if inits else [])
                 self.emit(node.children, self._at(state, node, Index.of(var)), init)

@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.lower.emission import Emission
 from relayc.pipelines.blocks.lower.guards import Guards, open_guards
 from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
 from relayc.pipelines.blocks.lower.registers import Registers
-from relayc.pipelines.blocks.lower.storage import Region, region_of
+from relayc.pipelines.blocks.lower.storage import Region, region_of, result_in_place
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.graph import Kernel
@@ -71,6 +71,7 @@ class _Function:
         tensors = [Tensor("arg", self.nest.shape(a), a.type.element_type, position=i) for i, a in enumerate(arguments)]
         count = sum(not self.nest.is_output(a) for a in arguments)
         kernel = Kernel(self.nest.function, self.nest.name, tensors[:count], tensors[count:], symbol_names(self.nest.function))
+        self.in_results = self._in_results()
         self.offsets, workspace = self._workspace()
         self.storage: dict[ir.Value, Storage] = {}
         packings = self._packings(tensors[:count])
@@ -79,6 +80,9 @@ class _Function:
             for argument, tensor, buffer in zip(arguments, tensors, flats, strict=True):
                 lows = [Index()] * len(tensor.shape)
                 self.storage[argument] = Memory(buffer, tensor.shape, lows)
+            for buffer, result in self.in_results.items():
+                memory = self.storage[result]
+                self.storage[buffer] = Memory(memory.buffer, memory.shape, memory.lows)
             self.bodies = Bodies(self.storage, self.nest.sizes)
             for buffer, region in self.regions.items():
                 if self._in_registers(buffer):
@@ -127,12 +131,23 @@ class _Function:
     def _on_stack(self, buffer: ir.Value, region: Region) -> bool:
         return self._fits_stack(buffer, region) and (self.nest.scope(buffer) == "local" or bool(self._threads(region)))
 
+    def _in_results(self) -> dict[ir.Value, ir.Value]:
+        """Results whose memory serves for other buffers, which would lie in the workspace, until they are written."""
+        results = [a for a in self.nest.entry.arguments if self.nest.is_output(a)]
+        found: dict[ir.Value, ir.Value] = {}
+        for buffer, region in self.regions.items():
+            if not self._in_registers(buffer) and not self._on_stack(buffer, region) and buffer not in self.tensors:
+                result = result_in_place(buffer, self.uses, [r for r in results if r not in found.values()])
+                if result is not None and self.nest.shape(result) == self.nest.shape(buffer):
+                    found[buffer] = result
+        return found
+
     def _workspace(self) -> tuple[dict[ir.Value, Size], Size]:
         """Where in the workspace buffers begin, in bytes, and how large it is. A buffer in parallel loops is there as often as they run."""
         offsets: dict[ir.Value, Size] = {}
         total: Size = 0
         for buffer, region in self.regions.items():
-            if not self._in_registers(buffer) and not self._on_stack(buffer, region):
+            if not self._in_registers(buffer) and not self._on_stack(buffer, region) and buffer not in self.in_results:
                 offsets[buffer] = total
                 total += self._pitch(buffer, region) * prod(loop.extent for loop in self._threads(region))
         return offsets, total
@@ -145,7 +160,7 @@ class _Function:
         """Makes the buffers of a thread: where the body of a parallel loop begins, or the function."""
         for buffer, region in self.regions.items():
             threads = self._threads(region)
-            if (threads[-1].name if threads else None) != parallel or self._in_registers(buffer):
+            if (threads[-1].name if threads else None) != parallel or self._in_registers(buffer) or buffer in self.in_results:
                 continue
             if self._on_stack(buffer, region):
                 made = local_buffer(int(region.size), buffer.type.element_type)

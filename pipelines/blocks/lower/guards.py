@@ -30,6 +30,35 @@ class Tail:
     full: Size
 
 
+@dataclass(frozen=True)
+class Ends:
+    """Iterations of a loop that the running program knows.
+
+    Attributes:
+      full: as many have no guard; all: as many have points; neither counts beyond `extent`.
+      known: what holds in those without a guard.
+    """
+
+    full: ir.Value
+    all: ir.Value
+    extent: Size
+    known: frozenset[tuple[Hashable, Size]]
+
+
+def holding(guard: Guard) -> tuple[Hashable, Size]:
+    """The fact that a guard holds."""
+    return ("holds", guard.index.key), guard.limit
+
+
+def _quotient(value: ir.Value, more: int, divisor: int) -> ir.Value:
+    """A number that is not negative, and some more or less, divided by another one, 0 where that is negative."""
+    if more:
+        value = emit.arith("addi", value, emit.index_constant(more))
+    if more < 0:
+        value = emit.larger(value, 0)
+    return value if divisor == 1 else emit.arith("divui", value, emit.index_constant(divisor))
+
+
 class Guards:
     """The guards of the blocks of a function.
 
@@ -51,7 +80,7 @@ class Guards:
             if init is not None and use is not init.use:
                 continue
             for guard in self.of(use):
-                if guard.index.coefficient(node.loop.var) != 0:
+                if guard.index.coefficient(node.loop.var) != 0 and holding(guard) not in state.facts:
                     point = {v: i for v, i in state.point.items() if v != node.loop.var}
                     if init is not None:
                         point |= {loop.var: Index() for loop in use.loops if loop.name in init.skipped and loop.var != node.loop.var}
@@ -77,6 +106,47 @@ class Guards:
             return None
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)
+
+    def running_ends(self, node: LoopNode, state: State, init: Init | None) -> "Ends | None":
+        """Which iterations of a loop have no guard, and which have points, where loops around decide: where all blocks in it have the same
+        guard, and all that it depends on outside is known."""
+        guards = self._guards_of(node, state, init)
+        uses = [use for use in node.uses if init is None or use is init.use]
+        if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
+            return None
+        first, index, limit, var = guards[0]
+        if any(i.key != index.key or n != limit for _, i, n, _ in guards[1:]) or len(guards) > len(uses):
+            return None
+        factor = index.coefficient(var)
+        if not isinstance(factor, int) or factor < 1:
+            return None
+        outside = set(self._outside(state))
+        around = Index(0, {v: c for v, c in index.terms.items() if v in outside})
+        inside = index - around - Index(0, {var: factor})
+        if any(v.value is None for v in around.terms) or not variables(inside).isdisjoint(outside):
+            return None
+        low, high = inside.bounds()
+        if not isinstance(low, int) or not isinstance(high, int) or low < 0:
+            return None
+        left = emit.larger(emit.materialize(Index(limit) - around), 0)
+        known = frozenset((holding(guard)) for use in uses for guard in self.of(use) if guard.index.coefficient(var) != 0)
+        return Ends(_quotient(left, factor - 1 - high, factor), _quotient(left, factor - 1 - low, factor), node.loop.extent, known)
+
+    def lanes_left(self, node: LoopNode, state: State) -> Index | None:
+        """How many lanes of a vectorized loop have points, where only the running program knows: where its blocks have one guard, of what is
+        known outside."""
+        guards = self._guards_of(node, state, None)
+        if len(guards) != 1:
+            return None
+        _, index, limit, var = guards[0]
+        rest = index - Index(0, {var: 1})
+        if index.coefficient(var) != 1 or any(v.value is None for v in rest.terms) or not variables(rest) <= set(self._outside(state)):
+            return None
+        _, high = index.bounds()
+        if proves(lambda: high < limit):
+            return None
+        left = Index(limit) - rest
+        return None if left.is_constant and isinstance(left.const, int) else left
 
     @staticmethod
     def _outside(state: State) -> Iterator[Var]:
@@ -130,6 +200,8 @@ class Guards:
 
     def is_fact(self, guard: Guard, state: State) -> bool:
         """Whether a loop around ends where the guard does."""
+        if holding(guard) in state.facts:
+            return True
         keys = {key for key, limit in state.facts if limit == guard.limit}
         if not keys:
             return False

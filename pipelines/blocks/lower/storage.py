@@ -121,6 +121,24 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use]) -> R
     return Region(tuple(around), tuple(lows), tuple(extents), in_registers)
 
 
+def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.Value]) -> ir.Value | None:
+    """A result in whose memory a buffer may lie: of its type and shape, written by the block that uses the buffer last, at each point the
+    element at the indices at which that loads the buffer, and by no other."""
+    own = [use for use in uses if any(a.buffer == buffer for a in use.accesses)]
+    last = own[-1]
+    if last.has_init or last.tensor is not None or any(a.is_store and a.buffer == buffer for a in last.accesses):
+        return None
+    stores = [a for a in last.accesses if a.is_store]
+    if len(stores) != 1 or stores[0].buffer not in results or stores[0].buffer.type != buffer.type:
+        return None
+    result, at = stores[0].buffer, last.indices(stores[0])
+    if any(use is not last and any(a.buffer == result for a in use.accesses) for use in uses):
+        return None
+    loads = [last.indices(a) for a in last.accesses if a.buffer == buffer]
+    same = all(equal(i, j) for indices in loads for i, j in zip(indices, at, strict=True))
+    return result if same and not any(a.buffer == result and not a.is_store for a in last.accesses) else None
+
+
 def _common(paths: Sequence[Sequence[str]]) -> list[str]:
     """What several lists begin with."""
     found: list[str] = []

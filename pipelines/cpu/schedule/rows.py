@@ -26,6 +26,10 @@ from relayc.pipelines.tir import nest
 from relayc.symbolic import Dim, Size, bounds, ceil_div
 
 
+LANE_BLOCK = 1 << 13
+"""Elements times operations of a task where the running program knows how many there are."""
+
+
 def schedule_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules kernels of elementwise operations and reductions along the same rows. None for others."""
     names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
@@ -99,8 +103,7 @@ class _Rows:
         extents = [p.extent for p in (plan.rows if plan.reductions else plan.inner)]
         *first, last = outer
         together, chunk = self._together(extents)
-        for loop in first[:together]:
-            self._parallel(loop)
+        first = self._in_parallel(first, extents[:-1], together)
         tiles, lanes = first[-1:], last
         if chunk:
             task, tile, lanes = s.split(last, [None, chunk // self.tile, self.tile])
@@ -127,8 +130,7 @@ class _Rows:
         s, plan = self.s, self.plan
         extents = [p.extent for p in plan.rows]
         if bounds(plan.work)[1] >= self.parameters.parallel_grain:
-            for loop in rows[: nest.leading(extents, self.parameters.parallel_chunks)]:
-                self._parallel(loop)
+            rows = self._in_parallel(rows, extents, nest.leading(extents, self.parameters.parallel_chunks))
         for name in reversed(self.inside):
             if rows:
                 s.compute_at(name, rows[-1])
@@ -138,7 +140,7 @@ class _Rows:
                 if plan.lanes_along_reduction:
                     self._lanes(self._joined(block, self._steps(name)))
             else:
-                self._lanes(s.get_loops(name)[len(rows) :])
+                self._lanes([loop for loop in s.get_loops(name) if loop.name not in {row.name for row in rows}])
         if steps and plan.lanes_along_reduction:
             self._lanes(self._joined(self.writer, steps))
         elif inner:
@@ -175,6 +177,20 @@ class _Rows:
         if first == len(loops) - 1:
             return loops
         return [*loops[:first], self.s.fuse(*loops[first:])]
+
+    def _in_parallel(self, loops: list[LoopRV], extents: Sequence[Size], count: int) -> list[LoopRV]:
+        """Runs the first `count` loops in parallel; gives all loops.
+
+        Where the running program knows the extents of several, its tasks are blocks of the last one: finding out which iteration one is
+        takes divisions.
+        """
+        inside = self.plan.work // max(1, prod(extents[:count])) if count > 1 and isinstance(self.plan.work, Dim) else 0
+        made = list(loops)
+        if isinstance(inside, int) and 0 < inside < LANE_BLOCK:
+            made[count - 1 : count] = self.s.split(loops[count - 1], [None, ceil_div(LANE_BLOCK, inside)])
+        for loop in made[:count]:
+            self._parallel(loop)
+        return made
 
     def _parallel(self, loop: LoopRV) -> None:
         self.s.parallel(loop)

@@ -370,11 +370,19 @@ class Bodies:
     def stores_last(self) -> Iterator[None]:
         """In it stores to memory wait until all else is emitted: what follows a store is not moved before it by the compiler, as it does
         not know that they are of different elements."""
-        self._held = []
+        outer, self._held = self._held, []
         yield
         held, self._held = self._held, None
         for stored in held:
             stored()
+        self._held = outer
+
+    @contextmanager
+    def stores_at_once(self) -> Iterator[None]:
+        """In it, a branch, stores stand where they are."""
+        outer, self._held = self._held, None
+        yield
+        self._held = outer
 
     def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         """Stores the lanes that count, one by one."""

@@ -206,7 +206,7 @@ class Emission:
         """Code in a branch, which only stores to memory."""
 
         def branch() -> None:
-            with self.bodies.scope(), self._isolated():
+            with self.bodies.scope(), self._isolated(), self.bodies.stores_at_once():
                 code()
 
         return branch

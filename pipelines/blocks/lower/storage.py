@@ -132,11 +132,27 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
     if len(stores) != 1 or stores[0].buffer not in results or stores[0].buffer.type != buffer.type:
         return None
     result, at = stores[0].buffer, last.indices(stores[0])
-    if any(use is not last and any(a.buffer == result for a in use.accesses) for use in uses):
+    if any(a.buffer == result and a is not stores[0] for use in uses for a in use.accesses):
         return None
     loads = [last.indices(a) for a in last.accesses if a.buffer == buffer]
-    same = all(equal(i, j) for indices in loads for i, j in zip(indices, at, strict=True))
-    return result if same and not any(a.buffer == result and not a.is_store for a in last.accesses) else None
+    if any(not equal(i, j) for indices in loads for i, j in zip(indices, at, strict=True)):
+        return None
+    # What is written in an iteration of the loops around all uses becomes the result in the same iteration.
+    around = set(_common([[loop.name for loop in use.loops] for use in own]))
+    kept = {_part(use, index, around) for use in own for a in use.accesses if a.buffer == buffer and a.is_store for index in [use.indices(a)]}
+    return result if kept == {_part(last, at, around)} and None not in kept else None
+
+
+def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:
+    """Which elements a block accesses in an iteration of loops around; None where that is no box."""
+    outside = {loop.var for loop in use.loops if loop.name in around}
+    found = []
+    for index in indices:
+        outer, bounds = _divided(index, outside)
+        if any(isinstance(v, (Divided, Extremal)) and not variables(Index.of(v)) <= outside for v in index.terms):
+            return None
+        found.append((outer.key, bounds))
+    return tuple(found)
 
 
 def _common(paths: Sequence[Sequence[str]]) -> list[str]:

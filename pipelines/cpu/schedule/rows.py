@@ -37,9 +37,15 @@ def schedule_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled |
     if any(n.kind in ("concat", "pad", "table") or n.size == 0 for n in kernel.nodes()):
         return None
     plans = [plan_nest(node, kernel.args, parameters, partial(linearize, shape=node.shape)) for node in kernel.results]
-    if any(plan.turned is not None for plan in plans):
+    if any(plan.turned is not None or _has_split_lanes(plan) for plan in plans):
         return None
     return schedule_built_in(partial(_write, kernel, plans, parameters), kernel, target, tuning)
+
+
+def _has_split_lanes(plan: NestPlan) -> bool:
+    """Whether lanes run along several dimensions of what is computed before the result: its elements in a vector are no box."""
+    inside = any(n.structured is not plan.node.operation for n in plan.reductions)
+    return inside and plan.lane_loop_is_outer and bool(plan.rows) and len(plan.rows[-1].members) > 1
 
 
 def _write(kernel: Kernel, plans: Sequence[NestPlan], parameters: LoopParameters, s: Schedule) -> None:

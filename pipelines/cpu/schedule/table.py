@@ -143,8 +143,8 @@ TABLE = (
         ),
     ),
     Entry(
-        "loops",
-        schedule_loops,
+        "rows",
+        schedule_rows,
         "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
         "any",
         "any",
@@ -155,8 +155,8 @@ TABLE = (
         ),
     ),
     Entry(
-        "rows",
-        schedule_rows,
+        "loops",
+        schedule_loops,
         "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
         "any",
         "any",

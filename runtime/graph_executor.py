@@ -88,8 +88,10 @@ def timed(run: Callable[[], None], number: int, repeat: int, min_repeat_ms: floa
 
 def _given(key: int | str | None, value: Any, others: Mapping[str, Any]) -> dict[int | str, Any]:
     """The values that a call sets, by name or number."""
-    found: dict[int | str, Any] = dict(others)
-    return found if key is None else {key: value, **found}
+    found: dict[int | str, Any] = {} if key is None else {key: value}
+    for name, other in others.items():
+        found[name] = other
+    return found
 
 
 def create(graph_json_str: str, libmod: Any, device: Device | str = "cpu") -> "GraphExecutor":

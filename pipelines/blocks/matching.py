@@ -128,9 +128,7 @@ _Bindings = dict[str, _Bound]
 
 
 class _Matcher:
-    def __init__(
-        self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest, intrin: TensorIntrin
-    ) -> None:
+    def __init__(self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest, intrin: TensorIntrin) -> None:
         self.nest, self.block, self.loops, self.around, self.wanted, self.intrin = nest, block, loops, around, wanted, intrin
         (self.wanted_block,) = wanted.outer_blocks()
         self.sizes: dict[str, Size] = {}
@@ -307,7 +305,8 @@ class _Matcher:
                 raise Mismatch(
                     f"{name}: expected indices {list(wanted.indices)}, found {label}{[substitute(i, self.point) for i in found.indices]}"
                 )
-        if name not in self.intrin.strided and steps and shape[-1] != 1 and wanted.indices[-1].terms and steps[-1] != (*(0,) * (rank - 1), 1):
+        moves = shape[-1] != 1 and bool(wanted.indices[-1].terms) if steps else False
+        if moves and name not in self.intrin.strided and steps[-1] != (*(0,) * (rank - 1), 1):
             raise Mismatch(
                 f"{name}: expected that its last dimension is contiguous in {label}, found steps {list(steps[-1])} of its indices"
             )

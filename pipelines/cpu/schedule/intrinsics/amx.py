@@ -6,6 +6,7 @@ step by step, and of the last steps of both operands, with zeros behind them.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from relayc import te
 from relayc.dialects.mlir import ir
@@ -14,6 +15,7 @@ from relayc.pipelines.blocks.intrinsics import TensorCall, TensorIntrin
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.cpu.schedule.bf16.amx import MAX_ROWS, MAX_STEP, SUMS, Tiles
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
+from relayc.pipelines.cpu.schedule.bf16.nest import Values
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import buffer_of_thread
@@ -41,10 +43,11 @@ class TilesDot:
         """Emits the steps of a block of tiles."""
         self._check(call)
         rows = call.counts["rows"]
-        if not _is_number(rows) and all(call[name].has_room("rows", self.rows) for name in "AC"):
+        if _number(rows) is None and all(call[name].has_room("rows", self.rows) for name in "AC"):
             rows = Index(self.rows)
-        if _is_number(rows):
-            self._emit(call, ceil_div(rows.const, self.height), rows)
+        number = _number(rows)
+        if number is not None:
+            self._emit(call, ceil_div(number, self.height), rows)
         else:
             self._as_many_as_needed(call, self.rows // self.height, rows)
 
@@ -54,13 +57,11 @@ class TilesDot:
             self._emit(call, 1, rows)
             return
         more = emit.compare("sgt", emit.materialize(rows), emit.index_constant((tiles - 1) * self.height))
-        nest.when(
-            more, Evaluator({}), lambda: self._emit(call, tiles, rows), lambda: self._as_many_as_needed(call, tiles - 1, rows)
-        )
+        nest.when(more, Evaluator({}), lambda: self._emit(call, tiles, rows), lambda: self._as_many_as_needed(call, tiles - 1, rows))
 
     def _emit(self, call: TensorCall, tiles: int, rows: Index) -> None:
         columns = call.counts["columns"]
-        wide = ceil_div(columns.const, COLUMNS) if _is_number(columns) else self.columns // COLUMNS
+        wide = ceil_div(_number(columns) or self.columns, COLUMNS)
         if not call["B"].has_room("columns", wide * COLUMNS):
             raise ScheduleError(f"tensor intrinsic {self.name}: B: expected room for {wide} tiles of {COLUMNS} columns, found {columns}")
         _Product(call, Block(self.height, tiles, wide), rows).emit()
@@ -74,8 +75,9 @@ class TilesDot:
                 raise ScheduleError(f"{where}: {name}: expected pairs side by side, found them {apart} elements apart")
 
 
-def _is_number(index: Index) -> bool:
-    return index.is_constant and isinstance(index.const, int)
+def _number(index: Index) -> int | None:
+    """An index that is a number."""
+    return index.const if index.is_constant and isinstance(index.const, int) else None
 
 
 class _Product:
@@ -89,14 +91,14 @@ class _Product:
     def __init__(self, call: TensorCall, block: Block, rows: Index) -> None:
         self.a, self.b, self.c, self.accumulates = call["A"], call["B"], call["C"], call.accumulates
         self.block, self.rows, self.columns, self.depth = block, rows, call.counts["columns"], call.counts["depth"]
-        depth = self.depth.const if self.depth.is_constant else None
-        self.step = depth if isinstance(depth, int) and depth < MAX_STEP and depth % 2 == 0 else MAX_STEP
+        depth = _number(self.depth)
+        self.step = depth if depth is not None and depth < MAX_STEP and depth % 2 == 0 else MAX_STEP
         self.tiles = Tiles(block, self.step)
         self.evaluator = Evaluator({})
         height = block.row_tiles * block.rows
-        full = _is_number(rows) and rows.const == height
+        full = _number(rows) == height
         self.reads_all, self.writes_all_rows = (full or operand.has_room("rows", height) for operand in (self.a, self.c))
-        full = _is_number(self.columns) and self.columns.const == block.width
+        full = _number(self.columns) == block.width
         self.writes_all_columns = full or self.c.has_room("columns", block.width)
         self.writes_all = self.writes_all_rows and self.writes_all_columns
 
@@ -106,13 +108,13 @@ class _Product:
         whole, left = self._divided(self.depth, self.step)
         var = Var(0, 0, name="k")
         with emit.for_loop(0, emit.materialize(whole), 1, var, begin) as loop:
-            emit.yield_values(self._step(Index.of(var) * (self.step // 2), list(loop.inner_iter_args)))
-        sums = list(loop.results)
+            emit.yield_values(self._step(Index.of(var) * (self.step // 2), loop.inner_iter_args))
+        sums = loop.results
         if not (left.is_constant and left.const == 0):
             once = Var(0, 0)
             with emit.for_loop(0, emit.materialize(emit.at_most(left, 1)), 1, once, sums) as loop:
-                emit.yield_values(self._last_step(whole * (self.step // 2), left, list(loop.inner_iter_args)))
-            sums = list(loop.results)
+                emit.yield_values(self._last_step(whole * (self.step // 2), left, loop.inner_iter_args))
+            sums = loop.results
         self._store(sums)
 
     @staticmethod
@@ -124,7 +126,7 @@ class _Product:
         whole = Index.of(Var(0, 0, emit.arith("divui", value, by), name="steps"))
         return whole, Index.of(Var(0, divisor - 1, emit.arith("remui", value, by), name="left"))
 
-    def _held(self) -> list[ir.Value]:
+    def _held(self) -> Values:
         """What C holds."""
         load, of = self.tiles.load, self.tiles.sum_type
         return [load(of, self.c.buffer, self.c.at(i * self.block.rows, j, 0), self.c.strides[0]) for i, j in self._places()]
@@ -140,18 +142,15 @@ class _Product:
 
     # ---- steps
 
-    def _step(self, k: Index, sums: list[ir.Value]) -> list[ir.Value]:
+    def _step(self, k: Index, sums: Values) -> Values:
         """The sums after the steps from pair `k` on."""
-        last = self.block.row_tiles - 1
-        left = [
-            lambda i=i: self._rows_of(i, k) if i == last and not self.reads_all else self._tile_of_a(i, k)  # type: ignore[misc]
-            for i in range(self.block.row_tiles)
-        ]
-        right = [
-            lambda j=j: self.tiles.load(self.tiles.b_type, self.b.buffer, self.b.at(j, k, 0, 0), self.b.strides[1])  # type: ignore[misc]
-            for j in range(self.block.column_tiles)
-        ]
+        *others, last = range(self.block.row_tiles)
+        left = [partial(self._tile_of_a, i, k) for i in others] + [partial(self._tile_of_a if self.reads_all else self._rows_of, last, k)]
+        right = [partial(self._tile_of_b, j, k) for j in range(self.block.column_tiles)]
         return self.tiles.multiply_add(left, right, sums)
+
+    def _tile_of_b(self, tile: int, k: Index) -> ir.Value:
+        return self.tiles.load(self.tiles.b_type, self.b.buffer, self.b.at(tile, k, 0, 0), self.b.strides[1])
 
     def _tile_of_a(self, tile: int, k: Index) -> ir.Value:
         return self.tiles.load(self.tiles.a_type, self.a.buffer, self.a.at(tile * self.block.rows, k, 0), self.a.strides[0])
@@ -166,16 +165,14 @@ class _Product:
                 vectors.store(vectors.load(self.a.buffer, at, lanes), copy, Index.of(row) * self.step + start)
         return self.tiles.load(self.tiles.a_type, copy, Index(), self.step)
 
-    def _last_step(self, k: Index, left: Index, sums: list[ir.Value]) -> list[ir.Value]:
+    def _last_step(self, k: Index, left: Index, sums: Values) -> Values:
         """The sums after the `left` steps from pair `k` on, fewer than an instruction has."""
         rows = [self._last_rows(i, k, left) for i in range(self.block.row_tiles)]
         columns = [self._last_pairs(j, k, left) for j in range(self.block.column_tiles)]
         tiles = self.tiles
-        return tiles.multiply_add(
-            [lambda copy=copy: tiles.load(tiles.a_type, copy, Index(), self.step) for copy in rows],  # type: ignore[misc]
-            [lambda copy=copy: tiles.load(tiles.b_type, copy, Index(), 2 * COLUMNS) for copy in columns],  # type: ignore[misc]
-            sums,
-        )
+        xs = [partial(tiles.load, tiles.a_type, copy, Index(), self.step) for copy in rows]
+        ys = [partial(tiles.load, tiles.b_type, copy, Index(), 2 * COLUMNS) for copy in columns]
+        return tiles.multiply_add(xs, ys, sums)
 
     def _last_rows(self, tile: int, k: Index, left: Index) -> ir.Value:
         """A copy of a tile of A with the last steps, and zeros behind."""
@@ -211,13 +208,13 @@ class _Product:
 
     # ---- results
 
-    def _store(self, sums: list[ir.Value]) -> None:
+    def _store(self, sums: Values) -> None:
         """Stores the sums, or adds them to what C holds where they did not begin with it."""
         scratch: ir.Value | None = None
         for (i, j), total in zip(self._places(), sums, strict=True):
             rows = Index(self.block.rows) if self.writes_all_rows else self._valid(i)
             columns = Index(COLUMNS) if self.writes_all_columns else self.columns - j * COLUMNS
-            full = [n.is_constant and isinstance(n.const, int) and n.const >= most for n, most in ((rows, self.block.rows), (columns, COLUMNS))]
+            full = [(_number(n) or 0) >= most for n, most in ((rows, self.block.rows), (columns, COLUMNS))]
             if all(full) and not (self.accumulates and not self.writes_all):
                 self.tiles.store(total, self.c.buffer, self.c.at(i * self.block.rows, j, 0), self.c.strides[0])
                 continue
@@ -242,11 +239,12 @@ def _dot_amx(rows: str, columns: str) -> TensorIntrin:
     tiles = ceil_div(height, MAX_ROWS)
     if height % tiles or width % COLUMNS or tiles * (width // COLUMNS) > SUMS:
         raise ScheduleError(
-            f"tensor intrinsic {name}: expected at most {SUMS} tiles of {COLUMNS} columns, all of the same rows, at most {MAX_ROWS}, found others"
+            f"tensor intrinsic {name}: expected at most {SUMS} tiles of {COLUMNS} columns, of the same rows, at most {MAX_ROWS}"
+            ", found another block"
         )
-    partial = {"rows": {"i": 1}, "columns": {"t": COLUMNS, "j": 1}, "depth": {"k": 2, "p": 1}}
+    less = {"rows": {"i": 1}, "columns": {"t": COLUMNS, "j": 1}, "depth": {"k": 2, "p": 1}}
     implementation = TilesDot(name, height, width)
-    return TensorIntrin.register(name, _product(height, width), implementation, starts=True, uses_tiles=True, partial=partial)
+    return TensorIntrin.register(name, _product(height, width), implementation, starts=True, uses_tiles=True, partial=less)
 
 
 def _product(rows: int, columns: int) -> IRModule:

@@ -105,8 +105,8 @@ class PairsDot:
 
 
 def in_parts(count: Index, most: int, part: Callable[[Index, int], None]) -> None:
-    """Calls `part` with a start and a number that together cover `count` of at most `most`: with all of them, or where only a call knows how
-    many they are with 8, 4, 2, 1 in a branch each."""
+    """Calls `part` with a start and a number that together cover `count` of at most `most`: with all of them, or where only a call knows
+    how many they are with 8, 4, 2, 1 in a branch each."""
     if count.is_constant and isinstance(count.const, int):
         part(Index(), count.const)
         return

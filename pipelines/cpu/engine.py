@@ -23,6 +23,8 @@ OPT_LEVEL = 3
 """LLVM's; 2 takes as long and unrolls less."""
 PARTS_PER_THREAD = 3
 """Parts are compiled as threads become free; more of them balance better, each costs about 5 ms."""
+_KEEP_OBJECTS = _POSITION_INDEPENDENT = True
+"""Objects are kept, for the cache, and for libraries that are linked of them (see Module.export_library)."""
 MIN_PART_OPS = 2000
 """Operations in the LLVM dialect (about 0.15 s of LLVM) below which a part is not worth its engine."""
 
@@ -72,7 +74,7 @@ class _Compiled:
         paths = (_StringRef * len(libraries))(*[_string(path) for path in libraries])
         with module.context:
             handle = _Handle(c_handle(module))
-            self._handle = _call("mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, True, False)
+            self._handle = _call("mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, _KEEP_OBJECTS, _POSITION_INDEPENDENT)
         if not self._handle.pointer:
             raise CodegenError("LLVM refused the module; the reason is on stderr")
 

@@ -14,6 +14,7 @@ from relayc.runtime.artifact import (
     TensorSpec,
 )
 from relayc.runtime.device import Device, DeviceError, DeviceFacts, DeviceKind, device_kind, device_of, register_device_kind
+from relayc.runtime.library import LibraryError, library_metadata, load_module
 from relayc.runtime.module import Function, Module
 from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
 from relayc.runtime.registry import get_global_func, register_func
@@ -31,6 +32,7 @@ __all__ = [
     "DeviceKind",
     "Function",
     "KernelInfo",
+    "LibraryError",
     "Loop",
     "Module",
     "PackedCall",
@@ -47,6 +49,8 @@ __all__ = [
     "device_kind",
     "device_of",
     "get_global_func",
+    "library_metadata",
+    "load_module",
     "num_threads",
     "openmp_library",
     "register_device_kind",

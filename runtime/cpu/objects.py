@@ -1,8 +1,8 @@
 """Machine code from object files into memory: a small linker for the objects that the compiler makes.
 
-LLVM's JIT emits position-independent ELF objects of the large code model, in which every reference is a full 64-bit address or distance. A
-handful of relocations is all there is, so what would be a linker elsewhere is a page of code here, and code from the cache needs no compiler
-to be loaded.
+LLVM's JIT emits position-independent ELF objects of the large code model, in which every reference is a full 64-bit address or
+distance. A handful of relocations is all there is, so what would be a linker elsewhere is a page of code here, and code from the cache
+needs no compiler to be loaded.
 (Format: System V ABI, "Object Files"; relocations: its AMD64 supplement.)
 """
 

@@ -36,7 +36,7 @@ from relayc.runtime.records import as_plain, program_fields, program_record
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 8"
+_MAGIC = b"relayc program 9"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""

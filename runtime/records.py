@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ProgramInfo, TensorSpec
+from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ParameterInfo, ProgramInfo, TensorSpec
 from relayc.symbolic import Dim, Size, parse
 
-_FIELDS = ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings")
+_FIELDS = ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings", "parameters")
 
 
 def program_record(artifact: Artifact) -> dict[str, Any]:
@@ -26,6 +26,7 @@ def program_fields(program: Mapping[str, Any]) -> dict[str, Any]:
         "permissions": tuple(program["permissions"]),
         "precision": program["precision"],
         "strings": tuple(program["strings"]),
+        "parameters": tuple(ParameterInfo(_specs([row["spec"]])[0], row["offset"]) for row in program["parameters"]),
     }
 
 

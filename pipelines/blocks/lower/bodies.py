@@ -219,7 +219,7 @@ class Bodies:
             assert isinstance(value, Index)  # of a loop that is unrolled or vectorized
             number += value.const * factor
             for v, c in value.terms.items():
-                if v is self.evaluator.lane:
+                if state.lanes is not None and v is state.lanes.var:
                     stride += factor
                 else:  # of vectors that one code computes
                     base += Index(0, {v: c * factor})

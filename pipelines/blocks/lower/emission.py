@@ -457,7 +457,7 @@ class Emission:
         with bodies.along(state.lanes):
             open_: list[tuple[Index, Size]] = []
             mask: ir.Value | None = None
-            for guard in self.guards.of(use):
+            for guard in self.guards.at_start(use, init):
                 index = bodies.at(guard.index, state.point)
                 low, high = index.bounds()
                 if proves(lambda: high < guard.limit) or self.guards.is_fact(guard, state):  # noqa: B023

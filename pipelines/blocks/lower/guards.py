@@ -73,6 +73,13 @@ class Guards:
         """The guards of a block that are not known to hold everywhere."""
         return self.guards[use.block.name]
 
+    def at_start(self, use: Use, init: Init | None) -> Sequence[Guard]:
+        """The guards of a block, or of its init: that happens even where the reduction has no step."""
+        if init is None:
+            return self.of(use)
+        steps = {loop.var for loop in use.loops if loop.name in init.skipped}
+        return [g for g in self.of(use) if not variables(g.index) or not variables(g.index) <= steps]
+
     def _guards_of(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[Use, Index, Size, Var]]:
         """Guards in a loop that depend on its variable: over emitted variables and those of loops inside."""
         found: list[tuple[Use, Index, Size, Var]] = []

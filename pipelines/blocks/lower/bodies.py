@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
-from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps, weighted
+from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, affine_index, strides_of
+from relayc.pipelines.kernel.index import Index, Var, affine_index, strides_of, weighted
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves

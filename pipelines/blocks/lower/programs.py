@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var, weighted
 from relayc.symbolic import Size
 
 
@@ -83,14 +83,6 @@ def read_steps(
         numbers[op.results[0]] = len(steps)
         steps.append(Step(op, op.name, operands, op.results[0].type, access, attributes, key))
     return steps
-
-
-def weighted(indices: Sequence[Index], strides: Sequence[Size]) -> Index:
-    """The sum of indices times strides."""
-    total = Index()
-    for index, stride in zip(indices, strides, strict=True):
-        total += index * stride
-    return total
 
 
 def _place(use: Use, access: Access, strides: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]) -> Place:

@@ -1,20 +1,22 @@
 """What a function of blocks and loops holds, by name. Primitives look their operations up so: names stay when operations are rebuilt."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from relayc.dialects.functions import value_attributes
-from relayc.dialects.mlir import func, ir, scf
+from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import block_name
 from relayc.pipelines.blocks.indices import Reader
 from relayc.pipelines.blocks.views import (
     COMPUTATIONS,
+    STATEMENTS,
     Block,
+    Facts,
     Guard,
     Loop,
     body_point,
@@ -35,82 +37,122 @@ class Nest:
 
     def __init__(self, function: func.FuncOp) -> None:
         self.function = function
-        self.sizes: dict[ir.Value, Size] = {
-            function.regions[0].blocks[0].arguments[i]: symbol(name) for name, i in symbol_positions(function).items()
-        }
-        self._contents: _Contents | None = None
-        """What there is by name; only outside of `editing`, where nothing changes."""
-        self._is_edited = False
-
-    @property
-    def entry(self) -> ir.Block:
-        return self.function.regions[0].blocks[0]
+        self.entry: ir.Block = function.regions[0].blocks[0]
+        self.facts = Facts({self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
+        self._contents = _Contents()
+        """What there is by name; while the function is edited what is left of that before."""
+        self._is_current = False
+        self._taken: dict[str, set[str]] | None = None
+        """Names of loops, blocks and buffers, while the function is edited."""
+        self._constants: emit.Constants | None = None
+        """Those at the start of the function, where nothing else is computed there."""
 
     @property
     def name(self) -> str:
         return ir.StringAttr(self.function.attributes["sym_name"]).value
 
+    @property
+    def sizes(self) -> Mapping[ir.Value, Size]:
+        """The values of the function that are sizes: its symbols."""
+        return self.facts.sizes
+
+    @sizes.setter
+    def sizes(self, sizes: Mapping[ir.Value, Size]) -> None:
+        self.facts = Facts(sizes)
+        self._contents, self._is_current = _Contents(), False
+
     @contextmanager
-    def editing(self) -> Iterator[None]:
-        """In it operations may be built: constants stand at the start of the function, each once, and symbols have their values."""
-        self._contents, self._is_edited = None, True
+    def editing(self, bodies: Collection[str] | None = None) -> Iterator[None]:
+        """In it operations may be built: constants stand at the start of the function, each once, and symbols have their values.
+
+        Args:
+          bodies: names of the blocks that change by more than their points; None where extents of loops may change too. What is known of
+            others stays.
+        """
+        before = self._found()
+        self._taken = {"loop": set(before.loops), "block": set(before.blocks), "buffer": {*self._arguments, *before.allocations}}
+        self._contents, self._is_current = _Contents() if bodies is None else before.without(bodies), False
+        self.facts.begin(bodies)
         try:
             with self.function.context, ir.Location.unknown():
-                with emit.constants_at(self.entry, reuse=True), function_sizes(self.function):
+                constants = self._constants or emit.Constants(self.entry, reuse=True)
+                with emit.constants_at(constants), function_sizes(self.function):
                     yield
-                self._sweep()
+                self._sweep(constants)
         finally:
-            self._is_edited = False
+            self.facts.end()
+            self._taken = None
 
-    def _sweep(self) -> None:
+    def _sweep(self, constants: emit.Constants) -> None:
         """Erases computations and constants at the start of the function that nothing uses."""
+        if constants.is_alone and not self.sizes:
+            constants.sweep()
+            self._constants = constants
+            return
         for op in reversed(operations_in(self.entry)):
             if op.name.startswith(COMPUTATIONS) and next(iter(op.results[0].uses), None) is None:
                 op.erase()
 
     def _found(self) -> "_Contents":
-        if self._contents is not None:
+        """What there is; while the function is edited it is looked for each time."""
+        if self._is_current:
             return self._contents
-        found = _Contents({}, {}, {})
-        self._find(self.entry, found)
-        if not self._is_edited:
-            self._contents = found
+        found = _Contents()
+        stack: list[tuple[ir.Operation, tuple[Loop, ...]]] = [(self.function.operation, ())]
+        found.members[self.function.operation] = []
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            name = op.name
+            if name not in STATEMENTS:
+                return ir.WalkResult.ADVANCE
+            parent = op.parent
+            while len(stack) > 1 and stack[-1][0] != parent:
+                stack.pop()
+            outer, around = stack[-1]
+            found.members[outer].append(op)
+            if name == "memref.alloc":
+                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
+                return ir.WalkResult.ADVANCE
+            found.around[op], found.members[op] = around, []
+            if name == "tir.block":
+                block = self.block_view(op)
+                found.blocks[block.name] = block
+                if self.facts.is_plain(block.name):
+                    return ir.WalkResult.SKIP
+                around = ()
+            else:
+                loop = self.loop_view(op)
+                if names.LOOP in op.attributes:
+                    found.loops[loop.name] = loop
+                around = (*around, loop)
+            stack.append((op, around))
+            return ir.WalkResult.ADVANCE
+
+        self.function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        if self._taken is None:
+            self._contents, self._is_current = found, True
+            self.facts.keep(found.blocks)
         return found
 
-    def _find(self, block: ir.Block, found: "_Contents") -> None:
-        """Notes what a block of operations holds."""
-        for view in block.operations:
-            op = view.operation
-            name = op.name
-            if name == "scf.for":
-                if names.LOOP in op.attributes:
-                    loop = self.loop_view(op)
-                    found.loops[loop.name] = loop
-                self._find(op.regions[0].blocks[0], found)
-            elif name == "tir.block":
-                made = self.block_view(op)
-                found.blocks[made.name] = made
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self._find(inner, found)
-            elif name == "memref.alloc":
-                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
-
     def loop_view(self, operation: ir.Operation) -> Loop:
-        if self._contents is not None and names.LOOP in operation.attributes:
-            return self._contents.loops[ir.StringAttr(operation.attributes[names.LOOP]).value]
-        return Loop(operation, self.sizes)
+        """The view of a loop: the same for as long as it is there."""
+        attributes = operation.attributes
+        known = self._contents.loops.get(ir.StringAttr(attributes[names.LOOP]).value) if names.LOOP in attributes else None
+        return known if known is not None and known.operation == operation else Loop(operation, self.facts)
 
     def block_view(self, operation: ir.Operation) -> Block:
-        return Block(operation, self.sizes) if self._contents is None else self._contents.blocks[block_name(operation)]
+        """The view of a block: the same for as long as it stays what it is."""
+        known = self._contents.blocks.get(block_name(operation))
+        return known if known is not None and known.operation == operation else Block(operation, self.facts)
 
     def remembered(self, key: tuple, make: Callable[[], Any]) -> Any:
         """What `make` gives, which is computed of the function as it stands: once, until it is edited."""
-        if self._contents is None:
+        if not self._is_current:
             return make()
-        if key not in self._contents.remembered:
-            self._contents.remembered[key] = make()
-        return self._contents.remembered[key]
+        known = self._contents.remembered
+        if key not in known:
+            known[key] = make()
+        return known[key]
 
     def loops(self) -> dict[str, Loop]:
         """The loops by name, outer ones first, in the order of the text."""
@@ -165,27 +207,31 @@ class Nest:
 
     def loops_around(self, operation: ir.Operation) -> list[Loop]:
         """The loops around a block or loop, outermost first; of what is in a block those in the same block."""
+        if self._is_current and operation in self._contents.around:
+            return list(self._contents.around[operation])
         found = []
         parent = operation.parent
-        while parent is not None and parent.operation.name not in ("func.func", "tir.block"):
-            if parent.operation.name == "scf.for":
-                found.append(self.loop_view(parent.operation))
-            parent = parent.operation.parent
+        while parent is not None and parent.name not in ("func.func", "tir.block"):
+            if parent.name == "scf.for":
+                found.append(self.loop_view(parent))
+            parent = parent.parent
         return found[::-1]
+
+    def members(self, operation: ir.Operation) -> list[ir.Operation]:
+        """Loops, blocks and allocations directly in a loop, a block or the function."""
+        if self._is_current and operation in self._contents.members:
+            return list(self._contents.members[operation])
+        return [op for region in operation.regions for block in region.blocks for op in operations_in(block) if is_statement(op)]
 
     def blocks_in(self, operation: ir.Operation) -> list[Block]:
         """The outermost blocks inside of a loop, in order; a block itself."""
         if operation.name == "tir.block":
             return [self.block_view(operation)]
-        found: list[Block] = []
-        for op in operations_in(operation.regions[0].blocks[0]):
-            if op.name in ("scf.for", "tir.block"):
-                found += self.blocks_in(op)
-        return found
+        return [block for op in self.members(operation) if op.name != "memref.alloc" for block in self.blocks_in(op)]
 
     def at_root(self) -> list[ir.Operation]:
         """Loops, blocks and allocations of the function itself."""
-        return [op for op in operations_in(self.entry) if is_statement(op)]
+        return self.members(self.function.operation)
 
     def readers(self, buffer: ir.Value) -> list[Block]:
         """The outermost blocks that read a buffer, in order, without those that only read what they write themselves."""
@@ -197,45 +243,48 @@ class Nest:
 
     def outer_blocks(self) -> list[Block]:
         """The blocks that are in no other block, in the order of the text."""
-        return [b for op in self.at_root() if op.name != "memref.alloc" for b in self.blocks_in(op)]
+        return self.blocks_in(self.function.operation)
 
     # ---- names
 
     def free_loop(self, name: str) -> str:
-        """A name that no loop has yet: the name itself, or with a number behind."""
-        return _free(name, self.loops())
+        """A name that no loop has: the name itself, or with a number behind. While the function is edited it is taken from then on."""
+        return self._free("loop", name, self.loops)
 
     def free_block(self, name: str) -> str:
-        """A name that no block has yet."""
-        return _free(name, self.blocks())
+        """A name that no block has (see free_loop)."""
+        return self._free("block", name, self.blocks)
 
     def free_buffer(self, name: str) -> str:
-        """A name that no buffer has yet."""
-        return _free(name, self.buffers())
+        """A name that no buffer has (see free_loop)."""
+        return self._free("buffer", name, self.buffers)
+
+    def _free(self, kind: str, name: str, known: Callable[[], Container[str]]) -> str:
+        if self._taken is None:
+            return _free(name, known())
+        found = _free(name, self._taken[kind])
+        self._taken[kind].add(found)
+        return found
 
     # ---- building
 
     def make_loop(self, name: str, extent: Size, kind: str = names.Kind.SERIAL) -> Loop:
         """A loop without a body at the ambient insertion point; its name must be free."""
         bounds = [emit.index_constant(0), emit.index_constant(extent), emit.index_constant(1)]
-        operation = scf.ForOp(*bounds).operation
-        operation.attributes[names.LOOP] = ir.StringAttr.get(name)
-        with ir.InsertionPoint(operation.regions[0].blocks[0]):
-            scf.YieldOp([])
-        made = self.loop_view(operation)
-        made.set_kind(kind)
+        operation = emit.serial_loop(bounds, attributes={names.LOOP: ir.StringAttr.get(name)})
+        emit.yield_values([], ir.InsertionPoint(operation.regions[0].blocks[0]))
+        made = self._contents.loops[name] = Loop(operation, self.facts)
+        if kind != names.Kind.SERIAL:
+            made.set_kind(kind)
         return made
 
     def make_loops(self, wanted: Sequence[tuple[str, Size]]) -> list[Loop]:
         """Nested loops at the ambient insertion point, the outermost first, whose names may get a number."""
         made: list[Loop] = []
         place = ir.InsertionPoint.current
-        taken = set(self._found().loops)
         for name, extent in wanted:
-            free = _free(name, taken)
-            taken.add(free)
             with place:
-                made.append(self.make_loop(free, extent))
+                made.append(self.make_loop(self.free_loop(name), extent))
             place = body_point(made[-1])
         return made
 
@@ -253,12 +302,25 @@ class Nest:
 
 @dataclass(frozen=True)
 class _Contents:
-    """What a function holds, by name."""
+    """What a function holds.
 
-    loops: dict[str, Loop]
-    blocks: dict[str, Block]
-    allocations: dict[str, ir.Value]
+    Attributes:
+      loops, blocks, allocations: by name, in the order of the text.
+      around: the loops around each loop and block (see loops_around).
+      members: what is directly in each loop and block, and in the function.
+      remembered: what was computed of the function.
+    """
+
+    loops: dict[str, Loop] = field(default_factory=dict)
+    blocks: dict[str, Block] = field(default_factory=dict)
+    allocations: dict[str, ir.Value] = field(default_factory=dict)
+    around: dict[ir.Operation, tuple[Loop, ...]] = field(default_factory=dict)
+    members: dict[ir.Operation, list[ir.Operation]] = field(default_factory=dict)
     remembered: dict[tuple, Any] = field(default_factory=dict)
+
+    def without(self, bodies: Collection[str]) -> "_Contents":
+        """The views that stay where the bodies of some blocks change."""
+        return _Contents(self.loops, {name: block for name, block in self.blocks.items() if name not in bodies})
 
 
 def _free(name: str, taken: Container[str]) -> str:

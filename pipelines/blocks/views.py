@@ -3,7 +3,7 @@
 A view is of an operation as it stands. Names stay when operations are moved or rebuilt.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,6 +41,50 @@ class Place(Var):
         return hash(self.value)
 
 
+class Facts:
+    """What the views of a function share.
+
+    Attributes:
+      sizes: values of the function that are sizes.
+    """
+
+    def __init__(self, sizes: Mapping[ir.Value, Size]) -> None:
+        self.sizes = sizes
+        self._accesses: dict[str, list[Access]] = {}
+        """Of blocks without loops inside, by name."""
+        self._changing: Container[str] | None = ()
+        """The blocks that are being changed; None for all."""
+
+    def begin(self, bodies: Collection[str] | None) -> None:
+        """Some blocks are being changed from now on (see Nest.editing)."""
+        self._changing = bodies
+        if bodies is None:
+            self._accesses = {}
+        else:
+            self.keep([name for name in self._accesses if name not in bodies])
+
+    def end(self) -> None:
+        """Nothing is being changed from now on."""
+        self._changing = ()
+
+    def keep(self, blocks: Collection[str]) -> None:
+        """Forgets what is known of other blocks."""
+        self._accesses = {name: found for name, found in self._accesses.items() if name in blocks}
+
+    def is_plain(self, block: str) -> bool:
+        """Whether a block is known to hold no loops."""
+        return block in self._accesses
+
+    def accesses(self, block: str, read: "Callable[[], tuple[list[Access], bool]]") -> "list[Access]":
+        """The accesses of a block. `read` gives them, and whether it holds no loops."""
+        found = self._accesses.get(block)
+        if found is None:
+            found, is_plain = read()
+            if is_plain and self._changing is not None and block not in self._changing:
+                self._accesses[block] = found
+        return found
+
+
 class Loop:
     """A loop of a function.
 
@@ -48,9 +92,9 @@ class Loop:
       operation: the scf.for.
     """
 
-    def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
+    def __init__(self, operation: ir.Operation, facts: Facts) -> None:
         self.operation = operation
-        self._sizes = sizes
+        self._facts = facts
 
     @cached_property
     def name(self) -> str:
@@ -58,7 +102,7 @@ class Loop:
 
     @cached_property
     def extent(self) -> Size:
-        return size_of(self.operation.operands[1], self._sizes)
+        return size_of(self.operation.operands[1], self._facts.sizes)
 
     @cached_property
     def var(self) -> Place:
@@ -120,9 +164,9 @@ class Block:
       vars: a variable for each iterator, over its extent, in terms of which accesses are told.
     """
 
-    def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
+    def __init__(self, operation: ir.Operation, facts: Facts) -> None:
         self.operation = operation
-        self._sizes = sizes
+        self._facts = facts
 
     @cached_property
     def name(self) -> str:
@@ -195,11 +239,11 @@ class Block:
         known = {loop.var.value: Index.of(loop.var) for loop in loops}
         around = enclosing_block(self.operation)
         if around is not None:
-            outer = Block(around, self._sizes)
+            outer = Block(around, self._facts)
             for region in (outer.init, outer.body):
                 if region is not None:
                     known |= {a: Index.of(Place(a, v.extent, v.name)) for a, v in zip(region.arguments, outer.vars, strict=True)}
-        return Reader(known, self._sizes)
+        return Reader(known, self._facts.sizes)
 
     @property
     def annotations(self) -> dict[str, ir.Attribute]:
@@ -207,25 +251,34 @@ class Block:
 
     def accesses(self, with_init: bool = True) -> list[Access]:
         """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
+        found = self._facts.accesses(self.name, self._read_accesses)
+        return [a for a in found if with_init or not a.is_init]
+
+    def _read_accesses(self) -> tuple[list[Access], bool]:
+        """The accesses, and whether there are no loops inside."""
         found: list[Access] = []
+        is_plain = True
         for region, is_init in ((self.init, True), (self.body, False)):
-            if region is None or (is_init and not with_init):
+            if region is None:
                 continue
-            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._sizes)
+            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._facts.sizes)
             for op in walk(region):
-                if op.name == "scf.for":
+                name = op.name
+                if name in ("memref.load", "memref.store"):
+                    store = name == "memref.store"
+                    buffer, *at = list(op.operands)[store:]
+                    found.append(Access(op, buffer, tuple(map(reader.read, at)), store, is_init))
+                elif name == "scf.for":
+                    is_plain = False
                     variable = op.regions[0].blocks[0].arguments[0]
                     reader.define(variable, Index.of(Place(variable, reader.size(op.operands[1]), "inner")))
-                elif op.name == "tir.block":
+                elif name == "tir.block":
+                    is_plain = False
                     for inside in op.regions:
                         for block in inside.blocks:
                             for argument, point in zip(block.arguments, op.operands, strict=False):
                                 reader.define(argument, reader.read(point))
-                if op.name in ("memref.load", "memref.store"):
-                    store = op.name == "memref.store"
-                    buffer, *at = list(op.operands)[store:]
-                    found.append(Access(op, buffer, tuple(map(reader.read, at)), store, is_init))
-        return found
+        return found, is_plain
 
     def loads(self) -> list[Access]:
         return [a for a in self.accesses() if not a.is_store]
@@ -235,21 +288,17 @@ class Block:
 
     def outputs(self) -> list[ir.Value]:
         """The buffers that it writes, each once, in the order of its stores."""
-        return list(dict.fromkeys(op.operands[1] for op in self._memory("memref.store")))
+        return list(dict.fromkeys(a.buffer for a in self.stores()))
 
     def inputs(self) -> list[ir.Value]:
         """The buffers that it reads and does not write, each once, in the order of its loads."""
         written = self.outputs()
-        return [b for b in dict.fromkeys(op.operands[0] for op in self._memory("memref.load")) if b not in written]
-
-    def _memory(self, name: str) -> Iterator[ir.Operation]:
-        """The operations of a name in the body."""
-        return (op for op in walk(self.body) if op.name == name)
+        return [b for b in dict.fromkeys(a.buffer for a in self.accesses(with_init=False) if not a.is_store) if b not in written]
 
     def set_points(
         self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
     ) -> "Block":
-        """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
+        """Moves the block to other points; its operation may be another one then. Guards that need not stand are left out.
 
         Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
         go where nothing uses them.
@@ -274,7 +323,8 @@ class Block:
             for block in list(source.blocks):
                 block.append_to(target)
         drop(old)
-        return Block(made, self._sizes)
+        self.operation = made
+        return self
 
 
 def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
@@ -367,9 +417,12 @@ def _drop_computations(values: Iterable[ir.Value]) -> None:
 COMPUTATIONS = ("affine.", "arith.")
 
 
+STATEMENTS = ("scf.for", "tir.block", "memref.alloc")
+
+
 def is_statement(op: ir.Operation) -> bool:
     """Whether an operation does something: a loop, a block, an allocation; no computation of an index, no terminator."""
-    return op.name in ("scf.for", "tir.block", "memref.alloc")
+    return op.name in STATEMENTS
 
 
 def operations_in(block: ir.Block) -> list[ir.Operation]:

@@ -22,7 +22,7 @@ def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
     given = _given(nest, loops)
     if len(given) == 1:
         return list(loops)
-    with nest.editing():
+    with nest.editing(bodies=()):
         with ir.InsertionPoint(given[0].operation), given[0].operation.location:
             made = nest.make_loops([("_".join([*loops, "fused"]), reduce(mul, [loop.extent for loop in given]))])[0]
         point: dict[Var, Index] = {}

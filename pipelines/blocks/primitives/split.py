@@ -19,7 +19,7 @@ def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
     """
     old = find_loop(nest, loop)
     extents = _extents(old.name, old.extent, factors)
-    with nest.editing():
+    with nest.editing(bodies=()):
         with ir.InsertionPoint(old.operation), old.operation.location:
             made = nest.make_loops([(f"{loop}_{i}", extent) for i, extent in enumerate(extents)])
         value = linearize([Index.of(m.var) for m in made], extents)

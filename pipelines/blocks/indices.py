@@ -4,7 +4,7 @@
 index and divisor, and is rebuilt where what it is made of is substituted.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index, weighted
@@ -231,19 +231,41 @@ def write(index: Index) -> ir.Value:
     return Writer()(index)
 
 
-class Writer:
-    """Writes indices at one place, each once; `known` has values by the keys of their indices."""
+def _as_read(index: Index) -> Index:
+    """A linear index as the affine expression that `emit.materialize` makes of it is read: from its last term on, where MLIR leaves it so."""
+    terms = list(index.terms.items())
+    is_bare = isinstance(index.const, Dim) or index.const == 0
+    if is_bare and all(isinstance(c, Dim) or c == 1 for _, c in terms[:2]):
+        terms[:2] = terms[1::-1]
+    return Index(index.const, dict(reversed(terms)))
 
-    def __init__(self, known: Mapping[tuple, ir.Value] | None = None) -> None:
-        self._written = dict(known or {})
+
+class Writer:
+    """Writes indices at one place, each once.
+
+    Args:
+      known: indices that have values.
+    """
+
+    def __init__(self, known: Iterable[tuple[Index, ir.Value]] = ()) -> None:
+        self._written: dict[tuple, tuple[Index | None, ir.Value]] = {index.key: (index, value) for index, value in known}
 
     def __call__(self, index: Index) -> ir.Value:
         """See `write`."""
         found = self._written.get(index.key)
         if found is None:
+            found = self._written[index.key] = self._write(index)
+        return found[1]
+
+    def as_read(self, index: Index) -> Index | None:
+        """The index as the value that was written for it is read; None where that is not known."""
+        return self._written[index.key][0]
+
+    def _write(self, index: Index) -> tuple[Index | None, ir.Value]:
+        if any(isinstance(v, (Divided, Extremal)) for v in index.terms):
             terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in index.terms.items()}
-            found = self._written[index.key] = emit.materialize(Index(index.const, terms))
-        return found
+            return None, emit.materialize(Index(index.const, terms))
+        return _as_read(index), emit.materialize(index)
 
     def _variable(self, var: Var) -> ir.Value:
         if isinstance(var, Divided):

@@ -19,6 +19,7 @@ from relayc.pipelines.blocks.views import (
     Facts,
     Guard,
     Loop,
+    Member,
     body_point,
     drop,
     is_statement,
@@ -26,8 +27,8 @@ from relayc.pipelines.blocks.views import (
     operations_in,
     replace_points,
 )
-from relayc.pipelines.kernel.index import Index
-from relayc.pipelines.sizes import function_sizes, symbol_positions
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.sizes import SizeValues, sizes_in, symbol_positions
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, symbol
 
@@ -42,6 +43,10 @@ class Nest:
         self._contents = _Contents()
         """What there is by name; while the function is edited what is left of that before."""
         self._is_current = False
+        self._stays_current = False
+        """Whether `_contents` is kept up while the function is edited (see `replaced` and `removed`)."""
+        self._changed: Collection[str] = ()
+        """Blocks of `_contents` that are others now."""
         self._taken: dict[str, set[str]] | None = None
         """Names of loops, blocks and buffers, while the function is edited."""
         self._constants: emit.Constants | None = None
@@ -71,14 +76,23 @@ class Nest:
         """
         before = self._found()
         self._taken = {"loop": set(before.loops), "block": set(before.blocks), "buffer": {*self._arguments, *before.allocations}}
-        self._contents, self._is_current = _Contents() if bodies is None else before.without(bodies), False
+        self._is_current = self._stays_current = False
+        before.remembered.clear()
+        if bodies is None:
+            self._contents = _Contents()
+        self._changed = () if bodies is None else bodies
+        for name in self._changed:
+            before.blocks[name].forget()
         self.facts.begin(bodies)
+        symbols = {str(size): value for value, size in self.sizes.items()}
         try:
             with self.function.context, ir.Location.unknown():
                 constants = self._constants or emit.Constants(self.entry, reuse=True)
-                with emit.constants_at(constants), function_sizes(self.function):
+                with emit.constants_at(constants), sizes_in(SizeValues(self.entry, symbols)):
                     yield
                 self._sweep(constants)
+            if self._stays_current:
+                self._is_current, self._changed = True, ()
         finally:
             self.facts.end()
             self._taken = None
@@ -98,8 +112,7 @@ class Nest:
         if self._is_current:
             return self._contents
         found = _Contents()
-        stack: list[tuple[ir.Operation, tuple[Loop, ...]]] = [(self.function.operation, ())]
-        found.members[self.function.operation] = []
+        stack: list[tuple[ir.Operation, tuple[Loop, ...], list[Member]]] = [(self.function.operation, (), found.inside)]
 
         def visit(op: ir.Operation) -> ir.WalkResult:
             name = op.name
@@ -108,31 +121,54 @@ class Nest:
             parent = op.parent
             while len(stack) > 1 and stack[-1][0] != parent:
                 stack.pop()
-            outer, around = stack[-1]
-            found.members[outer].append(op)
+            _, around, beside = stack[-1]
             if name == "memref.alloc":
                 found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
+                beside.append(op)
                 return ir.WalkResult.ADVANCE
-            found.around[op], found.members[op] = around, []
             if name == "tir.block":
                 block = self.block_view(op)
+                block.around, block.inside = around, []
                 found.blocks[block.name] = block
-                if self.facts.is_plain(block.name):
-                    return ir.WalkResult.SKIP
-                around = ()
-            else:
-                loop = self.loop_view(op)
-                if names.LOOP in op.attributes:
-                    found.loops[loop.name] = loop
-                around = (*around, loop)
-            stack.append((op, around))
+                beside.append(block)
+                stack.append((op, (), block.inside))
+                return ir.WalkResult.SKIP if self.facts.is_plain(block.name) else ir.WalkResult.ADVANCE
+            loop = self.loop_view(op)
+            loop.around, loop.inside = around, []
+            if names.LOOP in op.attributes:
+                found.loops[loop.name] = loop
+            beside.append(loop)
+            stack.append((op, (*around, loop), loop.inside))
             return ir.WalkResult.ADVANCE
 
         self.function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
         if self._taken is None:
-            self._contents, self._is_current = found, True
+            self._contents, self._is_current, self._changed = found, True, ()
             self.facts.keep(found.blocks)
         return found
+
+    def replaced(self, old: list[Loop], new: list[Loop]) -> None:
+        """Says, while the function is edited, that other loops, one inside the other, take the place of such loops.
+
+        Nothing else may change then but the points of blocks.
+        """
+        found, outer = self._contents, old[0].around
+        beside: list[Member] = outer[-1].inside if outer else found.scope_of(old[0])
+        beside[beside.index(old[0])] = new[0]
+        inside = old[-1].inside
+        for i, loop in enumerate(new):
+            loop.around = (*outer, *new[:i])
+            loop.inside = [new[i + 1]] if i + 1 < len(new) else inside
+        _set_around(inside, (*outer, *new))
+        loops = list(found.loops.items())
+        gone, made = {loop.name for loop in old}, {loop.name: loop for loop in new}
+        found.loops.clear()
+        for name, loop in loops:
+            if name == old[0].name:
+                found.loops.update(made)
+            elif name not in gone and name not in made:
+                found.loops[name] = loop
+        self._stays_current = True
 
     def loop_view(self, operation: ir.Operation) -> Loop:
         """The view of a loop: the same for as long as it is there."""
@@ -142,7 +178,8 @@ class Nest:
 
     def block_view(self, operation: ir.Operation) -> Block:
         """The view of a block: the same for as long as it stays what it is."""
-        known = self._contents.blocks.get(block_name(operation))
+        name = block_name(operation)
+        known = self._contents.blocks.get(name) if name not in self._changed else None
         return known if known is not None and known.operation == operation else Block(operation, self.facts)
 
     def remembered(self, key: tuple, make: Callable[[], Any]) -> Any:
@@ -207,8 +244,8 @@ class Nest:
 
     def loops_around(self, operation: ir.Operation) -> list[Loop]:
         """The loops around a block or loop, outermost first; of what is in a block those in the same block."""
-        if self._is_current and operation in self._contents.around:
-            return list(self._contents.around[operation])
+        if self._is_current:
+            return list(self._view(operation).around)
         found = []
         parent = operation.parent
         while parent is not None and parent.name not in ("func.func", "tir.block"):
@@ -219,15 +256,23 @@ class Nest:
 
     def members(self, operation: ir.Operation) -> list[ir.Operation]:
         """Loops, blocks and allocations directly in a loop, a block or the function."""
-        if self._is_current and operation in self._contents.members:
-            return list(self._contents.members[operation])
+        if self._is_current:
+            return [member.operation for member in self._inside(operation)]
         return [op for region in operation.regions for block in region.blocks for op in operations_in(block) if is_statement(op)]
 
     def blocks_in(self, operation: ir.Operation) -> list[Block]:
         """The outermost blocks inside of a loop, in order; a block itself."""
         if operation.name == "tir.block":
             return [self.block_view(operation)]
+        if self._is_current:
+            return _blocks_of(self._inside(operation))
         return [block for op in self.members(operation) if op.name != "memref.alloc" for block in self.blocks_in(op)]
+
+    def _view(self, operation: ir.Operation) -> Loop | Block:
+        return self.block_view(operation) if operation.name == "tir.block" else self.loop_view(operation)
+
+    def _inside(self, operation: ir.Operation) -> "list[Member]":
+        return self._contents.inside if operation.name == "func.func" else self._view(operation).inside
 
     def at_root(self) -> list[ir.Operation]:
         """Loops, blocks and allocations of the function itself."""
@@ -272,8 +317,8 @@ class Nest:
         """A loop without a body at the ambient insertion point; its name must be free."""
         bounds = [emit.index_constant(0), emit.index_constant(extent), emit.index_constant(1)]
         operation = emit.serial_loop(bounds, attributes={names.LOOP: ir.StringAttr.get(name)})
-        emit.yield_values([], ir.InsertionPoint(operation.regions[0].blocks[0]))
-        made = self._contents.loops[name] = Loop(operation, self.facts)
+        made = self._contents.loops[name] = Loop(operation, self.facts, name, extent)
+        emit.yield_values([], ir.InsertionPoint(made.body))
         if kind != names.Kind.SERIAL:
             made.set_kind(kind)
         return made
@@ -288,16 +333,19 @@ class Nest:
             place = body_point(made[-1])
         return made
 
-    def replace_loop(self, old: Loop, value: Index, inner: Loop, guards: Sequence[Guard] = ()) -> None:
-        """Moves what is in a loop to the end of another, where its variable is `value`, and erases the loop.
+    def replace_loops(self, old: list[Loop], new: Sequence[Loop], point: Mapping[Var, Index], guards: Sequence[Guard] = ()) -> None:
+        """Puts new loops, one inside the other, in the place of such loops, of which each holds nothing but the next.
 
         Args:
-          guards: further guards of the blocks in it.
+          point: the variables of the old loops.
+          guards: further guards of the blocks inside.
         """
-        move_body(old, inner)
-        for block in self.blocks_in(inner.operation):
-            replace_points(block, [*self.loops_around(block.operation), old], {old.var: value}, guards)
-        drop(old.operation)
+        inside = [(block, block.around) for block in _blocks_of(old[-1].inside)]
+        self.replaced(old, new)
+        move_body(old[-1], new[-1])
+        for block, around in inside:
+            replace_points(block, around, point, guards)
+        drop(old[0].operation)
 
 
 @dataclass(frozen=True)
@@ -306,21 +354,38 @@ class _Contents:
 
     Attributes:
       loops, blocks, allocations: by name, in the order of the text.
-      around: the loops around each loop and block (see loops_around).
-      members: what is directly in each loop and block, and in the function.
+      inside: what is directly in the function.
       remembered: what was computed of the function.
     """
 
     loops: dict[str, Loop] = field(default_factory=dict)
     blocks: dict[str, Block] = field(default_factory=dict)
     allocations: dict[str, ir.Value] = field(default_factory=dict)
-    around: dict[ir.Operation, tuple[Loop, ...]] = field(default_factory=dict)
-    members: dict[ir.Operation, list[ir.Operation]] = field(default_factory=dict)
+    inside: "list[Member]" = field(default_factory=list)
     remembered: dict[tuple, Any] = field(default_factory=dict)
 
-    def without(self, bodies: Collection[str]) -> "_Contents":
-        """The views that stay where the bodies of some blocks change."""
-        return _Contents(self.loops, {name: block for name, block in self.blocks.items() if name not in bodies})
+    def scope_of(self, view: Loop | Block) -> "list[Member]":
+        """The members of the block that holds a loop or block, or of the function."""
+        return next((b.inside for b in self.blocks.values() if any(m is view for m in b.inside)), self.inside)
+
+
+def _blocks_of(members: "Sequence[Member]") -> list[Block]:
+    """The outermost blocks among some members and inside of them, in order."""
+    found: list[Block] = []
+    for member in members:
+        if isinstance(member, Block):
+            found.append(member)
+        elif isinstance(member, Loop):
+            found += _blocks_of(member.inside)
+    return found
+
+
+def _set_around(members: "Sequence[Member]", around: tuple[Loop, ...]) -> None:
+    for member in members:
+        if isinstance(member, (Loop, Block)):
+            member.around = around
+        if isinstance(member, Loop):
+            _set_around(member.inside, (*around, member))
 
 
 def _free(name: str, taken: Container[str]) -> str:

@@ -6,6 +6,7 @@ A view is of an operation as it stands. Names stay when operations are moved or 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
@@ -33,12 +34,13 @@ class Place(Var):
 
     def __init__(self, value: ir.Value, extent: Size, name: str) -> None:
         super().__init__(0, extent - 1, value, name=name)
+        self._hash = hash(value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Place) and self.value == other.value
 
     def __hash__(self) -> int:
-        return hash(self.value)
+        return self._hash
 
 
 class Facts:
@@ -90,24 +92,35 @@ class Loop:
 
     Attributes:
       operation: the scf.for.
+      around: the loops around it in the same block, outermost first; inside: what is directly in it. Both as Nest found them.
     """
 
-    def __init__(self, operation: ir.Operation, facts: Facts) -> None:
+    def __init__(self, operation: ir.Operation, facts: Facts, name: str | None = None, extent: Size | None = None) -> None:
         self.operation = operation
         self._facts = facts
+        self._name, self._extent = name, extent
+        self._var: Place | None = None
+        self.around: tuple[Loop, ...] = ()
+        self.inside: list[Member] = []
 
-    @cached_property
+    @property
     def name(self) -> str:
-        return ir.StringAttr(self.operation.attributes[names.LOOP]).value
+        if self._name is None:
+            self._name = ir.StringAttr(self.operation.attributes[names.LOOP]).value
+        return self._name
 
-    @cached_property
+    @property
     def extent(self) -> Size:
-        return size_of(self.operation.operands[1], self._facts.sizes)
+        if self._extent is None:
+            self._extent = size_of(self.operation.operands[1], self._facts.sizes)
+        return self._extent
 
-    @cached_property
+    @property
     def var(self) -> Place:
         """Its variable, with the bounds of its values."""
-        return Place(self.body.arguments[0], self.extent, self.name)
+        if self._var is None:
+            self._var = Place(self.body.arguments[0], self.extent, self.name)
+        return self._var
 
     @property
     def kind(self) -> str:
@@ -162,11 +175,22 @@ class Block:
       operation: the tir.block.
       iterators: kind of each iterator; extents: of the iteration space.
       vars: a variable for each iterator, over its extent, in terms of which accesses are told.
+      around, inside: see Loop.
     """
 
     def __init__(self, operation: ir.Operation, facts: Facts) -> None:
         self.operation = operation
         self._facts = facts
+        self.around: tuple[Loop, ...] = ()
+        self.inside: list[Member] = []
+        self._points: list[Index] | None = None
+        self._guards: list[Guard] | None = None
+
+    def forget(self) -> None:
+        """Reads the operation again when it is asked: it changes."""
+        self._points = self._guards = None
+        for name in ("iterators", "extents", "vars"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def name(self) -> str:
@@ -218,21 +242,23 @@ class Block:
     def point_values(self) -> list[ir.Value]:
         return list(self.operation.operands)[: len(self.iterators)]
 
-    def points(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Index]:
-        """The value of each iterator, over the loops around the block."""
-        reader = reader or self.reader(loops)
-        found = [reader.read(v) for v in self.point_values()]
-        if any(type(var) is Var for index in found for var in variables(index)):
-            raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
-        return found
+    def points(self, loops: Sequence[Loop]) -> list[Index]:
+        """The value of each iterator, over the loops around the block, which are given."""
+        if self._points is None:
+            reader = self.reader(loops)
+            found = [reader.read(v) for v in self.point_values()]
+            if any(type(var) is Var for index in found for var in variables(index)):
+                raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
+            self._points = found
+        return list(self._points)
 
-    def guards(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Guard]:
-        """Where the block ends, over the loops around it."""
-        pairs = list(self.operation.operands)[len(self.iterators) :]
-        if not pairs:
-            return []
-        reader = reader or self.reader(loops)
-        return [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
+    def guards(self, loops: Sequence[Loop]) -> list[Guard]:
+        """Where the block ends, over the loops around it, which are given."""
+        if self._guards is None:
+            pairs = list(self.operation.operands)[len(self.iterators) :]
+            reader = self.reader(loops) if pairs else Reader({}, {})
+            self._guards = [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
+        return list(self._guards)
 
     def reader(self, loops: Sequence[Loop]) -> Reader:
         """What reads the points and guards: values over these loops, and over the iterators of the block that it stands in."""
@@ -296,35 +322,46 @@ class Block:
         return [b for b in dict.fromkeys(a.buffer for a in self.accesses(with_init=False) if not a.is_store) if b not in written]
 
     def set_points(
-        self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
+        self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
     ) -> "Block":
         """Moves the block to other points; its operation may be another one then. Guards that need not stand are left out.
 
-        Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
-        go where nothing uses them.
+        The operations that compute the points stand right before the block; those of the old ones go where nothing uses them.
 
         Args:
           written: knows values that stay.
         """
         old = self.operation
+        guards = needed(guards)
         with ir.InsertionPoint(old), old.location:
             written = written or Writer()
-            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in needed(guards)]
-            values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
+            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in guards]
+            values = [*map(written, points), *(v for pair in pairs for v in pair)]
             before = list(old.operands)
-            if keep_init and len(values) == len(before):
-                for i, (value, found) in enumerate(zip(values, before, strict=True)):
-                    if value != found:
-                        old.operands[i] = value
-                _drop_computations(before)
-                return self
-            made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
-        for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
-            for block in list(source.blocks):
-                block.append_to(target)
-        drop(old)
-        self.operation = made
+            is_kept = keep_init and len(values) == len(before)
+            if not is_kept:
+                made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
+        if is_kept:
+            for i, (value, found) in enumerate(zip(values, before, strict=True)):
+                if value != found:
+                    old.operands[i] = value
+            _drop_computations(before)
+        else:
+            for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
+                for block in list(source.blocks):
+                    block.append_to(target)
+            drop(old)
+            self.operation = made
+        read = [written.as_read(i) for i in (*points, *(g.index for g in guards))]
+        known = [i for i in read if i is not None]
+        is_known = len(known) == len(read)
+        self._points = known[: len(points)] if is_known else None
+        self._guards = [Guard(i, g.limit) for i, g in zip(known[len(points) :], guards, strict=True)] if is_known else None
         return self
+
+
+Member: TypeAlias = "Loop | Block | ir.Operation"
+"""A loop, a block or an allocation (an operation)."""
 
 
 def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
@@ -457,15 +494,12 @@ def move_body(source: Loop, target: Loop) -> None:
         op.move_before(end)
 
 
-def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> Block:
-    """The block where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
-    reader = block.reader(loops)
-    old = [*block.points(loops, reader), *(g.index for g in block.guards(loops, reader))]
+def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> None:
+    """Moves a block to where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
+    points, guards = block.points(loops), block.guards(loops)
+    old = [*points, *(g.index for g in guards)]
     new = [substitute(index, point) for index in old]
-    count = len(block.iterators)
-    operands = list(block.operation.operands)
+    operands, count = list(block.operation.operands), len(points)
     values = [*operands[:count], *operands[count::2]]
-    written = Writer({b.key: v for v, a, b in zip(values, old, new, strict=True) if a is b})
-    limits = [reader.size(v) for v in operands[count + 1 :: 2]]
-    guards = [Guard(index, limit) for index, limit in zip(new[count:], limits, strict=True)]
-    return block.set_points(new[:count], [*guards, *extra], written=written)
+    written = Writer((b, v) for v, a, b in zip(values, old, new, strict=True) if a is b)
+    block.set_points(new[:count], [*(Guard(i, g.limit) for i, g in zip(new[count:], guards, strict=True)), *extra], written=written)

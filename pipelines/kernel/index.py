@@ -50,7 +50,7 @@ class Index:
     def __init__(self, const: Size = 0, terms: Mapping[Var, Size] | None = None) -> None:
         self._key: tuple | None = None
         self.const = const
-        self.terms: Mapping[Var, Size] = _without_zeros(terms) if terms else _NO_TERMS
+        self.terms: dict[Var, Size] = _without_zeros(terms) if terms else _NO_TERMS
 
     @staticmethod
     def of(x: "Index | Var | Size") -> "Index":
@@ -160,7 +160,7 @@ class Index:
         return " + ".join([f"{c}*{v}" for v, c in self.terms.items()] + [str(self.const)])
 
 
-_NO_TERMS: Mapping[Var, Size] = {}
+_NO_TERMS: dict[Var, Size] = {}
 
 
 def _without_zeros(terms: Mapping[Var, Size]) -> dict[Var, Size]:
@@ -168,7 +168,7 @@ def _without_zeros(terms: Mapping[Var, Size]) -> dict[Var, Size]:
     return {v: c for v, c in terms.items() if isinstance(c, Dim) or c}
 
 
-def _of_terms(const: Size, terms: Mapping[Var, Size]) -> Index:
+def _of_terms(const: Size, terms: dict[Var, Size]) -> Index:
     """An index of terms none of which is 0; they are its own from then on."""
     made = Index.__new__(Index)
     made._key, made.const, made.terms = None, const, terms

@@ -33,6 +33,7 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
         _check(found, old, new)
     if [loop.name for loop in new] != [loop.name for loop in old]:
         with nest.editing(bodies=()):
+            nest.replaced(old, new)
             _nest_again(old, new)
 
 

@@ -27,7 +27,8 @@ class Schedule(LoopMethods, BlockMethods):
     """A module whose kernels are being scheduled.
 
     Args:
-      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
+      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already;
+        or one such function.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
 
@@ -35,19 +36,20 @@ class Schedule(LoopMethods, BlockMethods):
       ScheduleError: a function that cannot be written as blocks, or none at all.
     """
 
-    def __init__(self, mod: IRModule, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
-        self._mod = blocks_module(mod)
+    def __init__(self, mod: IRModule | ir.OpView, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
+        self._nests: dict[str, Nest] = {}
+        """Of functions as they are now; nothing else may change these."""
+        self._mod = blocks_module(mod, self._nests)
         self._trace = Trace()
         self._random = random.Random(seed)
         self._decisions = dict(decisions or {})
-        self._nest: Nest | None = None
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
 
     @property
     def mod(self) -> IRModule:
         """The module as it is now: blocks and loops."""
-        self._nest = None  # who has it may change it
+        self._nests = {}  # who has it may change it
         return self._mod
 
     @property
@@ -67,7 +69,7 @@ class Schedule(LoopMethods, BlockMethods):
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
         if function not in self._functions():
             raise ScheduleError(f"work_on: expected one of {', '.join(self._functions())}, found {function!r}")
-        self._function, self._nest = function, None
+        self._function = function
 
     def _functions(self) -> dict[str, ir.OpView]:
         return {symbol_name(op): op for op in self._mod.module.body.operations if names.FORM in op.attributes}
@@ -75,9 +77,9 @@ class Schedule(LoopMethods, BlockMethods):
     @property
     def nest(self) -> Nest:
         """The function that is being scheduled."""
-        if self._nest is None:
-            self._nest = Nest(self._functions()[self._function])
-        return self._nest
+        if self._function not in self._nests:
+            self._nests[self._function] = Nest(self._functions()[self._function])
+        return self._nests[self._function]
 
     # ---- queries
 
@@ -204,14 +206,19 @@ def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | Non
     return made
 
 
-def blocks_module(mod: IRModule) -> IRModule:
+def blocks_module(mod: IRModule | ir.OpView, nests: dict[str, Nest] | None = None) -> IRModule:
     """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied.
+
+    Args:
+      mod: the module, or one function alone.
+      nests: learns the Nests of functions that are made here, by name.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
+    functions, params = (mod.module.body.operations, dict(mod.params)) if isinstance(mod, IRModule) else ([mod], {})
     with mod.context, ir.Location.unknown():
-        out = IRModule(ir.Module.create(), dict(mod.params))
-        for op in mod.module.body.operations:
+        out = IRModule(ir.Module.create(), params)
+        for op in functions:
             if names.FORM in op.attributes:
                 with ir.InsertionPoint(out.module.body):
                     op.operation.clone()
@@ -219,7 +226,9 @@ def blocks_module(mod: IRModule) -> IRModule:
                 with ir.InsertionPoint(out.module.body):
                     copy_written(op)
             elif op.operation.name == "func.func" and len(op.regions[0].blocks):
-                create_nest(op.operation, out.module)
+                nest = create_nest(op.operation, out.module)
+                if nests is not None:
+                    nests[nest.name] = nest
     if not len(out.module.body.operations):
         raise ScheduleError("expected a module with functions of the te stage, found none")
     return out

@@ -147,6 +147,8 @@ class Nest:
             self.facts.keep(found.blocks)
         return found
 
+    # ---- what stays known
+
     def replaced(self, old: list[Loop], new: list[Loop]) -> None:
         """Says, while the function is edited, that other loops, one inside the other, take the place of such loops.
 
@@ -169,6 +171,50 @@ class Nest:
             elif name not in gone and name not in made:
                 found.loops[name] = loop
         self._stays_current = True
+
+    def removed(self, block: Block, buffer: ir.Value) -> None:
+        """Says, while the function is edited, that a block and an allocation go, with the loops around the block that then are empty.
+
+        Nothing else may change then but the bodies of the blocks that `editing` was told.
+        """
+        found = self._contents
+        del found.blocks[block.name]
+        self.facts.forget(block.name)
+        gone: Loop | Block = block
+        for loop in reversed(block.around):
+            loop.inside.remove(gone)
+            if loop.inside:
+                break
+            gone = loop
+            del found.loops[loop.name]
+        else:
+            found.scope_of(gone).remove(gone)
+        alloc = buffer.owner.operation
+        found.inside.remove(next(m for m in found.inside if not isinstance(m, (Loop, Block)) and m == alloc))
+        del found.allocations[ir.StringAttr(alloc.attributes[names.BUFFER]).value]
+        self._stays_current = True
+
+    def added(self, loops: list[Loop], block: ir.Operation) -> None:
+        """Says, while the function is edited, that a block in loops, one inside the other, was added at the end of the function.
+
+        Nothing else may change then but allocations that `add_buffer` adds.
+        """
+        view = Block(block, self.facts)
+        self._contents.blocks[view.name] = view
+        self._contents.inside.append(loops[0] if loops else view)
+        for i, loop in enumerate(loops):
+            loop.around, loop.inside = tuple(loops[:i]), [loops[i + 1] if i + 1 < len(loops) else view]
+        view.around = tuple(loops)
+        self._stays_current = True
+
+    def add_buffer(self, name: str, shape: Sequence[Size], element: ir.Type) -> ir.Value:
+        """An allocation at the end of the function, which is the ambient insertion point (see `added`)."""
+        made = make_buffer(name, shape, element)
+        self._contents.allocations[name] = made
+        self._contents.inside.append(made.owner.operation)
+        return made
+
+    # ---- views
 
     def loop_view(self, operation: ir.Operation) -> Loop:
         """The view of a loop: the same for as long as it is there."""

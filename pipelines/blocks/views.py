@@ -73,6 +73,10 @@ class Facts:
         """Forgets what is known of other blocks."""
         self._accesses = {name: found for name, found in self._accesses.items() if name in blocks}
 
+    def forget(self, block: str) -> None:
+        """Forgets what is known of a block."""
+        self._accesses.pop(block, None)
+
     def is_plain(self, block: str) -> bool:
         """Whether a block is known to hold no loops."""
         return block in self._accesses

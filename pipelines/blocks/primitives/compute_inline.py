@@ -33,6 +33,7 @@ def compute_inline(nest: Nest, block: str) -> None:
             region = load.block
             drop(load)
             bodies.sweep(region)
+        nest.removed(inlined, store.buffer)
         moving.remove(nest, inlined)
         moving.remove_buffer(store.buffer)
 

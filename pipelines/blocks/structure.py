@@ -71,8 +71,8 @@ class Nest:
         """In it operations may be built: constants stand at the start of the function, each once, and symbols have their values.
 
         Args:
-          bodies: names of the blocks that change by more than their points; None where extents of loops may change too. What is known of
-            others stays.
+          bodies: names of the blocks whose accesses change, or that are made anew; None where extents change too, of blocks or of loops.
+            What is known of others stays.
         """
         before = self._found()
         self._taken = {"loop": set(before.loops), "block": set(before.blocks), "buffer": {*self._arguments, *before.allocations}}
@@ -81,8 +81,6 @@ class Nest:
         if bodies is None:
             self._contents = _Contents()
         self._changed = () if bodies is None else bodies
-        for name in self._changed:
-            before.blocks[name].forget()
         self.facts.begin(bodies)
         symbols = {str(size): value for value, size in self.sizes.items()}
         try:

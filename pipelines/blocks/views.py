@@ -190,12 +190,6 @@ class Block:
         self._points: list[Index] | None = None
         self._guards: list[Guard] | None = None
 
-    def forget(self) -> None:
-        """Reads the operation again when it is asked: it changes."""
-        self._points = self._guards = None
-        for name in ("iterators", "extents", "vars"):
-            self.__dict__.pop(name, None)
-
     @cached_property
     def name(self) -> str:
         return block_name(self.operation)
@@ -456,6 +450,8 @@ def _drop_computations(values: Iterable[ir.Value]) -> None:
 
 
 COMPUTATIONS = ("affine.", "arith.")
+ELEMENTARY = (*COMPUTATIONS, "math.", "memref.")
+"""Operations that hold no others."""
 
 
 STATEMENTS = ("scf.for", "tir.block", "memref.alloc")
@@ -475,7 +471,7 @@ def walk(block: ir.Block) -> Iterator[ir.Operation]:
     """Operations in a block and inside them, outer ones first."""
     for op in operations_in(block):
         yield op
-        for region in op.regions:
+        for region in op.regions if not op.name.startswith(ELEMENTARY) else ():
             for inner in region.blocks:
                 yield from walk(inner)
 

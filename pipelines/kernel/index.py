@@ -96,6 +96,12 @@ class Index:
     def coefficient(self, var: Var) -> Size:
         return self.terms.get(var, 0)
 
+    def without(self, var: Var) -> "Index":
+        """The index where a variable is 0."""
+        if var not in self.terms:
+            return self
+        return _of_terms(self.const, {v: c for v, c in self.terms.items() if v != var})
+
     def bounds(self) -> tuple[Size, Size]:
         """Inclusive bounds of its value."""
         low = high = self.const

@@ -119,6 +119,7 @@ class Constants:
         self._values: dict[tuple[ir.Attribute, ir.Type], ir.Value] = {}
         self._scalars: dict[ir.Value, ir.Attribute] = {}
         self._numbers: dict[tuple[ir.Type, float | int, float], ir.Value] = {}
+        self._parsed: dict[str, ir.Attribute] = {}
         self.is_alone = True
         for view in block.operations if reuse else ():
             op = view.operation
@@ -149,6 +150,13 @@ class Constants:
             self._numbers[key] = self.value(_number(value, type_), type_)
         return self._numbers[key]
 
+    def parsed(self, text: str) -> ir.Attribute:
+        """The attribute that a text is."""
+        found = self._parsed.get(text)
+        if found is None:
+            found = self._parsed[text] = ir.Attribute.parse(text)
+        return found
+
     def attribute_of(self, value: ir.Value) -> ir.Attribute | None:
         """The attribute of a scalar constant; None for any other value."""
         return self._scalars.get(value)
@@ -174,6 +182,12 @@ def constants_at(block: ir.Block | Constants) -> Iterator[None]:
         yield
     finally:
         _CONSTANTS.reset(token)
+
+
+def parsed(text: str) -> ir.Attribute:
+    """The attribute that a text is; in a function it is parsed once."""
+    known = _CONSTANTS.get()
+    return ir.Attribute.parse(text) if known is None else known.parsed(text)
 
 
 def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
@@ -237,7 +251,7 @@ def _with_sizes_as_values(index: Index) -> Index:
 
 def no_overflow() -> dict[str, ir.Attribute]:
     """The attribute of an operation on indices whose result is a signed number of 64 bits."""
-    return {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")}
+    return {"overflowFlags": parsed("#arith.overflow<nsw>")}
 
 
 def smaller(value: ir.Value, limit: Size) -> ir.Value:

@@ -7,6 +7,7 @@
     trees      tree ensembles on many rows, engine against engine
     schedules  the steps of docs/schedules.md, against the peak of the machine
     written    kernels by schedules of primitives, against the built-in schedules
+    gate       kernels of models and operators by two strategies of the table
     compile    seconds and memory of a first compilation
     passes     milliseconds of each pass on the graph, and fusion groups
     revisions  latency and compilation of this relayc, against that of another environment
@@ -36,6 +37,7 @@ from relayc.bench.dynamic import (
     sweeps_table,
 )
 from relayc.bench.engines import ENGINES, Engine
+from relayc.bench.gate import GateSettings, gate_table, measure_gate, summary_of
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.loops import loop_names, loops_table, measure_loops
 from relayc.bench.machine import describe, load_average, measure_peak
@@ -56,7 +58,7 @@ from relayc.bench.written_kernels import KERNELS as WRITTEN
 from relayc.runtime import Peak
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console
-from relayc.tools.inputs import parse_seed, parse_shape
+from relayc.tools.inputs import parse_seed, parse_shape, parse_size
 
 BUSY = 0.5
 """Load average from which a warning says that measurements are disturbed."""
@@ -200,10 +202,33 @@ def written(arguments: argparse.Namespace, console: Console) -> int:
     """`bench written`."""
     with status() as progress:
         _warn_if_busy()
-        kernels = [kernel for kernel in WRITTEN if arguments.kernels in kernel.name]
+        kernels = [kernel for kernel in WRITTEN if arguments.kernels in kernel.name and kernel.runs_here()]
         found = measure_written(kernels, arguments.threads, arguments.rounds, arguments.seed, progress)
     console.print(written_table(found, arguments.threads))
     _save(arguments, describe(), results=[one.as_data() for one in found])
+    return 0
+
+
+def gate(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench gate`."""
+    sources = [*find_models(arguments.models)] if arguments.models else []
+    operations = [operation for _, operation in find_operations(arguments.operations)] if arguments.operations else []
+    settings = GateSettings(
+        arguments.old,
+        arguments.new,
+        arguments.threads,
+        arguments.rounds,
+        arguments.seed,
+        arguments.at or ({},),
+        arguments.kernels,
+        arguments.precision,
+    )
+    with status() as progress:
+        _warn_if_busy()
+        found = measure_gate([*sources, *operations], settings, progress)
+    console.print(gate_table(found, arguments.threads))
+    console.print(summary_of(found), markup=False)
+    _save(arguments, describe(), results=[one.as_data() for one in found.measured], declined=found.declined)
     return 0
 
 
@@ -287,6 +312,10 @@ def _ensembles(text: str) -> tuple[Ensemble, ...]:
         return find_ensembles(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _point(text: str) -> dict[str, int]:
+    return dict(parse_size(part) for part in text.split(",") if part)
 
 
 def _add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
@@ -382,6 +411,17 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--kernels", default="", metavar="TEXT", help=listed)
     _add_turns(command)
     command.set_defaults(action=written)
+    command = commands.add_parser("gate", help="kernels of models and of operators by two strategies of the table, in turns")
+    command.add_argument("old", metavar="OLD", help="the strategy that is the measure")
+    command.add_argument("new", metavar="NEW", help="the strategy that may take its place")
+    command.add_argument("--models", default="test", metavar="LIST", help="as for latency (default test; '' for none)")
+    command.add_argument("--operations", default="", metavar="LIST", help="sets of shapes, or shapes, as for ops --sizes (default none)")
+    command.add_argument("--kernels", default="", metavar="REGEX", help="those whose names match (default all)")
+    points = "sizes of symbols, 16 of those that are not named; may be repeated: a point each, at which kernels with symbols are measured"
+    command.add_argument("--at", type=_point, action="append", metavar="NAME=N,...", help=points)
+    command.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what models compute in (default f32)")
+    _add_turns(command)
+    command.set_defaults(action=gate)
     command = commands.add_parser("compile", help="seconds and memory of a first compilation")
     _add_models(command)
     _add_common(command, "relayc")

@@ -27,8 +27,8 @@ class Schedule(LoopMethods, BlockMethods):
     """A module whose kernels are being scheduled.
 
     Args:
-      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already;
-        or one such function.
+      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
+        Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one function.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
 
@@ -37,9 +37,10 @@ class Schedule(LoopMethods, BlockMethods):
     """
 
     def __init__(self, mod: IRModule | ir.OpView, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
+        self._refused: dict[str, ScheduleError] = {}
         self._nests: dict[str, Nest] = {}
         """Of functions as they are now; nothing else may change these."""
-        self._mod = blocks_module(mod, self._nests)
+        self._mod = blocks_module(mod, self._refused, self._nests)
         self._trace = Trace()
         self._random = random.Random(seed)
         self._decisions = dict(decisions or {})
@@ -67,6 +68,8 @@ class Schedule(LoopMethods, BlockMethods):
 
     def work_on(self, function: str) -> None:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
+        if function in self._refused:
+            raise self._refused[function]
         if function not in self._functions():
             raise ScheduleError(f"work_on: expected one of {', '.join(self._functions())}, found {function!r}")
         self._function = function
@@ -206,32 +209,52 @@ def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | Non
     return made
 
 
-def blocks_module(mod: IRModule | ir.OpView, nests: dict[str, Nest] | None = None) -> IRModule:
-    """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied.
+def blocks_module(
+    mod: IRModule | ir.OpView, refused: dict[str, ScheduleError] | None = None, nests: dict[str, Nest] | None = None
+) -> IRModule:
+    """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
+    call others are left out.
 
     Args:
       mod: the module, or one function alone.
-      nests: learns the Nests of functions that are made here, by name.
+      refused: gets those of several functions that cannot be written so, by name, with the reason.
+      nests: gets those that are made of te, by name.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
     functions, params = (mod.module.body.operations, dict(mod.params)) if isinstance(mod, IRModule) else ([mod], {})
+    functions = [op for op in functions if op.operation.name == "func.func" and len(op.regions[0].blocks)]
+    kernels = [op for op in functions if not calls_others(op)]
     with mod.context, ir.Location.unknown():
         out = IRModule(ir.Module.create(), params)
-        for op in functions:
+        for op in kernels:
             if names.FORM in op.attributes:
                 with ir.InsertionPoint(out.module.body):
                     op.operation.clone()
             elif names.WRITTEN in op.attributes:
                 with ir.InsertionPoint(out.module.body):
                     copy_written(op)
-            elif op.operation.name == "func.func" and len(op.regions[0].blocks):
-                nest = create_nest(op.operation, out.module)
+            else:
+                before = len(out.module.body.operations)
+                try:
+                    nest = create_nest(op.operation, out.module)
+                except ScheduleError as error:
+                    for partial in list(out.module.body.operations)[before:]:
+                        partial.operation.erase()
+                    if refused is None or len(kernels) == 1:
+                        raise
+                    refused[symbol_name(op)] = error
+                    continue
                 if nests is not None:
                     nests[nest.name] = nest
     if not len(out.module.body.operations):
-        raise ScheduleError("expected a module with functions of the te stage, found none")
+        raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
     return out
+
+
+def calls_others(function: ir.OpView) -> bool:
+    """Whether a function is a program: one that calls kernels."""
+    return any(op.operation.name == "func.call" for op in function.regions[0].blocks[0].operations)
 
 
 def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:

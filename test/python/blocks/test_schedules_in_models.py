@@ -32,7 +32,7 @@ def kernels_of(module) -> dict[str, str]:
 
 
 def product_of(sch: Schedule) -> str:
-    """The block that adds up the product."""
+    """The block that adds up the product, whatever it is called: text without locations says no names."""
     return next(block.name for block in sch.get_blocks() if len(sch.get_loops(block)) == 3)
 
 
@@ -57,6 +57,41 @@ def test_a_function_schedules_the_kernels_of_its_pattern():
     assert found["fused_dense_relu"] == "tiled rows=2"
     assert all(text.split()[0] in {e.name for e in TABLE} for name, text in found.items() if name != "fused_dense_relu")
     np.testing.assert_allclose(module["main"](X), EXPECTED, **BOUND)
+
+
+def test_blocks_have_the_names_of_operators():
+    found = {}
+
+    def look(sch):
+        found[len(found)] = [block.name for block in sch.get_blocks()]
+
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    stacked = model_of([node], {"x": [2, 3, 64]}, initializers={"w": W}, outputs=["y"])
+    relayc.compile(model(), schedules={"fused_dense*": look})
+    relayc.compile(stacked, schedules={"*": look})
+    assert found == {0: ["dense", "relu"], 1: ["dense_collapse_shape", "dense", "dense_expand_shape"]}
+
+
+def test_the_kernels_of_a_program_are_scheduled_one_by_one():
+    sch = Schedule(relayc.compile(model(), stop_after="te"))
+    sch.work_on(product_name())
+    tiled(sch)
+    assert len(sch.get_loops("dense")) == 5
+    with pytest.raises(ScheduleError, match="work_on: expected one of fused_"):
+        sch.work_on("main")
+
+
+def test_of_several_kernels_those_count_that_are_made_of_loops():
+    table = """func.func @table() -> tensor<2xf32> {
+      %0 = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    sch = Schedule(relayc.IRModule.parse(table + PRODUCT))
+    tiled(sch)
+    with pytest.raises(ScheduleError, match=r"@table: constant: expected .* found a table of constants"):
+        sch.work_on("table")
+    with pytest.raises(ScheduleError, match="found a table of constants"):
+        Schedule(relayc.IRModule.parse(table))
 
 
 def test_of_several_patterns_the_last_one_holds():

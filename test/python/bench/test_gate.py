@@ -1,0 +1,45 @@
+"""`bench gate`: kernels by two strategies, in turns."""
+
+from pathlib import Path
+
+import pytest
+
+import relayc
+from relayc.bench import __main__ as command
+from relayc.bench.gate import GateSettings, measure_gate, summary_of
+from relayc.bench.models import find_models
+from relayc.bench.ops import Gemm
+
+MODELS = Path(relayc.__path__[0]) / "test" / "models"
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relayc.bench.schedules.SECONDS", 0)
+
+
+def test_kernels_of_models_and_operators_count_once() -> None:
+    sources = find_models(str(MODELS / "dynamic" / "bert.onnx"))
+    settings = GateSettings("contraction", "loops", rounds=2, sizes=({"batch": 2}, {}), pattern="dense_add_tanh|matmul|dense$")
+    gate = measure_gate([*sources, *sources, Gemm(3, 5, 7)], settings, lambda text: None)
+    pooler = [one for one in gate.measured if one.origin == "bert"]
+    assert [one.sizes for one in pooler] == [{"batch": 2}, {"batch": 16}]
+    assert [one.shapes for one in gate.measured if one.origin != "bert"] == ["3x7"]
+    assert all(one.agrees and one.old.seconds > 0 and len(one.new.rounds) == 2 for one in gate.measured)
+    assert not gate.declined and "0 with other results" in summary_of(gate)
+
+
+def test_what_one_of_them_does_not_take() -> None:
+    gate = measure_gate([Gemm(3, 5, 7)], GateSettings("contraction", "window_columns"), lambda text: None)
+    assert gate.declined == ["3x5x7: fused_dense"] and not gate.measured
+    assert "no kernel" in summary_of(measure_gate([], GateSettings("loops", "amx"), lambda text: None))
+
+
+def test_a_strategy_that_there_is_not(capsys: pytest.CaptureFixture) -> None:
+    assert command.main(["gate", "contraction", "swift"]) == 1
+    assert "found 'swift'" in capsys.readouterr().err
+
+
+def test_the_command(capsys: pytest.CaptureFixture) -> None:
+    assert command.main(["gate", "contraction", "loops", "--models", "", "--operations", "3x5x7", "--rounds", "1"]) == 0
+    assert "1 kernels: geometric mean" in capsys.readouterr().out

@@ -232,7 +232,7 @@ def write(index: Index) -> ir.Value:
 
 
 def _as_read(index: Index) -> Index:
-    """A linear index as the affine expression that `emit.materialize` makes of it is read: from its last term on, where MLIR leaves it so."""
+    """A linear index as what `emit.materialize` makes of it is read: from its last term on, where MLIR leaves it so."""
     terms = list(index.terms.items())
     is_bare = isinstance(index.const, Dim) or index.const == 0
     if is_bare and all(isinstance(c, Dim) or c == 1 for _, c in terms[:2]):

@@ -377,7 +377,7 @@ class Nest:
             place = body_point(made[-1])
         return made
 
-    def replace_loops(self, old: list[Loop], new: Sequence[Loop], point: Mapping[Var, Index], guards: Sequence[Guard] = ()) -> None:
+    def replace_loops(self, old: list[Loop], new: list[Loop], point: Mapping[Var, Index], guards: Sequence[Guard] = ()) -> None:
         """Puts new loops, one inside the other, in the place of such loops, of which each holds nothing but the next.
 
         Args:

@@ -299,7 +299,9 @@ class Serial(NamedTuple):
 
 
 @contextmanager
-def for_loop(low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Serial]:
+def for_loop(
+    low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()
+) -> Iterator[Serial]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
     With `inits` the body must end in `yield_values`.

@@ -249,22 +249,23 @@ class Bodies:
             raise ScheduleError(f"a buffer in registers: expected elements at numbers, found one at {base + number}")
         return base.const + number, self.evaluator.width if stride else 1, stride
 
-    def combination(self, use: Use) -> tuple[Step, Step, Step] | None:
-        """Of a block whose body adds a value to one element by a commutative operation: the load of that element, the operation, and the
-        store; None of any other block."""
+    def combination(self, use: Use) -> tuple[Step, Place] | None:
+        """Of a block whose body adds a value to one element by a commutative operation: the operation, and where that element is; None of
+        any other block."""
         steps = self.steps(use, False)
         stores = [s for s in steps if s.name == "memref.store"]
         if len(stores) != 1 or not isinstance(stores[0].operands[0], int):
             return None
         (store,) = stores
-        combine = steps[store.operands[0]]
-        loads = [s for s in steps if s.access is not None and s is not store and s.access.access.buffer == store.access.access.buffer]
-        if len(loads) != 1 or combine.name not in _COMMUTATIVE or not same_place(loads[0].access, store.access):
+        combine, place = steps[store.operands[0]], store.access
+        assert place is not None
+        loads = [s for s in steps if s is not store and s.access is not None and s.access.access.buffer == place.access.buffer]
+        if len(loads) != 1 or combine.name not in _COMMUTATIVE or loads[0].access is None or not same_place(loads[0].access, place):
             return None
         number = steps.index(loads[0])
         if sum(v == number for s in steps for v in s.operands if isinstance(v, int)) != 1 or number not in combine.operands:
             return None
-        return loads[0], combine, store
+        return combine, place
 
     def base_of(self, place: Place, state: State) -> Index:
         """What the loops that run add to where an access goes, which is linear."""

@@ -257,7 +257,9 @@ class Emission:
         found: dict[ir.Value, dict[Slot, None]] = {}
         for child in node.children:
             self._slots([child], inner, None, found)
-        carried = [(file, slot) for buffer, slots in found.items() for slot in slots if isinstance(file := self.bodies.storage[buffer], File)]
+        carried = [
+            (file, slot) for buffer, slots in found.items() for slot in slots if isinstance(file := self.bodies.storage[buffer], File)
+        ]
         inits = [file.registers.value(slot) for file, slot in carried]
         with self._versions(node):
             loop = emit.for_loop(emit.index_constant(0), emit.materialize(emit.at_most(left, extent)), width, var, inits)
@@ -275,9 +277,9 @@ class Emission:
         widths = {width for _, width in self._pieces(node)}
         if len(widths) != 1 or widths == {1} or use.tensor is not None or use.is_start:
             return None
-        for step in self.bodies.steps(use, False):
-            storage = self.bodies.storage[step.access.access.buffer] if step.access is not None else None
-            if isinstance(storage, File) and storage.along is None and any(v == node.loop.var for v, _ in step.access.fixed):
+        for place in (step.access for step in self.bodies.steps(use, False) if step.access is not None):
+            storage = self.bodies.storage[place.access.buffer]
+            if isinstance(storage, File) and storage.along is None and any(v == node.loop.var for v, _ in place.fixed):
                 return None  # of registers that have numbers
         return self.guards.lanes_left(node, state)
 

@@ -82,6 +82,7 @@ class _Function:
                 self.storage[argument] = Memory(buffer, tensor.shape, lows)
             for buffer, result in self.in_results.items():
                 memory = self.storage[result]
+                assert isinstance(memory, Memory)
                 self.storage[buffer] = Memory(memory.buffer, memory.shape, memory.lows)
             self.bodies = Bodies(self.storage, self.nest.sizes)
             for buffer, region in self.regions.items():

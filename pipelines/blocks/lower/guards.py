@@ -121,7 +121,7 @@ class Guards:
         uses = [use for use in node.uses if init is None or use is init.use]
         if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
             return None
-        first, index, limit, var = guards[0]
+        _, index, limit, var = guards[0]
         if any(i.key != index.key or n != limit for _, i, n, _ in guards[1:]) or len(guards) > len(uses):
             return None
         factor = index.coefficient(var)
@@ -136,12 +136,11 @@ class Guards:
         if not isinstance(low, int) or not isinstance(high, int) or low < 0:
             return None
         left = emit.larger(emit.materialize(Index(limit) - around), 0)
-        known = frozenset((holding(guard)) for use in uses for guard in self.of(use) if guard.index.coefficient(var) != 0)
+        known = frozenset(holding(guard) for use in uses for guard in self.of(use) if guard.index.coefficient(var) != 0)
         return Ends(_quotient(left, factor - 1 - high, factor), _quotient(left, factor - 1 - low, factor), node.loop.extent, known)
 
     def lanes_left(self, node: LoopNode, state: State) -> Index | None:
-        """How many lanes of a vectorized loop have points, where only the running program knows: where its blocks have one guard, of what is
-        known outside."""
+        """How many lanes of a vectorized loop have points, where one guard, of what is known outside, says that to the running program."""
         guards = self._guards_of(node, state, None)
         if len(guards) != 1:
             return None

@@ -31,9 +31,7 @@ def lanes_of_reduction(node: LoopNode, bodies: Bodies) -> tuple[Use, Var] | None
     if len(found) != 1 or not use.block.is_reduction or use.is_start or use.tensor is not None or not names <= set(use.reduction_loops):
         return None
     combination = bodies.combination(use)
-    if combination is None or combination[2].access is None or combination[2].access.moving is None:
-        return None
-    return use, found[0]
+    return (use, found[0]) if combination is not None and combination[1].moving is not None else None
 
 
 class LaneSums:
@@ -42,8 +40,8 @@ class LaneSums:
     def __init__(self, use: Use, var: Var, bodies: Bodies) -> None:
         self.bodies = bodies
         combination = bodies.combination(use)
-        assert combination is not None and combination[2].access is not None  # it has been looked for
-        self.operation, self.place = combination[1], combination[2].access
+        assert combination is not None  # it has been looked for
+        self.operation, self.place = combination
         self.buffer = self.place.access.buffer
         self.whole = bodies.storage[self.buffer]
         self.file = bodies.storage[self.buffer] = File(Registers(self.buffer.type.element_type), (), (), (), None, var)
@@ -51,7 +49,9 @@ class LaneSums:
     def start(self, slots: Iterable[Slot]) -> None:
         """Gives the lanes what adds nothing."""
         for slot in slots:
-            self.file.registers.values[slot] = emit.number(neutral(self.operation.name, self.operation.type), self.file.registers.type_of(slot))
+            self.file.registers.values[slot] = emit.number(
+                neutral(self.operation.name, self.operation.type), self.file.registers.type_of(slot)
+            )
 
     def finish(self, state: State) -> None:
         """Adds the lanes to the element."""

@@ -143,13 +143,15 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
         return None
     # What is written in an iteration of the loops around all uses becomes the result in the same iteration.
     around = set(_common([[loop.name for loop in use.loops] for use in own]))
-    kept = {_part(use, index, around) for use in own for a in use.accesses if a.buffer == buffer and a.is_store for index in [use.indices(a)]}
+    kept = {
+        _part(use, index, around) for use in own for a in use.accesses if a.buffer == buffer and a.is_store for index in [use.indices(a)]
+    }
     return result if kept == {_part(last, at, around)} and None not in kept else None
 
 
 def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:
     """Which elements a block accesses in an iteration of loops around; None where that is no box."""
-    outside = {loop.var for loop in use.loops if loop.name in around}
+    outside: set[Var] = {loop.var for loop in use.loops if loop.name in around}
     found = []
     for index in indices:
         outer, bounds = _divided(index, outside)

@@ -15,9 +15,9 @@ from relayc.pipelines.blocks.schedule import Schedule
 from relayc.pipelines.blocks.strategy import schedule_built_in
 from relayc.pipelines.blocks.views import Block
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, NestPlan, plan_nest
-from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
+from relayc.pipelines.cpu.schedule.loops.strategy import loop_parameters
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import linearize
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
@@ -25,15 +25,13 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import nest
 from relayc.symbolic import Dim, Size, bounds, ceil_div
 
-
 LANE_BLOCK = 1 << 13
 """Elements times operations of a task where the running program knows how many there are."""
 
 
 def schedule_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules kernels of elementwise operations and reductions along the same rows. None for others."""
-    names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
-    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names)
+    parameters = loop_parameters(kernel, target, tuning)
     if any(n.kind in ("concat", "pad", "table") or n.size == 0 for n in kernel.nodes()):
         return None
     plans = [plan_nest(node, kernel.args, parameters, partial(linearize, shape=node.shape)) for node in kernel.results]
@@ -85,7 +83,7 @@ class _Rows:
         all_loops = s.get_loops(self.writer.name)
         node = plan.node
         dims = node.structured.output_dims(node.position) if self.writer.is_reduction else range(len(node.shape))
-        loops = [None if d is None else all_loops[d] for d in dims]
+        loops = [all_loops[0 if d is None else d] for d in dims]  # of None there is one element
         steps = [all_loops[d] for d in node.structured.reduction_dims] if self.writer.is_reduction else []
         order = [loops[plan.variables.index(v)] for merged in (*plan.rows, *plan.inner) for v in merged.members]
         s.reorder(*order, *steps)
@@ -95,7 +93,7 @@ class _Rows:
         else:
             self._lanes_inside(rows, inner, steps)
 
-    def _merged(self, loops: Sequence[LoopRV | None], merged: MergedLoop) -> LoopRV:
+    def _merged(self, loops: Sequence[LoopRV], merged: MergedLoop) -> LoopRV:
         found = [loops[self.plan.variables.index(v)] for v in merged.members]
         return found[0] if len(found) == 1 else self.s.fuse(*found)
 
@@ -211,7 +209,7 @@ class _Rows:
         count = nest.leading(outer, self.parameters.parallel_chunks)
         if isinstance(self.plan.work, Dim):
             return (count, 0) if count else (0, 128 * self.tile)
-        if count and prod(outer[:count]) >= 4:
+        if (count and prod(outer[:count]) >= 4) or isinstance(last, Dim):
             return count, 0
         chunk = max(self.tile, ceil_div(last, self.parameters.parallel_chunks * self.tile) * self.tile)
         return (0, chunk) if last // chunk >= 2 else (0, 0)

@@ -24,6 +24,12 @@ _WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParame
 
 _ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
 
+_LOOP_PARAMETERS = (
+    Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
+    Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
+    Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
+)
+
 TABLE = (
     Entry(
         "attention_tiles",
@@ -143,28 +149,20 @@ TABLE = (
         ),
     ),
     Entry(
-        "rows",
-        schedule_rows,
-        "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
-        "any",
-        "any",
-        (
-            Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
-            Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
-            Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
-        ),
-    ),
-    Entry(
         "loops",
         schedule_loops,
         "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
         "any",
         "any",
-        (
-            Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
-            Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
-            Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
-        ),
+        _LOOP_PARAMETERS,
+    ),
+    Entry(
+        "rows",
+        schedule_rows,
+        "elementwise, reductions, softmax, norms, gathers: by primitives, where it is asked for by name",
+        "nothing that is made of pieces, or read across its rows",
+        "any",
+        _LOOP_PARAMETERS,
     ),
 )
 """Asked from the first to the last."""

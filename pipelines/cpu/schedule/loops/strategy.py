@@ -22,17 +22,22 @@ from relayc.symbolic import Size, bounds
 
 def schedule_loops(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
     """Schedules any kernel: parallel, vectorised loops. Raises NotStructured for a few, which are left to the fallback."""
+    parameters = loop_parameters(kernel, target, tuning)
+    with kernel_body(kernel) as body:
+        for node, buffer in zip(kernel.results, body.outputs, strict=True):
+            fill(node, body.evaluator, parameters, buffer)
+    return Scheduled(body.function)
+
+
+def loop_parameters(kernel: Kernel, target: Target, tuning: Tuning) -> LoopParameters:
+    """The numbers of the loops of a kernel."""
     names = {"parallel_grain": "grain", "parallel_chunks": "chunks", "unroll": "unroll"}
     values: dict[str, Callable[[LoopParameters], list[int]]] = {
         "grain": lambda p: grains(LoopParameters.parallel_grain, *_Works(kernel, p).found),
         "chunks": lambda p: powers_of_two(target.num_threads, 256) if _Works(kernel, p).may_be_parallel else [],
         "unroll": lambda p: powers_of_two(1, 16),
     }
-    parameters = tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names, values=values)
-    with kernel_body(kernel) as body:
-        for node, buffer in zip(kernel.results, body.outputs, strict=True):
-            fill(node, body.evaluator, parameters, buffer)
-    return Scheduled(body.function)
+    return tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names, values=values)
 
 
 def mask_bits(target: Target) -> int:

@@ -70,6 +70,16 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
 
 
+def folded(index: Index) -> Index:
+    """An index in which a quotient and the remainder of the same division are what is divided, where they are added up to a multiple of it."""
+    for var, factor in index.terms.items():
+        if isinstance(var, Divided) and var.kind == REMAINDER:
+            quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor
+            if quotient in index.terms and index.terms[quotient] == whole:
+                return folded(index - Index(0, {var: factor, quotient: whole}) + var.index * factor)
+    return index
+
+
 def smallest(a: Index, b: Index) -> Index:
     """The smaller of two indices."""
     if a.is_constant and b.is_constant:

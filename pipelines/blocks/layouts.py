@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import divide
+from relayc.pipelines.blocks.indices import divide, folded
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, affine_index
 from relayc.symbolic import Size, proves
@@ -68,7 +68,7 @@ def affine_map(index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
 
 def mapped(amap: ir.AffineMap, indices: Sequence[Index]) -> list[Index]:
     """The indices at which an element lies."""
-    return [affine_index(e, indices, divide) for e in amap.results]
+    return [folded(affine_index(e, indices, divide)) for e in amap.results]
 
 
 def composed(second: ir.AffineMap, first: ir.AffineMap) -> ir.AffineMap:

@@ -52,6 +52,19 @@ class BlockMethods(Methods):
         """
         self._apply("reverse_compute_inline", block=block)
 
+    # ---- iterators
+
+    def fuse_iterators(self, block: BlockLike, groups: Sequence[Sequence[int]]) -> list[LoopRV]:
+        """Makes one iterator of each group of those that a block has, and gives it loops for these; gives the loops.
+
+        Regions of buffers that loops over such an iterator read are boxes where they were none over several: rows of an image that
+        follow each other in memory become rows of a matrix. Each iterator must have a loop of its own, as when the schedule begins.
+
+        Args:
+          groups: positions of iterators of one kind each, the outermost first; an empty one is an iterator of one value.
+        """
+        return self._loops("fuse_iterators", block=block, groups=[list(group) for group in groups])
+
     # ---- buffers
 
     def cache_read(

@@ -134,4 +134,5 @@ def build(
         permissions=backend.permissions(program, target),
         code=made.code,
         strings=mod.strings,
+        parameters=program.parameters,
     )

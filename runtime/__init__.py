@@ -8,13 +8,19 @@ from relayc.runtime.artifact import (
     KernelInfo,
     Loop,
     PackedCall,
+    ParameterInfo,
     ProgramCall,
     ProgramInfo,
     Step,
     TensorSpec,
 )
 from relayc.runtime.device import Device, DeviceError, DeviceFacts, DeviceKind, device_kind, device_of, register_device_kind
+from relayc.runtime.graph import Graph
+from relayc.runtime.graph_executor import BenchmarkResult, GraphExecutor
+from relayc.runtime.graph_executor_debug import GraphExecutorDebug
+from relayc.runtime.imports import Library
 from relayc.runtime.module import Function, Module
+from relayc.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file
 from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
 from relayc.runtime.registry import get_global_func, register_func
 from relayc.runtime.tensor import Tensor, as_array, to_tensor
@@ -22,6 +28,7 @@ from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
 
 __all__ = [
     "Artifact",
+    "BenchmarkResult",
     "Branch",
     "BufferRef",
     "CallSite",
@@ -30,10 +37,15 @@ __all__ = [
     "DeviceFacts",
     "DeviceKind",
     "Function",
+    "Graph",
+    "GraphExecutor",
+    "GraphExecutorDebug",
     "KernelInfo",
+    "Library",
     "Loop",
     "Module",
     "PackedCall",
+    "ParameterInfo",
     "Peak",
     "Profile",
     "ProfileRow",
@@ -47,10 +59,14 @@ __all__ = [
     "device_kind",
     "device_of",
     "get_global_func",
+    "load_param_dict",
+    "load_param_dict_from_file",
     "num_threads",
     "openmp_library",
     "register_device_kind",
     "register_func",
+    "save_param_dict",
+    "save_param_dict_to_file",
     "set_num_threads",
     "to_tensor",
 ]

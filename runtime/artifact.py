@@ -317,6 +317,20 @@ class KernelInfo:
         return replace(self, inputs=ins, outputs=outs, flops=flops, bytes=moved, own_flops=own, symbols=())
 
 
+@dataclass(frozen=True, slots=True)
+class ParameterInfo:
+    """A parameter in the parameter blob.
+
+    Attributes:
+      spec: its name, which no other parameter and no input of a public program has, and its shape and dtype as kernels read it: in the
+        layout that they want.
+      offset: its first byte.
+    """
+
+    spec: TensorSpec
+    offset: int
+
+
 @dataclass(frozen=True)
 class ObjectCode:
     """The machine code of a program as object files.
@@ -352,6 +366,7 @@ class Artifact:
       permissions: what a process must ask the system for before the code may run, in words of the kind of device.
       code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
       strings: those that the program's own numbers stand for, the empty one first (see runtime.host).
+      parameters: what is where in the parameter blob.
     """
 
     functions: Mapping[str, int]
@@ -369,6 +384,7 @@ class Artifact:
     permissions: tuple[str, ...] = ()
     code: ObjectCode | None = None
     strings: tuple[str, ...] = ("",)
+    parameters: tuple[ParameterInfo, ...] = ()
 
 
 def aligned_empty(num_bytes: int) -> np.ndarray:

@@ -29,14 +29,14 @@ from typing import Any, get_args
 
 import numpy as np
 
-from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ObjectCode, ProgramInfo, TensorSpec
+from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ObjectCode, ParameterInfo, ProgramInfo, TensorSpec
 from relayc.runtime.device import DeviceError, device_kind
 from relayc.symbolic import Dim, Size, parse
 
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 8"
+_MAGIC = b"relayc program 9"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -280,7 +280,7 @@ def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: 
     program = {
         field.name: getattr(artifact, field.name)
         for field in dataclasses.fields(Artifact)
-        if field.name in ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings")
+        if field.name in ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings", "parameters")
     }
     meta = {
         "key": key,
@@ -356,6 +356,7 @@ def _fields(program: dict[str, Any]) -> dict[str, Any]:
         "permissions": tuple(program["permissions"]),
         "precision": program["precision"],
         "strings": tuple(program["strings"]),
+        "parameters": tuple(ParameterInfo(_specs([row["spec"]])[0], row["offset"]) for row in program["parameters"]),
     }
 
 

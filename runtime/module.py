@@ -1,5 +1,6 @@
 """A compiled program that can be called: named functions on arrays, with checks, memory and profiling."""
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,11 @@ import tvm_ffi
 from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, is_host_dtype, numpy_dtype
 from relayc.runtime.device import Device, device_kind
 from relayc.runtime.exceptions import reraise_original
+from relayc.runtime.graph import Graph, program_graph
 from relayc.runtime.host import HOST_PREFIX, HostValues, ProgramStrings, current
+from relayc.runtime.imports import Imports, Library
 from relayc.runtime.late import Late
+from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
 from relayc.runtime.stepwise import Stepwise, call_sites
@@ -75,6 +79,10 @@ class ArenaPool:
     @property
     def params(self) -> tvm_ffi.Tensor:
         return self._params
+
+    def set_params(self, params: np.ndarray) -> None:
+        """Gives calls that begin from now on another parameter blob."""
+        self._params = to_tensor(params)
 
 
 class Function:
@@ -326,6 +334,7 @@ class Module:
           RuntimeError: the system refuses the process what the program needs.
         """
         self.recompile: Callable[[Sequence[Mapping[str, int]], Any], Module] | None = None
+        self._imports = Imports()
         self._artifact = artifact
         self._measure_peak = measure_peak
         self._arenas = ArenaPool(artifact.params)
@@ -429,7 +438,7 @@ class Module:
         made = self.recompile([*self.specialized, sizes], model)
         if (made.inputs, made.outputs) != (self.inputs, self.outputs):
             raise ValueError(f"specialize: model: expected what gives {self!r}, found what gives {made!r}")
-        made.num_threads = self.num_threads
+        made.num_threads, made._imports = self.num_threads, self._imports
         self.__dict__.update(made.__dict__)
 
     @property
@@ -444,11 +453,79 @@ class Module:
         """Names of all functions: the public programs, `main` first of all, then the kernels."""
         return tuple(self._functions)
 
-    def get_function(self, name: str) -> Function:
-        """The function of a name; the same as `module[name]`. Raises KeyError where there is none."""
-        if name not in self._functions:
+    def get_function(self, name: str, query_imports: bool = False) -> Any:
+        """The function of a name; the same as `module[name]`.
+
+        With `query_imports` the imported modules are asked too where the module has none, in order and each with what it imports: a tvm-ffi
+        module gives a packed function. Raises KeyError where there is none.
+        """
+        if name in self._functions:
+            return self._functions[name]
+        found = self._imports.find(name) if query_imports else None
+        if found is None:
             raise KeyError(f"no function {name!r} in the module; it has {', '.join(self._functions)}")
-        return self._functions[name]
+        return found
+
+    def import_module(self, module: Any) -> None:
+        """Imports a relayc or tvm-ffi module: `get_function(name, query_imports=True)` finds its functions.
+
+        Raises:
+          TypeError: it is no module.
+          ValueError: it imports this one.
+        """
+        self._imports.add(self, module)
+
+    @property
+    def imported_modules(self) -> tuple[Any, ...]:
+        """The modules that this one imports, in order."""
+        return self._imports.modules
+
+    # ---- TVM's three artefacts: graph, library, parameters
+
+    def graph(self, function: str | None = None, sizes: Mapping[str, int] | None = None) -> Graph:
+        """A program as a graph of calls on tensors (see runtime.graph).
+
+        Args:
+          function: a program; by default `main`.
+          sizes: the values of its symbols, for a program that has some.
+
+        Raises:
+          KeyError: there is no such program.
+          ValueError: the program is no graph, as what it calls depends on data; `sizes` are not those of its symbols.
+        """
+        return program_graph(self._program(function).name, self._programs, self._infos, self._artifact.parameters, sizes)
+
+    @property
+    def graph_json(self) -> str:
+        """`main` in TVM's graph JSON. Raises ValueError where it is no graph, or has symbols (see `graph`)."""
+        return self.graph().json()
+
+    @property
+    def lib(self) -> Library:
+        """The kernels as packed functions."""
+        return Library({name: self._functions[name].packed for name in self._infos}, self._imports.find)
+
+    @property
+    def params(self) -> dict[str, np.ndarray]:
+        """The parameters by name, in the layouts that kernels read: views of the module's memory, not to be written."""
+        return parameter_arrays(self._artifact)
+
+    def save_params(self, path: str | os.PathLike[str]) -> None:
+        """Writes the parameters as a safetensors file. Raises OSError where it cannot be written."""
+        save_param_dict_to_file(self.params, path)
+
+    def load_params(self, params: str | os.PathLike[str] | Mapping[str, Any]) -> None:
+        """Gives parameters other values, for calls that begin from now on.
+
+        Args:
+          params: by name, or a safetensors file of such; they are copied. What is not named stays.
+
+        Raises:
+          ValueError: a name that no parameter has, another shape or dtype, or no safetensors file.
+        """
+        given = params if isinstance(params, Mapping) else load_param_dict_from_file(params)
+        self._artifact = with_parameters(self._artifact, given)
+        self._arenas.set_params(self._artifact.params)
 
     def __getitem__(self, name: str) -> Function:
         return self.get_function(name)

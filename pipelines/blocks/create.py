@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from relayc.dialects.functions import symbol_name, unique_names, value_attributes
-from relayc.dialects.locations import sources_of
+from relayc.dialects.locations import label_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.types import shape_of
@@ -40,6 +40,8 @@ class _Creation:
         self.block = self.source.regions[0].blocks[0]
         self.buffers: dict[ir.Value, ir.Value] = {}
         """Buffer of each tensor."""
+        self.computed = {op.location.attr for op in (o.operation for o in self.block.operations) if op.name.startswith("linalg.")}
+        """Locations of computations."""
         self.symbols = symbol_positions(self.source)
         self.sizes: dict[ir.Value, Size] = {}
 
@@ -106,7 +108,14 @@ class _Creation:
 
     def _result_name(self, value: ir.Value, position: int) -> str:
         owner = value.owner
-        return f"out{position}" if isinstance(owner, ir.Block) else _name_of(owner.operation)
+        return f"out{position}" if isinstance(owner, ir.Block) else self._name_of(owner.operation)
+
+    def _name_of(self, op: ir.Operation) -> str:
+        """What a block is called: by the location of its operation, else by the operation. One that moves elements for a computation of the
+        same location leaves the name to that."""
+        kind = op.name.split(".")[-1]
+        found = _identifier(label_of(op.location), kind)
+        return f"{found}_{kind}" if op.name in _VIEWS and op.location.attr in self.computed else found
 
     # ---- operations
 
@@ -126,18 +135,18 @@ class _Creation:
             raise ScheduleError(f"{self._where(op)}: expected an operation that has loops, found {op.name}")
 
     def _where(self, op: ir.Operation) -> str:
-        return f"@{symbol_name(self.source)}: {_name_of(op)}"
+        return f"@{symbol_name(self.source)}: {self._name_of(op)}"
 
     def _fill(self, op: ir.Operation) -> None:
         result = op.results[0]
         if all(_is_init(use.owner.operation, use.operand_number) for use in result.uses):
             return  # what it says goes into the blocks that start from it
-        buffer = self._destination(result, _name_of(op))
+        buffer = self._destination(result, self._name_of(op))
 
         def body(point: list[ir.Value]) -> None:
             self._store(self._scalar(op.operands[0]), buffer, point)
 
-        self._parallel(_name_of(op), self._shape(result), self._axes(op, result.type.rank), body)
+        self._parallel(self._name_of(op), self._shape(result), self._axes(op, result.type.rank), body)
 
     def _linalg(self, op: ir.Operation) -> None:
         maps = indexing_maps(op)
@@ -148,7 +157,7 @@ class _Creation:
         output_maps = maps[len(inputs) :]
         shapes = [self._shape(v) if isinstance(v.type, ir.RankedTensorType) else () for v in operands]
         extents, iterators = iteration_space(maps, shapes, len(results))
-        name = _name_of(op)
+        name = self._name_of(op)
         buffers = [self._destination(r, name if i == 0 else f"{name}_v{i}") for i, r in enumerate(results)]
         region = op.regions[0].blocks[0]
         reduces = REDUCTION in iterators
@@ -224,14 +233,14 @@ class _Creation:
     def _moved(self, op: ir.Operation, indices: Callable[[list[Index]], list[Index]]) -> None:
         """A block whose elements are elements of the operand, at indices that are computed of theirs."""
         result = op.results[0]
-        buffer = self._destination(result, _name_of(op))
+        buffer = self._destination(result, self._name_of(op))
         shape = self._shape(result)
 
         def body(point: list[ir.Value]) -> None:
             at = indices(_as_indices(point, shape))
             self._store(self._load(self.buffers[op.operands[0]], [write(i) for i in at]), buffer, point)
 
-        self._parallel(_name_of(op), shape, self._axes(op, len(shape)), body)
+        self._parallel(self._name_of(op), shape, self._axes(op, len(shape)), body)
 
     def _pad(self, op: ir.Operation) -> None:
         view, result = op.opview, op.results[0]
@@ -240,7 +249,7 @@ class _Creation:
         value = list(region.operations)[-1].operation.operands[0]
         source = op.operands[0]
         inner, shape = self._shape(source), self._shape(result)
-        buffer = self._destination(result, _name_of(op))
+        buffer = self._destination(result, self._name_of(op))
 
         def body(point: list[ir.Value]) -> None:
             at = [i - first for i, first in zip(_as_indices(point, shape), low, strict=True)]
@@ -257,13 +266,13 @@ class _Creation:
                 found = emit.select(emit.all_of(inside), found, self._scalar(value))
             self._store(found, buffer, point)
 
-        self._parallel(_name_of(op), shape, self._axes(op, len(shape)), body)
+        self._parallel(self._name_of(op), shape, self._axes(op, len(shape)), body)
 
     def _concat(self, op: ir.Operation) -> None:
         result = op.results[0]
         axis = ir.IntegerAttr(op.attributes["dim"]).value
         shape = self._shape(result)
-        name = _name_of(op)
+        name = self._name_of(op)
         buffer = self._destination(result, name)
         # A block for each part: a choice at each element would load from all of them.
         start: Size = 0
@@ -376,9 +385,3 @@ def _axis_names(count: int) -> list[str]:
 def _identifier(text: str, default: str) -> str:
     found = re.sub(r"\W+", "_", text).strip("_")
     return found if found and not found[0].isdigit() else default
-
-
-def _name_of(op: ir.Operation) -> str:
-    """What a block is called: by the location of its operation, else by the operation."""
-    found = sources_of(op.location)
-    return _identifier(found[0] if found else "", op.name.split(".")[-1])

@@ -1,6 +1,6 @@
 """What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -34,6 +34,7 @@ from relayc.runtime.artifact import (
     Move,
     Node,
     PackedCall,
+    ParameterInfo,
     ProgramCall,
     ProgramInfo,
     Step,
@@ -94,6 +95,31 @@ def parameters_of(module: ir.Module, params: Mapping[str, np.ndarray]) -> list[P
             shape = packing.source if packing is not None else tuple(type_.shape)
             found.setdefault(offset, Parameter(key, offset, memref_bytes(type_), params.get(key), shape, packing))
     return list(found.values())
+
+
+def parameter_infos(parameters: Sequence[Parameter], programs: Sequence[ProgramInfo]) -> tuple[ParameterInfo, ...]:
+    """What the runtime knows of parameters, in the order of the blob: their keys are their names, with a number where a key is in the blob
+    in several layouts, or an input of a public program has the name. Dtypes are those under which the programs read them."""
+    names = {spec.name for program in programs if program.public for spec in program.inputs}
+    dtypes = {ref.offset: ref.spec.dtype for program in programs for ref in _references(program.steps) if ref.space == "param"}
+    found = []
+    for parameter in sorted(parameters, key=lambda p: p.offset):
+        name = next(n for i in count() if (n := f"{parameter.key}.{i}" if i else parameter.key) not in names)
+        names.add(name)
+        if parameter.offset in dtypes:
+            shape = parameter.shape if parameter.packing is None else parameter.packing.shape
+            found.append(ParameterInfo(TensorSpec(name, tuple(shape), dtypes[parameter.offset]), parameter.offset))
+    return tuple(found)
+
+
+def _references(nodes: Sequence[Node]) -> Iterator[BufferRef]:
+    """The buffers that nodes read and write."""
+    for node in nodes:
+        if isinstance(node, (Step, PackedCall, ProgramCall)):
+            yield from (*node.inputs, *node.outputs)
+        elif isinstance(node, (Branch, Loop)):
+            inner = (node.then, node.otherwise) if isinstance(node, Branch) else (node.condition_steps, node.body)
+            yield from (ref for part in inner for ref in _references(part))
 
 
 def params_bytes(module: ir.Module) -> int:

@@ -5,14 +5,14 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.calls import emit_calls
 from relayc.pipelines.program.components import functions_of
-from relayc.pipelines.program.infos import kernel_infos, parameters_of, params_bytes, program_infos
+from relayc.pipelines.program.infos import kernel_infos, parameter_infos, parameters_of, params_bytes, program_infos
 
 
 class TirModule(IRModule):
     """A module in the tir stage, and what the runtime has to know of it.
 
     Attributes:
-      programs, kernels: as in the runtime's Artifact.
+      programs, kernels, parameters: as in the runtime's Artifact.
       layout: where every parameter goes in the parameter blob; `parameters.Blob` writes them.
       params_bytes: size of the parameter blob.
       uses_tiles: whether a kernel has operations on tile registers.
@@ -25,6 +25,7 @@ class TirModule(IRModule):
         self.programs = program_infos(mod.module, self.kernels)
         self.params_bytes = params_bytes(mod.module)
         self.layout: list[Parameter] = parameters_of(mod.module, mod.params)
+        self.parameters = parameter_infos(self.layout, self.programs)
         self.uses_tiles = any("relay.uses_tiles" in f.attributes for f in functions_of(mod.module).values())
 
     def take_layout(self) -> list[Parameter]:

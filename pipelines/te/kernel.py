@@ -6,6 +6,7 @@ A kernel carries what it came from (see graph.outline_groups).
 import numpy as np
 
 from relayc.dialects.functions import signature_of, symbol_name, value_attributes
+from relayc.dialects.locations import named_location
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.elements import dense_array, uniform_element
@@ -41,11 +42,17 @@ def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
         values[argument] = [next(arguments) for _ in flat_types(type_of(argument))]
     with ir.InsertionPoint(body), function_sizes(function):
         for op in block.operations:
-            with op.operation.location:
+            with _location(op):
                 if isinstance(op, func.ReturnOp):
                     func.ReturnOp([tensor for v in op.operation.operands for tensor in values[v]])
                 else:
                     _member(op, values)
+
+
+def _location(op: ir.OpView) -> ir.Location:
+    """Of what an operator becomes: its name, by which schedules find it, before where it came from."""
+    location = op.operation.location
+    return named_location((op.relay_name or type(op)._op_name).rpartition(".")[2], location) if isinstance(op, Op) else location
 
 
 def _sources(function: ir.Operation) -> str:

@@ -32,7 +32,7 @@ def kernels_of(module) -> dict[str, str]:
 
 
 def product_of(sch: Schedule) -> str:
-    """The block that adds up the product."""
+    """The block that adds up the product, whatever it is called: text without locations says no names."""
     return next(block.name for block in sch.get_blocks() if len(sch.get_loops(block)) == 3)
 
 
@@ -57,6 +57,19 @@ def test_a_function_schedules_the_kernels_of_its_pattern():
     assert found["fused_dense_relu"] == "tiled rows=2"
     assert all(text.split()[0] in {e.name for e in TABLE} for name, text in found.items() if name != "fused_dense_relu")
     np.testing.assert_allclose(module["main"](X), EXPECTED, **BOUND)
+
+
+def test_blocks_have_the_names_of_operators():
+    found = {}
+
+    def look(sch):
+        found[len(found)] = [block.name for block in sch.get_blocks()]
+
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    stacked = model_of([node], {"x": [2, 3, 64]}, initializers={"w": W}, outputs=["y"])
+    relayc.compile(model(), schedules={"fused_dense*": look})
+    relayc.compile(stacked, schedules={"*": look})
+    assert found == {0: ["dense", "relu"], 1: ["dense_collapse_shape", "dense", "dense_expand_shape"]}
 
 
 def test_of_several_patterns_the_last_one_holds():

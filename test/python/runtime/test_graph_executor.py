@@ -1,0 +1,311 @@
+"""Programs as TVM's graphs, and the executors that run them node by node."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+import tvm_ffi
+
+import relayc
+from relayc.runtime import GraphExecutor, GraphExecutorDebug, Tensor, graph_executor, save_param_dict
+from relayc.runtime.graph import NOP, parse_graph
+
+# The two convolutions write their parts of the concatenation; the product reads it under another shape.
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+joined (float[1, 4, 6, 6] image) => (float[1, 3] scores, float[1, 8, 3, 3] pooled)
+{
+  a = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (image, first)
+  b = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (a, second)
+  features = Concat <axis = 1> (a, b)
+  pooled = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (features)
+  flat = Flatten (pooled)
+  scores = MatMul (flat, weights)
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def joined():
+    rng = np.random.default_rng(0)
+    model = onnx.parser.parse_model(MODEL)
+    for name, shape in (("first", (4, 4, 3, 3)), ("second", (4, 4, 3, 3)), ("weights", (72, 3))):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(rng.standard_normal(shape, np.float32) / 8, name))
+    return relayc.compile(model)
+
+
+@pytest.fixture(scope="module")
+def image():
+    return np.random.default_rng(1).standard_normal((1, 4, 6, 6), np.float32)
+
+
+def arrays(executor):
+    return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
+
+
+def assert_same(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# ---- the graph
+
+
+def test_the_graph_is_tvms_json(joined):
+    data = json.loads(joined.graph_json)
+    assert data["nodes"][data["arg_nodes"][0]]["name"] == "image"
+    assert {node["op"] for node in data["nodes"]} == {"null", "tvm_op"}
+    call = next(node for node in data["nodes"] if node["op"] == "tvm_op")
+    assert call["attrs"]["func_name"] in joined.function_names() and call["attrs"]["num_inputs"] == str(len(call["inputs"]))
+    entries = data["node_row_ptr"][-1]
+    assert len(data["node_row_ptr"]) == len(data["nodes"]) + 1
+    assert {name: (kind, len(values)) for name, (kind, values) in data["attrs"].items()} == {
+        "dltype": ("list_str", entries),
+        "device_index": ("list_int", entries),
+        "storage_id": ("list_int", entries),
+        "storage_offset": ("list_int", entries),
+        "shape": ("list_shape", entries),
+    }
+    # A node takes what nodes before it give.
+    assert all(place[0] < i for i, node in enumerate(data["nodes"]) for place in node["inputs"])
+
+
+def test_a_graph_is_read_back_from_its_json(joined):
+    assert parse_graph(joined.graph_json) == joined.graph()
+    with pytest.raises(ValueError, match="graph: expected TVM's graph JSON, found"):
+        parse_graph('{"nodes": []}')
+
+
+def test_tensors_that_share_bytes_share_a_storage(joined):
+    graph = joined.graph()
+    joins = [node for node in graph.nodes if node.function == NOP and len(node.inputs) == 2]
+    assert joins, "the model was to have a concatenation in place"
+    for node in (node for node in graph.nodes if node.function == NOP):
+        assert {graph.entry(place).storage for place in node.inputs} == {node.outputs[0].storage}
+    first, second = (graph.entry(place) for place in joins[0].inputs)
+    assert second.offset == first.offset + first.num_bytes
+
+
+def test_nodes_say_which_nodes_of_the_model_they_are(joined):
+    graph = joined.graph()
+    assert {"nn.conv2d", "nn.max_pool2d"} <= {op for node in graph.nodes for op in node.attrs.get("ops", "").split()}
+    assert all(node.sources for node in graph.nodes if node.op == "tvm_op" and node.function != NOP)
+
+
+def test_a_program_of_symbols_is_a_graph_at_sizes():
+    program = relayc.Program()
+
+    @program.function(x=relayc.TensorType(("n", 4), "float32"))
+    def main(x):
+        y = program.op.nn.softmax(x)
+        return program.op.reshape(y, newshape=(-1,))
+
+    module = relayc.compile(program.module())
+    with pytest.raises(ValueError, match="main: expected sizes for the graph of n, found none"):
+        _ = module.graph_json
+    x = np.random.default_rng(0).standard_normal((5, 4), np.float32)
+    executor = GraphExecutor(module, sizes={"n": 5})
+    executor.run(x=x)
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), module["main"](x))
+    assert parse_graph(executor.graph.json()) == executor.graph
+
+
+def test_a_loop_is_no_graph():
+    program = relayc.Program()
+
+    @program.function(x=relayc.TensorType((3,), "float32"), steps=relayc.TensorType((), "int32"))
+    def main(x, steps):
+        return program.while_loop(lambda i, y: i < steps, lambda i, y: (i + 1, y + x), (0, x))[1]
+
+    with pytest.raises(ValueError, match=r"main: expected a graph: .*; found a loop"):
+        GraphExecutor(relayc.compile(program.module()))
+
+
+# ---- the executor
+
+
+def test_an_executor_gives_what_the_module_gives(joined, image):
+    executor = GraphExecutor(joined)
+    executor.set_input("image", image)
+    executor.run()
+    assert isinstance(executor.get_output(0), Tensor)
+    assert_same(arrays(executor), joined["main"](image))
+    executor.run(image=-image)
+    assert_same(arrays(executor), joined["main"](-image))
+    out = np.empty((1, 3), np.float32)
+    assert executor.get_output("scores", out) is out
+    np.testing.assert_array_equal(out, joined["main"](-image)[0])
+
+
+def test_the_three_artefacts_alone_are_enough(joined, image):
+    executor = graph_executor.create(joined.graph_json, joined.lib, "cpu")
+    executor.set_input(0, image)
+    with pytest.raises(ValueError, match="run: expected all inputs and parameters to be set, found none for const"):
+        executor.run()
+    executor.load_params(save_param_dict(joined.params))
+    executor.run()
+    assert_same(arrays(executor), joined["main"](image))
+    other = graph_executor.create(joined.graph_json, joined.lib)
+    other.share_params(executor, save_param_dict(joined.params))
+    other.run(image=image)
+    assert_same(arrays(other), joined["main"](image))
+    name = next(name for name in joined.params)
+    assert other.get_input(name).data.data_ptr() == executor.get_input(name).data.data_ptr()
+
+
+def test_inputs_are_named_and_numbered(joined, image):
+    executor = GraphExecutor(joined)
+    assert executor.get_num_inputs() == 1 + len(joined.params) and executor.get_num_outputs() == 2
+    assert executor.get_input_index("image") == 0 and executor.get_input_index("nothing") == -1
+    assert executor.get_input_info() == ({"image": (1, 4, 6, 6)}, {"image": "float32"})
+    with pytest.raises(ValueError, match="input 'image': expected it to be set"):
+        executor.get_input("image")
+    executor.set_input("image", image)
+    np.testing.assert_array_equal(executor.get_input(0).numpy(), image)
+
+
+def test_memory_of_the_caller_is_read_and_written_in_place(joined, image):
+    executor = GraphExecutor(joined)
+    mine, scores = image.copy(), np.empty((1, 3), np.float32)
+    executor.set_input_zero_copy("image", mine)
+    executor.set_output_zero_copy("scores", scores)
+    executor.run()
+    np.testing.assert_array_equal(scores, joined["main"](image)[0])
+    mine *= 2
+    executor.run()
+    np.testing.assert_array_equal(scores, joined["main"](2 * image)[0])
+    # A copy again: the caller's memory is left alone.
+    executor.set_input("image", image)
+    np.testing.assert_array_equal(mine, 2 * image)
+    with pytest.raises(ValueError, match="input 'image': expected a contiguous aligned array"):
+        executor.set_input_zero_copy("image", image.transpose(0, 1, 3, 2))
+
+
+def test_setting_a_parameter_leaves_the_module_alone(joined, image):
+    executor = GraphExecutor(joined)
+    before = {name: array.copy() for name, array in joined.params.items()}
+    executor.run(**{"image": image, **{name: np.zeros_like(array) for name, array in before.items()}})
+    assert not executor.get_output(0).numpy().any()
+    assert_same(joined.params.values(), before.values())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "message"),
+    [
+        ("other", 0, KeyError, "no input 'other'; there are image"),
+        (99, 0, KeyError, "no input 99"),
+        ("image", np.zeros((1, 4, 6, 6)), TypeError, r"input 'image': expected float32\[1, 4, 6, 6\], found float64"),
+        ("image", np.zeros((4, 6, 6), np.float32), ValueError, r"expected float32\[1, 4, 6, 6\], found float32\[4, 6, 6\]"),
+        ("image", "text", TypeError, "found a value of type str"),
+    ],
+)
+def test_wrong_inputs_are_errors(joined, key, value, error, message):
+    with pytest.raises(error, match=message):
+        GraphExecutor(joined).set_input(key, value)
+
+
+def test_benchmark_gives_the_times_of_runs(joined, image):
+    result = GraphExecutor(joined).benchmark(repeat=3, number=2, end_to_end=True, image=image)
+    assert len(result.results) == 3 and 0 < result.min <= result.median <= result.max
+    assert "mean (ms)" in str(result)
+    with pytest.raises(ValueError, match="expected the function 'run', found 'main'"):
+        GraphExecutor(joined).benchmark(func_name="main", image=image)
+
+
+def test_what_a_packed_function_raises_arrives_as_it_is():
+    program = relayc.Program()
+    type_ = relayc.TensorType((3,), "float32")
+
+    @program.function(x=type_)
+    def main(x):
+        return program.call_packed("relayc.test.executor", [x], type_)
+
+    error = KeyError("mine")
+
+    def refuse(x, y):
+        raise error
+
+    module = relayc.compile(program.module())
+    relayc.register_func("relayc.test.executor", refuse)
+    try:
+        with pytest.raises(KeyError) as found:
+            GraphExecutor(module).run(x=np.zeros(3, np.float32))
+        assert found.value is error
+    finally:
+        tvm_ffi.registry.remove_global_func("relayc.test.executor")
+
+
+# ---- the executor that keeps everything
+
+
+def test_a_debug_run_keeps_what_each_node_gave(joined, image):
+    executor = GraphExecutorDebug(joined)
+    executor.run(image=image)
+    assert_same(arrays(executor), joined["main"](image))
+    calls = [node.name for node in executor.graph.nodes if node.op == "tvm_op" and node.function != NOP]
+    assert [call.node for call in executor.times] == calls and all(call.seconds > 0 for call in executor.times)
+    pool = next(node for node in executor.graph.nodes if "nn.max_pool2d" in node.attrs.get("ops", ""))
+    features = executor.debug_get_output(executor.graph.nodes[pool.inputs[0][0]].name)
+    np.testing.assert_array_equal(executor.debug_get_output(pool.name), features.reshape(1, 8, 3, 2, 3, 2).max((3, 5)))
+    np.testing.assert_array_equal(executor.debug_get_output("image"), image)
+    with pytest.raises(KeyError, match="no node 'nothing' in the graph"):
+        executor.debug_get_output("nothing")
+
+
+def test_a_node_can_be_reached_without_a_run(joined, image):
+    whole, part = GraphExecutorDebug(joined), GraphExecutorDebug(joined)
+    whole.run(image=image)
+    part.set_input("image", image)
+    node = whole.times[0].node
+    np.testing.assert_array_equal(part.debug_get_output(node), whole.tensors[node])
+
+
+def test_a_debug_run_writes_files_for_other_tools(joined, image, tmp_path):
+    executor = GraphExecutorDebug(joined, dump_root=tmp_path / "run")
+    executor.run(image=image)
+    events = json.loads((tmp_path / "run" / "trace.json").read_text())["traceEvents"]
+    calls = [event for event in events if event["ph"] == "X"]
+    assert [event["name"] for event in calls] == [call.node for call in executor.times]
+    assert all(event["dur"] > 0 and event["ts"] >= 0 and {"pid", "tid"} <= event.keys() for event in calls)
+    assert calls[0]["args"]["sources"] and calls[0]["args"]["outputs"]
+    with np.load(tmp_path / "run" / "tensors.npz", allow_pickle=False) as tensors:
+        assert set(tensors) == set(executor.tensors)
+        np.testing.assert_array_equal(tensors[calls[0]["name"]], executor.tensors[calls[0]["name"]])
+    assert parse_graph((tmp_path / "run" / "graph.json").read_text()) == executor.graph
+
+
+def test_nodes_are_timed_one_by_one(joined, image):
+    executor = GraphExecutorDebug(joined)
+    executor.set_input("image", image)
+    times = executor.run_individual(number=2, repeat=2)
+    assert all(len(result.results) == 2 and result.min > 0 for result in times.values())
+    name = next(iter(times))
+    assert executor.run_individual_node(name, number=1).mean > 0
+
+
+# ---- imports
+
+
+def test_functions_of_imported_modules_are_found(joined, image):
+    program = relayc.Program()
+
+    @program.function(x=relayc.TensorType((3,), "float32"))
+    def other(x):
+        return -x
+
+    module, library = relayc.compile(program.module()), tvm_ffi.system_lib("relayc.test.none.")
+    with pytest.raises(KeyError, match="no function 'main'"):
+        module.get_function("main", query_imports=True)
+    module.import_module(library)
+    module.import_module(joined)
+    assert module.imported_modules == (library, joined)
+    assert module.get_function("main", query_imports=True) is joined["main"]
+    kernel = joined.kernels[0].name
+    assert module.lib.get_function(kernel, query_imports=True) is joined[kernel].packed
+    with pytest.raises(KeyError, match="no function 'main' in the module; it has other"):
+        module.get_function("main")
+    with pytest.raises(ValueError, match="expected a module that does not import this one"):
+        joined.import_module(module)
+    with pytest.raises(TypeError, match="expected a relayc or tvm-ffi module, found 3"):
+        module.import_module(3)

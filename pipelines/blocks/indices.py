@@ -174,7 +174,7 @@ class Reader:
         if op.name == "affine.apply":
             amap = ir.AffineMapAttr(op.attributes["map"]).value
             operands = [self.read(v) for v in op.operands]
-            return affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :])
+            return folded(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
         rule = _RULES.get(op.name)
         made = rule(*map(self.read, op.operands)) if rule is not None else None
         return self._opaque(value) if made is None else made

@@ -53,6 +53,7 @@ class _Product:
 
     def __init__(self, schedule: Schedule, plan: Plan, blocks: Blocks) -> None:
         self.s, self.plan, self.c, self.tile, self.blocks = schedule, plan, plan.contraction, plan.tile, blocks
+        self.width = min(self.tile.width, int(self.c.column_extent))
         self.is_chunked = blocks.chunk != self.c.reduction[0].extent
 
     def write(self) -> None:
@@ -164,7 +165,7 @@ class _Product:
         d, factor = dims[column[1]]
         if {dims[v][0] for loop in c.columns for v in loop.members} != {d}:
             raise NotStructured("columns along several dimensions of a parameter")
-        extent, width = c.column_extent, self.tile.width
+        extent, width = c.column_extent, self.width
 
         def layout(*at):
             def part(v):
@@ -192,9 +193,6 @@ class _Product:
         loops = s.get_loops(self.result)
         batch, rows, columns = loops[: self.batch], loops[self.batch : self.batch + self.rows], loops[self.batch + self.rows :]
         block, *inside = self._split(rows[-1], [blocks.tiles, tile.rows], self.plan.rows)
-        if self.is_chunked:
-            inside = [s.fuse(*inside)] if False else inside
-        width = tile.width
         panel_block, panel, *lanes = self._split_columns(columns, blocks.panels)
         outer = [*batch, panel_block, block, *rows[:-1]]
         tiles, row = inside
@@ -211,11 +209,11 @@ class _Product:
 
     def _split_columns(self, columns: Sequence[LoopRV], panels: int) -> list[LoopRV]:
         if len(columns) == 1:
-            return self.s.split(columns[0], [None, panels, self.tile.width])
+            return self.s.split(columns[0], [None, panels, self.width])
         inner = self.c.columns[-1].extent
-        if self.tile.width % inner:
+        if self.width % inner:
             raise NotStructured("panels that split blocks of channels")
-        return [*self.s.split(columns[0], [None, panels, self.tile.width // inner]), columns[1]]
+        return [*self.s.split(columns[0], [None, panels, self.width // inner]), columns[1]]
 
     def _place_product(self, at: LoopRV) -> None:
         """The sums are computed in a loop of the result."""
@@ -230,7 +228,7 @@ class _Product:
         tiles, row = s.split(row, [None, tile.rows])
         panel = []
         if self.blocks.panels > 1:
-            inner = tile.width // (self.c.columns[-1].extent if len(columns) > 1 else 1)
+            inner = self.width // (self.c.columns[-1].extent if len(columns) > 1 else 1)
             first, second = s.split(columns[0], [None, inner])
             panel, columns = [first], [second, *columns[1:]]
         chunk, steps = s.split(reduction[0], [None, self.blocks.chunk])

@@ -5,13 +5,14 @@ a schedule with the same primitives (docs/schedules.md).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from relayc.pipelines.blocks.strategy import schedule_built_in
 from relayc.pipelines.blocks.references import LoopRV
 from relayc.pipelines.blocks.schedule import Schedule
 from relayc.pipelines.blocks.views import Block
+from relayc.pipelines.cpu.schedule.contraction.blocked import STREAM_BYTES
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
 from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.cpu.schedule.contraction.strategy import choose
@@ -31,6 +32,11 @@ def schedule_products(kernel: Kernel, target: Target, tuning: Tuning) -> Schedul
     plan, blocks = chosen
     if not isinstance(plan.work, int) or blocks is None or plan.b is not Source.PARAMETER or (plan.contraction.rows and plan.contraction.row_loops):
         return None
+    outer = plan.contraction.reduction[0].extent
+    even = max(n for n in range(1, blocks.chunk + 1) if outer % n == 0)
+    if even * 2 >= blocks.chunk and "products.chunk" not in tuning.given:
+        blocks = replace(blocks, chunk=even)
+        tuning.used["chunk"] = even
     return schedule_built_in(lambda s: _Product(s, plan, blocks).write(), kernel, target, tuning)
 
 
@@ -177,7 +183,7 @@ class _Product:
             along = along % extent if shape[d] != factor * extent else along
             return [*(part(v) for v in c.batch), along // width, *(part(v) for v in c.reduction), along % width]
 
-        buffer = self.s.nest.buffer_name(next(a.buffer for a in self._block(self.product).loads() if self._is_b(a.buffer)))
+        self.panels = buffer = self.s.nest.buffer_name(next(a.buffer for a in self._block(self.product).loads() if self._is_b(a.buffer)))
         layout.__signature__ = _signature(len(shape))
         self.s.transform_layout(self.product, ("read", buffer), layout, pad_value=0.0)
 
@@ -224,6 +230,7 @@ class _Product:
         if not self.is_chunked:
             s.reorder(*head, *reduction, row, *columns)
             self._registers(row, columns)
+            self._prefetch(reduction[-1], s.get_loops(self.result)[self.batch + 2 + self.rows - 1])
             return
         tiles, row = s.split(row, [None, tile.rows])
         panel = []
@@ -234,6 +241,18 @@ class _Product:
         chunk, steps = s.split(reduction[0], [None, self.blocks.chunk])
         s.reorder(*head, chunk, *panel, tiles, steps, *reduction[1:], row, *columns)
         self._registers(row, columns)
+        self._prefetch([steps, *reduction[1:]][-1], [chunk, *panel][-1])
+
+    def _prefetch(self, steps: LoopRV, panel: LoopRV) -> None:
+        """A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
+        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows."""
+        if not self.plan.prefetches:
+            return
+        if self.blocks.tiles == 1:
+            step = self.width * self.c.b.node.element.width // 8
+            self.s.annotate(steps, "prefetch", [self.panels, steps.name, STREAM_BYTES // step, 2])
+        else:
+            self.s.annotate(steps, "prefetch", [self.panels, panel.name, 1, 2])
 
     def _registers(self, row: LoopRV, columns: Sequence[LoopRV]) -> None:
         for loop in (row, *columns[:-1]):

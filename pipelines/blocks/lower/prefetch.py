@@ -12,6 +12,7 @@ from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, linearize
+from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.symbolic import Size, ceil_div
 
@@ -50,12 +51,17 @@ class Prefetch:
         share = ceil_div(size, prod(around.extent for around in between))
         if not isinstance(share, int):
             return
-        at = {v: c for v, c in place.moving.terms.items() if v not in inner}
-        base = bodies.at(Index(place.moving.const, at), state.point) + place.moving.coefficient(loops[first].var) * self.distance
-        number = linearize([bodies.at(Index.of(around.var), state.point) for around in between], [around.extent for around in between])
-        element = self.buffer.type.element_type.width
-        for line in range(0, share, LINE * 8 // element):
-            prefetch(memory.buffer, base + memory.offset + number * share + line, self.level)
+        total = place.moving.const + place.moving.coefficient(loops[first].var) * self.distance
+        number = Index(total, {v: c for v, c in place.moving.terms.items() if v not in inner})
+        number += linearize([Index.of(around.var) for around in between], [around.extent for around in between]) * share
+        own = Index(0, {loop.var: number.coefficient(loop.var)})
+        # What would be beyond the buffer is its end: that is known before the loop begins.
+        most = prod(memory.shape) - (loop.extent - 1) * own.coefficient(loop.var) - share
+        if not isinstance(most, int) or most < 0:
+            return
+        start = emit.at_most(bodies.at(number - own, state.point), most) + bodies.at(own, state.point) + memory.offset
+        for line in range(0, share, LINE * 8 // self.buffer.type.element_type.width):
+            prefetch(memory.buffer, start + line, self.level)
 
 
 def prefetch_of(nest: Nest, loop: Loop) -> Prefetch | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
     from relayc.pipelines.tuning_space import TuningSpace, tuning_space
-    from relayc.runtime import Device, Module, get_global_func, num_threads, register_func, set_num_threads
+    from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "fusion_rule",
     "get_global_func",
     "import_model",
+    "load_module",
     "module_pass",
     "num_threads",
     "register_backend",
@@ -75,7 +76,7 @@ _HOMES = {
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),
     "relayc.pipelines.tuning_space": ("TuningSpace", "tuning_space"),
-    "relayc.runtime": ("Device", "Module", "get_global_func", "num_threads", "register_func", "set_num_threads"),
+    "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "runtime", "te", "tir", "tools")
 

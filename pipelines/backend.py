@@ -9,7 +9,8 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from relayc.runtime.artifact import ObjectCode
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
     from relayc.pipelines.target import Target
+    from relayc.runtime.artifact import Artifact
     from relayc.runtime.profile import Peak
 
 
@@ -73,6 +75,20 @@ class Backend(ABC):
           ValueError: the backend makes none, or not of this module.
         """
         raise ValueError(f"target {self.kind}: expected a backend that makes machine code, found one that only lowers (use stop_after)")
+
+    def export_library(
+        self, artifact: "Artifact", target: "Target", path: Path, source: Mapping[str, Any], prefix: str, bundle: bool
+    ) -> list[Path]:
+        """Writes a compiled module as a library; gives the files that were written (see `Module.export_library`).
+
+        Args:
+          source: what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
+
+        Raises:
+          ValueError: the backend makes no libraries, or not of this module.
+          OSError: a file cannot be written.
+        """
+        raise ValueError(f"target {self.kind}: expected a backend that makes libraries, found one that does not")
 
     def permissions(self, program: "TirModule", target: "Target") -> tuple[str, ...]:
         """What a process must ask its device for before the program may run (`DeviceKind.request`)."""

@@ -12,10 +12,12 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from relayc.frontend import files_of
 from relayc.pipelines import compile_cache
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
+from relayc.runtime.library import file_sha256
 from relayc.runtime.module import Module
 from relayc.symbolic import FAR, Size
 
@@ -172,6 +174,11 @@ def _module(artifact: Artifact, target: Target, num_threads: int | None, source:
     module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
     module.recompile = source.compile_again
+
+    def export(artifact: Artifact, path: Path, prefix: str, bundle: bool) -> list[Path]:
+        return find_backend(target.kind).export_library(artifact, target, path, source.facts(), prefix, bundle)
+
+    module.exporter = export
     return module
 
 
@@ -195,6 +202,7 @@ class _Source:
 
     def __init__(self, model: Any, options: Mapping[str, Any]) -> None:
         self._path = Path(model).absolute() if isinstance(model, (str, os.PathLike)) else None
+        self._name = type(model).__name__ if self._path is None else self._path.name
         self._status = self._status_now()
         self._options = options
         passes = sys.modules.get("relayc.pipelines.passes")
@@ -217,6 +225,15 @@ class _Source:
 
         with PassContext(**self._settings):
             return compile(model, specialize=specialize, **self._options)
+
+    def facts(self) -> dict[str, Any]:
+        """Name and SHA-256 of the model's file and of its external data; without digests where the model was no file, or where that is not
+        what it was any more."""
+        status = self._status_now()
+        if self._path is None or status is None or status != self._status:
+            return {"name": self._name, "sha256": "", "files": {}}
+        files = {name: file_sha256(self._path.parent / name) for name in files_of(self._path)}
+        return {"name": self._name, "sha256": file_sha256(self._path), "files": files}
 
     def _status_now(self) -> tuple[int, int] | None:
         try:

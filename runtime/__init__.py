@@ -19,6 +19,7 @@ from relayc.runtime.graph import Graph
 from relayc.runtime.graph_executor import BenchmarkResult, GraphExecutor
 from relayc.runtime.graph_executor_debug import GraphExecutorDebug
 from relayc.runtime.imports import Library
+from relayc.runtime.library import LibraryError, library_metadata, load_module
 from relayc.runtime.module import Function, Module
 from relayc.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file
 from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
@@ -42,6 +43,7 @@ __all__ = [
     "GraphExecutorDebug",
     "KernelInfo",
     "Library",
+    "LibraryError",
     "Loop",
     "Module",
     "PackedCall",
@@ -59,6 +61,8 @@ __all__ = [
     "device_kind",
     "device_of",
     "get_global_func",
+    "library_metadata",
+    "load_module",
     "load_param_dict",
     "load_param_dict_from_file",
     "num_threads",

@@ -25,13 +25,13 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
-from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ObjectCode, ParameterInfo, ProgramInfo, TensorSpec
+from relayc.runtime.artifact import Artifact, ObjectCode
 from relayc.runtime.device import DeviceError, device_kind
-from relayc.symbolic import Dim, Size, parse
+from relayc.runtime.records import as_plain, program_fields, program_record
 
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
@@ -266,8 +266,9 @@ def _each(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
 # ---- the file ----------------------------------------------------------------------------------------------------------------------
 
 
-def _chunks(blob: np.ndarray) -> list[np.ndarray]:
-    return [blob[i : i + _CHUNK] for i in range(0, len(blob), _CHUNK)]
+def checksums(blob: np.ndarray) -> list[int]:
+    """CRC-32 of each 16 MiB of memory of one dimension, computed by all cores."""
+    return _each(zlib.crc32, [blob[i : i + _CHUNK] for i in range(0, len(blob), _CHUNK)])
 
 
 def _params_at(body_bytes: int) -> int:
@@ -277,22 +278,17 @@ def _params_at(body_bytes: int) -> int:
 
 def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: Origin) -> None:
     objects = [code.root, *(content for _, content in code.parts)]
-    program = {
-        field.name: getattr(artifact, field.name)
-        for field in dataclasses.fields(Artifact)
-        if field.name in ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings", "parameters")
-    }
     meta = {
         "key": key,
         "source": origin.source,
         "files": dict(origin.files),
-        "program": program,
+        "program": program_record(artifact),
         "functions": list(artifact.functions),
         "parts": [list(names) for names, _ in code.parts],
         "objects": [len(content) for content in objects],
-        "params": {"bytes": artifact.params.nbytes, "crc32": _each(zlib.crc32, _chunks(artifact.params))},
+        "params": {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params)},
     }
-    text = json.dumps(meta, default=_plain, separators=(",", ":")).encode()
+    text = json.dumps(meta, default=as_plain, separators=(",", ":")).encode()
     body = b"".join([text, *objects])
     _write_all(handle, _HEAD.pack(_MAGIC, hashlib.sha256(body).digest(), len(body), len(text)) + body, 0)
     _write_all(handle, artifact.params, _params_at(len(body)))
@@ -327,7 +323,7 @@ def _read(handle: int, key: str, digest_of: Callable[[str], str | None], runs_he
         except OSError:
             return None
     params = _map(handle, params_at, meta["params"]["bytes"])
-    if _each(zlib.crc32, _chunks(params)) != meta["params"]["crc32"]:
+    if checksums(params) != meta["params"]["crc32"]:
         raise ValueError("damaged parameters")
     contents, at = [], 0
     for size in meta["objects"]:
@@ -338,103 +334,12 @@ def _read(handle: int, key: str, digest_of: Callable[[str], str | None], runs_he
     if runs_here:
         addresses, owner = device.load(code, len(functions))
         functions = dict(zip(functions, addresses, strict=True))
-    return Artifact(functions=functions, keep_alive=owner, params=params, code=code, **_fields(meta["program"]))
+    return Artifact(functions=functions, keep_alive=owner, params=params, code=code, **program_fields(meta["program"]))
 
 
 def _map(handle: int, offset: int, size: int) -> np.ndarray:
     mapped = mmap.mmap(handle, size, mmap.MAP_SHARED, mmap.PROT_READ, offset=offset)
     return np.frombuffer(mapped, np.uint8)
-
-
-def _fields(program: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "programs": tuple(_program(p) for p in program["programs"]),
-        "kernels": tuple(_kernel(k) for k in program["kernels"]),
-        "ranges": {name: (low, high) for name, (low, high) in program["ranges"].items()},
-        "target": program["target"],
-        "device": program["device"],
-        "permissions": tuple(program["permissions"]),
-        "precision": program["precision"],
-        "strings": tuple(program["strings"]),
-        "parameters": tuple(ParameterInfo(_specs([row["spec"]])[0], row["offset"]) for row in program["parameters"]),
-    }
-
-
-def _specs(rows: Sequence[dict[str, Any]]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(r["name"], _sizes(r["shape"]), r["dtype"]) for r in rows)
-
-
-def _size_of(value: int | str) -> Size:
-    """A size, of which an expression is a text in a file."""
-    return parse(value) if isinstance(value, str) else value
-
-
-def _sizes(values: Sequence[int | str]) -> tuple[Size, ...]:
-    return tuple(map(_size_of, values))
-
-
-def _program(row: dict[str, Any]) -> ProgramInfo:
-    inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
-    arena = _size_of(row["arena_bytes"])
-    late, defined = tuple(row["late"]), tuple(row["defined"])
-    facts = row["public"], row["max_depth"], tuple(row["symbols"]), arena, late, defined
-    sizes = tuple((name, size) for name, size in row["sizes"])
-    return ProgramInfo(row["name"], inputs, outputs, _nodes(row["steps"]), *facts, sizes)
-
-
-def _reference(row: dict[str, Any]) -> BufferRef:
-    return BufferRef(row["space"], row["index"], _size_of(row["offset"]), _specs([row["spec"]])[0])
-
-
-def _references(rows: Sequence[dict[str, Any]]) -> tuple[BufferRef, ...]:
-    return tuple(_reference(row) for row in rows)
-
-
-def _condition(row: dict[str, Any]) -> BufferRef | EqualSizes:
-    if "pairs" in row:
-        return EqualSizes(tuple((_size_of(a), _size_of(b)) for a, b in row["pairs"]))
-    return _reference(row)
-
-
-_NODES = {node.__name__: node for node in get_args(Node)}
-"""Kinds of nodes by the names that they have in a file."""
-
-
-def _plain(value: Any) -> dict[str, Any] | str:
-    """A dataclass as a dictionary of its fields, and the kind of a node; the text of an expression."""
-    if isinstance(value, Dim):
-        return str(value)
-    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return {"kind": type(value).__name__, **fields} if isinstance(value, Node) else fields
-
-
-def _nodes(rows: Sequence[dict[str, Any]]) -> tuple[Node, ...]:
-    return tuple(_node(**row) for row in rows)
-
-
-def _node(kind: str, **fields: Any) -> Node:
-    return _NODES[kind](**{name: _PARTS.get(name, lambda value: value)(value) for name, value in fields.items()})
-
-
-_PARTS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("inputs", "outputs"), _references),
-    **dict.fromkeys(("then", "otherwise", "condition_steps", "body"), _nodes),
-    "condition": _condition,
-    **dict.fromkeys(("sources", "slots", "taken", "names"), tuple),
-    **dict.fromkeys(("arena", "num_bytes"), _size_of),
-    "source": _reference,
-    "sizes": _sizes,
-}
-"""How the fields of nodes that are not texts or numbers are read."""
-
-
-def _kernel(row: dict[str, Any]) -> KernelInfo:
-    inputs, outputs = _specs(row["inputs"]), _specs(row["outputs"])
-    names = tuple(row["ops"]), tuple(row["sources"])
-    flops, moved, own = (_size_of(row[key]) for key in ("flops", "bytes", "own_flops"))
-    return KernelInfo(
-        row["name"], inputs, outputs, *names, flops, moved, row["schedule"], own, tuple(row["symbols"]), tuple(row["declined"])
-    )
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------------------

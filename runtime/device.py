@@ -4,10 +4,12 @@ What devices of a kind are and do is said by a `DeviceKind`, registered under it
 themselves: `register_device_kind(MyKind())`.
 """
 
+import ctypes
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -94,6 +96,21 @@ class DeviceKind(ABC):
           DeviceError: the kind has no object code. Others may raise a ValueError for code that cannot be loaded.
         """
         raise DeviceError(f"device {self.name}: expected a kind that loads object code, found one that does not")
+
+    def lacking(self, features: Sequence[str]) -> tuple[str, ...]:
+        """Those out of the features of a target that this machine does not have."""
+        return ()
+
+    def open_library(self, path: Path, symbol: str) -> ctypes.CDLL:
+        """Loads a shared library that was checked, and its dependencies.
+
+        Args:
+          symbol: one that it defines, and that no other library does.
+
+        Raises:
+          DeviceError: it cannot be loaded, or the kind has no libraries.
+        """
+        raise DeviceError(f"device {self.name}: expected a kind that loads libraries, found one that does not")
 
     def disassemble(self, code: ObjectCode, function: str | None) -> str:
         """The instructions of a program, or of one function with its parallel loops, as text; raises DeviceError where that is unknown."""

@@ -81,9 +81,37 @@ class GraphExecutorDebug(GraphExecutor):
         node = self.graph.nodes[number]
         for i, entry in enumerate(node.outputs):
             if node.attrs.get("workspace") != str(i):
-                self.tensors[f"{node.name}:{i}" if i else node.name] = self._array(entry).copy()
+                self.tensors[self.tensor_name((number, i))] = self._array(entry).copy()
 
-    def _node(self, node: int | str) -> int:
+    def tensor_name(self, place: tuple[int, int]) -> str:
+        """The name in `tensors` of an output of a node: node and which of its outputs."""
+        node, index = place
+        name = self.graph.nodes[node].name
+        return f"{name}:{index}" if index else name
+
+    def run_node(self, node: int | str, values: Mapping[int, np.ndarray]) -> list[np.ndarray]:
+        """Calls one node by itself, and gives what it gave: copies, without its workspace.
+
+        Args:
+          node: its number or name.
+          values: of its inputs, by position; others are what is in the executor's memory.
+
+        Raises:
+          KeyError: there is no such node.
+          TypeError, ValueError: a value of another dtype or shape.
+        """
+        number = self.node_number(node)
+        found = self.graph.nodes[number]
+        for i, value in values.items():
+            entry = self.graph.entry(found.inputs[i])
+            self._array(entry)[...] = self._fitting(f"node {found.name}: input {i}", entry, value)
+        if number in self._functions:
+            self._run_nodes([number])
+        workspace = found.attrs.get("workspace")
+        return [self._array(entry).copy() for i, entry in enumerate(found.outputs) if str(i) != workspace]
+
+    def node_number(self, node: int | str) -> int:
+        """The number of a node. Raises KeyError where there is none of the name or number."""
         if isinstance(node, str):
             found = next((i for i, n in enumerate(self.graph.nodes) if n.name == node), -1)
         else:
@@ -103,7 +131,7 @@ class GraphExecutorDebug(GraphExecutor):
           KeyError: there is no such node.
           ValueError: an input has not been set.
         """
-        number = self._node(node)
+        number = self.node_number(node)
         name = self.graph.nodes[number].name
         if self.graph.nodes[number].op == "null":
             found = self.get_input(name).numpy()
@@ -134,7 +162,7 @@ class GraphExecutorDebug(GraphExecutor):
           KeyError: there is no such node.
           ValueError: counts below 1; an input has not been set.
         """
-        node = self._node(index)
+        node = self.node_number(index)
         self._check_set()
         self._run_nodes([n for n in self._functions if n < node])
         return self._time_node(node, number, repeat, min_repeat_ms)

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -320,6 +321,7 @@ class Module:
       ranges: least and largest value of the symbols in these shapes, of which that is known.
       recompile: what `specialize` calls: gives the module compiled for some sizes, from a model or where that is None from what it was
         compiled from. None where there is no compiler.
+      exporter: what `export_library` calls with the program; None where there is no compiler.
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
         the program can be looked at, and kept in the cache for machines that have them.
     """
@@ -334,6 +336,7 @@ class Module:
           RuntimeError: the system refuses the process what the program needs.
         """
         self.recompile: Callable[[Sequence[Mapping[str, int]], Any], Module] | None = None
+        self.exporter: Callable[[Artifact, Path, str, bool], list[Path]] | None = None
         self._imports = Imports()
         self._artifact = artifact
         self._measure_peak = measure_peak
@@ -440,6 +443,26 @@ class Module:
             raise ValueError(f"specialize: model: expected what gives {self!r}, found what gives {made!r}")
         made.num_threads, made._imports = self.num_threads, self._imports
         self.__dict__.update(made.__dict__)
+
+    def export_library(self, path: "str | os.PathLike[str]", *, prefix: str = "", bundle: bool = True) -> list[Path]:
+        """Writes the module, with its parameters, as a library for machines on which relayc is not installed (docs/export.md).
+
+        Args:
+          path: of a shared library (model.so), which `relayc.load_module` and `tvm_ffi.load_module` load; or of an object (model.o), beside
+            which a header is written, to be linked into an application.
+          prefix: what comes before the names of the functions: `__tvm_ffi_PREFIXmain`.
+          bundle: whether the OpenMP runtime is copied beside a shared library that needs it, where it is not there.
+
+        Returns:
+          The files that are there now, the library first.
+
+        Raises:
+          ValueError: the module was not compiled here, the path has another ending, or there is no linker.
+          OSError: a file cannot be written.
+        """
+        if self.exporter is None:
+            raise ValueError("export_library: expected a module that relayc.compile gave, found one without a compiler")
+        return self.exporter(self._artifact, Path(path).absolute(), prefix, bundle)
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -30,13 +30,25 @@ def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def loaded_library(name: str) -> str | None:
+    """Path of a shared library of a name that this process has in memory; None where it has none, or the system does not tell."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+            return next((line.split(maxsplit=5)[5].rstrip("\n") for line in maps if line.rstrip("\n").endswith(f"/{name}")), None)
+    except OSError:
+        return None
+
+
 @functools.cache
 def openmp_library() -> str:
-    """Path of the OpenMP runtime: the one of the intel-openmp package, else an LLVM libomp of the system.
+    """Path of the OpenMP runtime: one that is in the process already, else the one of the intel-openmp package, else an LLVM libomp of the
+    system.
 
     Raises:
       OSError: there is none.
     """
+    if path := loaded_library(_FILES[0]):
+        return path  # two of them in one process refuse to work
     try:
         files = importlib.metadata.files("intel-openmp") or []
     except importlib.metadata.PackageNotFoundError:

@@ -2,6 +2,7 @@
 
     relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it
     relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), its IR or machine code, or what can be tuned
+    relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc cache           shows the compiled programs that are kept on disk; relayc cache clear removes them
 
@@ -33,6 +34,7 @@ from relayc.runtime import Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.symbolic import Range
 from relayc.tools import cache, opt
+from relayc.tools.bisect.command import add_options as add_bisect_options
 from relayc.tools.inputs import (
     load_inputs,
     parse_dim,
@@ -229,6 +231,29 @@ def _stage_text(arguments: argparse.Namespace) -> str:
     return compile_model(arguments, keep_ir=True).ir[arguments.stage]
 
 
+def bisect(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc bisect`: finds what makes results differ from a reference, and writes the least model that shows it."""
+    from relayc.tools.bisect import command
+    from relayc.tools.bisect.compiling import Compiler
+
+    module = compile_model(arguments, cache=False)
+    if module.lacking:
+        raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
+    parts = {"target": arguments.target, "opt_level": arguments.opt_level, "precision": arguments.precision}
+    whole = {**parts, "shapes": dict(arguments.shape), "dims": dict(arguments.dim), "specialize": arguments.specialize}
+    inputs = _inputs(module, arguments, console)
+    question = command.Question(arguments.model, Compiler(whole), Compiler(parts), inputs, module, module.precision)
+    try:
+        answer = command.bisect(question, command.chosen_reference(arguments), lambda line: console.print(line, markup=False))
+    except ModuleNotFoundError as error:
+        if error.name != "onnxruntime":
+            raise
+        raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
+    command.show(answer, question, arguments.out or Path(f"bisect-{arguments.model.stem}"), console)
+    if answer.fault is not None:
+        raise CommandError(f"results differ from {answer.reference}: {answer.fault.kind} {answer.fault.name}")
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
@@ -281,6 +306,13 @@ def make_parser() -> argparse.ArgumentParser:
     shown.add_argument("--space", action="store_true", help="print the tunable numbers of each kernel instead, with their sensible values")
     shown.add_argument("--why", action="store_true", help="say too why strategies that were asked before did not take a kernel")
     inspector.set_defaults(action=inspect)
+    about = (
+        "Find the pass, kernel or operator that makes the results of a model differ from a reference, and the least model that shows it."
+    )
+    searcher = commands.add_parser("bisect", help="find what makes results differ from a reference", description=about)
+    _add_model_options(searcher)
+    add_bisect_options(searcher)
+    searcher.set_defaults(action=bisect)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)
     return parser

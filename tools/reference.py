@@ -31,8 +31,13 @@ class Agreement:
     spread: float
 
 
-def run_onnxruntime(model: str | os.PathLike[str] | bytes, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def run_onnxruntime(
+    model: str | os.PathLike[str] | bytes, inputs: Mapping[str, np.ndarray], optimised: bool = True
+) -> dict[str, np.ndarray]:
     """Outputs of a model by name under ONNX Runtime on the CPU.
+
+    Args:
+      optimised: whether ONNX Runtime may change the model before it runs it.
 
     Raises:
       ModuleNotFoundError: ONNX Runtime is not installed.
@@ -41,6 +46,8 @@ def run_onnxruntime(model: str | os.PathLike[str] | bytes, inputs: Mapping[str, 
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    if not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     source = model if isinstance(model, bytes) else str(Path(model))
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]

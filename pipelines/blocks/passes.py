@@ -1,9 +1,9 @@
 """The passes of blocks and loops, under their command-line names: those of the lit tests of primitives."""
 
-from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir.names import FORM
 from relayc.pipelines.blocks.create import create_nest
+from relayc.pipelines.blocks.schedule import calls_others
 from relayc.pipelines.blocks.script import run_sequence
 from relayc.pipelines.passes import PassContext, functions, module_pass
 
@@ -16,15 +16,11 @@ def te_to_blocks(mod: IRModule, ctx: PassContext) -> IRModule:
     for function in functions(mod):
         if FORM in function.attributes:
             continue
-        if not _calls(function):
+        if not calls_others(function):
             nest = create_nest(function, mod.module)
             nest.function.operation.move_before(function)
         function.erase()
     return mod
-
-
-def _calls(function: ir.Operation) -> bool:
-    return any(op.operation.name == "func.call" for op in function.regions[0].blocks[0].operations)
 
 
 @module_pass(opt_level=0, name="ApplySchedule", stage="te")

@@ -28,6 +28,7 @@ class Schedule(LoopMethods, BlockMethods):
 
     Args:
       mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
+        Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
 
@@ -36,7 +37,8 @@ class Schedule(LoopMethods, BlockMethods):
     """
 
     def __init__(self, mod: IRModule, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
-        self._mod = blocks_module(mod)
+        self._refused: dict[str, ScheduleError] = {}
+        self._mod = blocks_module(mod, self._refused)
         self._trace = Trace()
         self._random = random.Random(seed)
         self._decisions = dict(decisions or {})
@@ -65,6 +67,8 @@ class Schedule(LoopMethods, BlockMethods):
 
     def work_on(self, function: str) -> None:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
+        if function in self._refused:
+            raise self._refused[function]
         if function not in self._functions():
             raise ScheduleError(f"work_on: expected one of {', '.join(self._functions())}, found {function!r}")
         self._function, self._nest = function, None
@@ -204,25 +208,44 @@ def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | Non
     return made
 
 
-def blocks_module(mod: IRModule) -> IRModule:
-    """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied.
+def blocks_module(mod: IRModule, refused: dict[str, ScheduleError] | None = None) -> IRModule:
+    """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
+    call others are left out.
+
+    Args:
+      refused: gets those of several functions that cannot be written so, by name, with the reason.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
+    functions = [op for op in mod.module.body.operations if op.operation.name == "func.func" and len(op.regions[0].blocks)]
+    kernels = [op for op in functions if not calls_others(op)]
     with mod.context, ir.Location.unknown():
         out = IRModule(ir.Module.create(), dict(mod.params))
-        for op in mod.module.body.operations:
+        for op in kernels:
             if names.FORM in op.attributes:
                 with ir.InsertionPoint(out.module.body):
                     op.operation.clone()
             elif names.WRITTEN in op.attributes:
                 with ir.InsertionPoint(out.module.body):
                     copy_written(op)
-            elif op.operation.name == "func.func" and len(op.regions[0].blocks):
-                create_nest(op.operation, out.module)
+            else:
+                before = len(out.module.body.operations)
+                try:
+                    create_nest(op.operation, out.module)
+                except ScheduleError as error:
+                    for partial in list(out.module.body.operations)[before:]:
+                        partial.operation.erase()
+                    if refused is None or len(kernels) == 1:
+                        raise
+                    refused[symbol_name(op)] = error
     if not len(out.module.body.operations):
-        raise ScheduleError("expected a module with functions of the te stage, found none")
+        raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
     return out
+
+
+def calls_others(function: ir.OpView) -> bool:
+    """Whether a function is a program: one that calls kernels."""
+    return any(op.operation.name == "func.call" for op in function.regions[0].blocks[0].operations)
 
 
 def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:

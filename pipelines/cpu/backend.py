@@ -1,7 +1,8 @@
 """The backend of the kind cpu. What it needs of MLIR is imported when a program is compiled."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from relayc.pipelines.backend import Backend, MachineCode, register_backend
 from relayc.pipelines.cpu.target import CpuTarget
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
+    from relayc.runtime.artifact import Artifact
 
 
 class CpuBackend(Backend):
@@ -55,6 +57,13 @@ class CpuBackend(Backend):
             return MachineCode(addresses, None, code)
         loaded, owner = device.load(code, len(entries))
         return MachineCode(dict(zip(entries, loaded, strict=True)), owner, code)
+
+    def export_library(
+        self, artifact: "Artifact", target: Target, path: Path, source: Mapping[str, Any], prefix: str, bundle: bool
+    ) -> list[Path]:
+        from relayc.pipelines.cpu.export.library import export_library
+
+        return export_library(artifact, _cpu(target), path, source, prefix, bundle)
 
     def permissions(self, program: "TirModule", target: Target) -> tuple[str, ...]:
         return ("tiles",) if program.uses_tiles and not _cpu(target).emulate else ()

@@ -23,6 +23,8 @@ OPT_LEVEL = 3
 """LLVM's; 2 takes as long and unrolls less."""
 PARTS_PER_THREAD = 3
 """Parts are compiled as threads become free; more of them balance better, each costs about 5 ms."""
+_KEEP_OBJECTS = _POSITION_INDEPENDENT = True
+"""Objects are kept, for the cache, and for libraries that are linked of them (see Module.export_library)."""
 MIN_PART_OPS = 2000
 """Operations in the LLVM dialect (about 0.15 s of LLVM) below which a part is not worth its engine."""
 
@@ -72,7 +74,9 @@ class _Compiled:
         paths = (_StringRef * len(libraries))(*[_string(path) for path in libraries])
         with module.context:
             handle = _Handle(c_handle(module))
-            self._handle = _call("mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, True, False)
+            self._handle = _call(
+                "mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, _KEEP_OBJECTS, _POSITION_INDEPENDENT
+            )
         if not self._handle.pointer:
             raise CodegenError("LLVM refused the module; the reason is on stderr")
 
@@ -271,6 +275,24 @@ def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool 
                 main.register(name, address)
             engines.append((names, engine))
     return Engine(main, engines)
+
+
+def compile_object(module: ir.Module, function: str, wanted: Sequence[str] = ()) -> bytes:
+    """The object file of a module in the LLVM dialect, for a linker.
+
+    Args:
+      function: an external function of it.
+      wanted: symbols that the module declares and other objects define.
+
+    Raises CodegenError where LLVM refuses it.
+    """
+    engine = _Compiled(module, ())
+    for name in wanted:
+        engine.register(name, 1)  # nothing is called: the engine wants some address before it compiles
+    if not engine.raw_lookup(function):  # which compiles: the engine puts that off
+        raise CodegenError(f"{function} could not be linked: see the missing symbols on stderr")
+    with TemporaryDirectory(prefix="relayc-") as folder:
+        return engine.object_file(Path(folder) / "code.o")
 
 
 def _table(lookup: int, count: int) -> list[int]:

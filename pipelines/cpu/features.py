@@ -1,60 +1,10 @@
-"""Features and levels of x86-64 CPUs, in LLVM's spelling, and those of this machine."""
+"""Levels of x86-64 CPUs, and sets of features in LLVM's spelling."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from relayc.runtime.cpu import host
-from relayc.runtime.cpu.tiles import tiles_supported
-
-IMPLIES: dict[str, tuple[str, ...]] = {
-    "sse": (),
-    "sse2": ("sse",),
-    "sse3": ("sse2",),
-    "ssse3": ("sse3",),
-    "sse4.1": ("ssse3",),
-    "sse4.2": ("sse4.1",),
-    "aes": ("sse2",),
-    "pclmul": ("sse2",),
-    "gfni": ("sse2",),
-    "popcnt": (),
-    "lzcnt": (),
-    "bmi": (),
-    "bmi2": (),
-    "movbe": (),
-    "avx": ("sse4.2",),
-    "f16c": ("avx",),
-    "fma": ("avx",),
-    "avx2": ("avx",),
-    "vaes": ("avx2", "aes"),
-    "vpclmulqdq": ("avx", "pclmul"),
-    "avxvnni": ("avx2",),
-    "avxvnniint8": ("avx2",),
-    "avxneconvert": ("avx2",),
-    "avxifma": ("avx2",),
-    "avx512f": ("avx2", "f16c", "fma"),
-    "avx512cd": ("avx512f",),
-    "avx512dq": ("avx512f",),
-    "avx512bw": ("avx512f",),
-    "avx512vl": ("avx512f",),
-    "avx512ifma": ("avx512f",),
-    "avx512vnni": ("avx512f",),
-    "avx512vpopcntdq": ("avx512f",),
-    "avx512vbmi": ("avx512bw",),
-    "avx512vbmi2": ("avx512bw",),
-    "avx512bitalg": ("avx512bw",),
-    "avx512bf16": ("avx512bw",),
-    "avx512fp16": ("avx512bw",),
-    "amx-tile": (),
-    "amx-int8": ("amx-tile",),
-    "amx-bf16": ("amx-tile",),
-    "amx-fp16": ("amx-tile",),
-    "amx-complex": ("amx-tile",),
-}
-"""What each feature brings along: the features of x86-64 that code is generated for, in LLVM's spelling (its X86.td)."""
-
-# Flags as Linux spells them, where LLVM's spelling differs by more than underscores.
-_LLVM_NAMES = {"pni": "sse3", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "abm": "lzcnt", "bmi1": "bmi", "pclmulqdq": "pclmul"}
+from relayc.runtime.cpu.features import IMPLIES, host_features, with_needs
 
 
 @dataclass(frozen=True)
@@ -92,15 +42,10 @@ LEVELS = {
 as CPUs of the level commonly have them, and a server CPU of 2023 with tiles of bf16 and int8, by the name that LLVM and GCC give it."""
 
 
-def _with_needs(feature: str) -> frozenset[str]:
-    """A feature and all that it implies."""
-    return frozenset({feature}).union(*map(_with_needs, IMPLIES[feature]))
-
-
 @cache
 def level_features(mcpu: str) -> frozenset[str]:
     """All features of a level."""
-    return frozenset().union(*map(_with_needs, LEVELS[mcpu].features))
+    return frozenset().union(*map(with_needs, LEVELS[mcpu].features))
 
 
 def changed(known: frozenset[str], changes: str | Iterable[str]) -> frozenset[str]:
@@ -115,18 +60,8 @@ def changed(known: frozenset[str], changes: str | Iterable[str]) -> frozenset[st
             raise ValueError(f"target: expected features as +NAME or -NAME, found {change!r}")
         if feature not in IMPLIES:
             raise ValueError(f"target: expected features out of {', '.join(IMPLIES)}, found {feature}")
-        known = known | _with_needs(feature) if sign == "+" else frozenset(f for f in known if feature not in _with_needs(f))
+        known = known | with_needs(feature) if sign == "+" else frozenset(f for f in known if feature not in with_needs(f))
     return known
-
-
-@cache
-def host_features() -> frozenset[str]:
-    """Known features of this machine's CPU; the x86-64 baseline where the system does not list flags."""
-    names = {_LLVM_NAMES.get(flag, flag.replace("_", "-" if flag.startswith("amx") else "")) for flag in host.flags()}
-    if "amx-tile" in names and not tiles_supported():
-        names = {name for name in names if not name.startswith("amx")}
-    # A system may take a feature away from programs and leave what needs it in the list.
-    return frozenset(f for f in names & IMPLIES.keys() if _with_needs(f) <= names) or level_features("x86-64")
 
 
 def host_level() -> str:

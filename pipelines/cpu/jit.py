@@ -13,7 +13,7 @@ from relayc.pipelines.cpu.engine import CodegenError, Engine, compile_module
 from relayc.pipelines.cpu.target import CpuTarget
 
 
-def _set_target(module: ir.Module, target: CpuTarget) -> None:
+def set_target(module: ir.Module, target: CpuTarget) -> None:
     """Makes LLVM generate every function for the target; it would for this machine otherwise."""
     changes = target.changes
     if changes is None:
@@ -36,7 +36,7 @@ def jit(module: ir.Module, target: CpuTarget, libraries: Sequence[str] = ()) -> 
     `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process. Raises
     CodegenError where LLVM refuses the module.
     """
-    _set_target(module, target.machine)
+    set_target(module, target.machine)
     return compile_module(module, [*_runtime_libraries(), *libraries], runs_here=target.is_host)
 
 

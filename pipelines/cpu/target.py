@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from relayc.pipelines.cpu.features import IMPLIES, LEVELS, changed, host_features, host_level, level_features
+from relayc.pipelines.cpu.features import LEVELS, changed, host_level, level_features
 from relayc.pipelines.target import Option, Target
 from relayc.runtime.cpu import host
+from relayc.runtime.cpu.features import IMPLIES, host_features
 from relayc.runtime.threads import checked_threads, usable_cpus
 
 LEVEL_THREADS = 8

@@ -9,7 +9,7 @@ from relayc.dialects.relay.facts import Pattern
 from relayc.dialects.relay.registration import OPS
 from relayc.pipelines.kernel.graph import Kernel, NotStructured, read_kernel
 from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.table import Entry, strategies_of
+from relayc.pipelines.schedule.table import FALLBACK, Entry, strategies_of
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.symbolic import Undecided
@@ -32,7 +32,7 @@ class Choice:
     is_fallback: bool = False
 
     def __str__(self) -> str:
-        return "bufferize" if self.is_fallback else str(self.tuning)
+        return FALLBACK if self.is_fallback else str(self.tuning)
 
 
 def schedule_kernel(source: ir.OpView, target: Target, tuning: Tuning) -> Choice:

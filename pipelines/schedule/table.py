@@ -3,8 +3,8 @@
 A kernel gets the first strategy of its target that takes it (see schedule.choice). The numbers of a strategy are its defaults, unless set
 through `PassContext.config`: `{"schedule.contraction.rows": 6}` for every kernel, or for those whose names match a pattern, with the
 strategy where only one is to be asked: `{"schedule.kernels": {"fused_dense*": {"contraction.rows": 4}, "fused_add": {"strategy":
-"loops"}}}`. `relayc inspect` and `KernelInfo.schedule` say what each kernel got. A kernel that no strategy takes becomes plain loops
-(pipelines.codegen.bufferize).
+"loops"}}}`. `relayc inspect` and `KernelInfo.schedule` say what each kernel got. A kernel that no strategy takes, or for which FALLBACK is
+said, becomes plain loops (pipelines.codegen.bufferize).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +25,9 @@ numbers, and may raise NotStructured, or Undecided where it does not know what t
 back."""
 
 DEFAULT_PLEVEL = 10
+
+FALLBACK = "bufferize"
+"""Says as a strategy that none is to be asked: the kernel becomes plain loops."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def tuning_for(kernel: str, config: Mapping[str, Any], kind: str = "cpu", schedu
     known = {f"{entry.name}.{parameter.name}": parameter.most for entry in table for parameter in entry.parameters}
     for name, value in given.items():
         if name == "strategy":
-            if value not in strategies:
+            if value not in (*strategies, FALLBACK):
                 raise ValueError(f"schedule of {kernel}: expected a strategy out of {', '.join(strategies)}, found {value!r}")
         elif name in known:
             if not isinstance(value, int) or not 1 <= value <= known[name]:

@@ -1,8 +1,11 @@
 """The device kind cpu. There is one device, cpu:0: the host, in whose memory numpy's arrays are."""
 
+import contextlib
+import ctypes
 from collections.abc import Sequence
 from itertools import takewhile
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import tvm_ffi
@@ -10,13 +13,16 @@ import tvm_ffi
 from relayc.runtime.artifact import ObjectCode, aligned_array, numpy_dtype
 from relayc.runtime.cpu import host
 from relayc.runtime.cpu.disassembly import disassemble
+from relayc.runtime.cpu.features import host_features
 from relayc.runtime.cpu.objects import Program, can_load
 from relayc.runtime.cpu.tiles import request_tiles
 from relayc.runtime.device import DeviceError, DeviceFacts, DeviceKind, register_device_kind
 from relayc.runtime.tensor import as_array, to_tensor
-from relayc.runtime.threads import usable_cpus
+from relayc.runtime.threads import openmp_library, usable_cpus
 
 _PERMISSIONS = {"tiles": request_tiles}
+_MOST_REPLACED = 1000
+"""How often the library of a path can be replaced and loaded again in a process."""
 
 
 class Cpu(DeviceKind):
@@ -55,6 +61,24 @@ class Cpu(DeviceKind):
     def load(self, code: ObjectCode, count: int) -> tuple[Sequence[int], object]:
         program = Program(code)
         return program.entries(count), program
+
+    def lacking(self, features: Sequence[str]) -> tuple[str, ...]:
+        return tuple(sorted(set(features) - host_features()))
+
+    def open_library(self, path: Path, symbol: str) -> ctypes.CDLL:
+        # The OpenMP runtime of this process first: the library takes that one then.
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(openmp_library())
+        folder, name = path.resolve().parent, path.resolve().name
+        try:
+            # A library that was loaded from the path before, and replaced since, is what the loader gives for the same spelling.
+            for same in range(_MOST_REPLACED):
+                library = ctypes.CDLL(f"{folder}/{'./' * same}{name}")
+                if hasattr(library, symbol):
+                    return library
+        except OSError as error:
+            raise DeviceError(f"expected a library that can be loaded, found: {error}") from None
+        raise DeviceError(f"expected a library that defines {symbol}, found none")
 
     def disassemble(self, code: ObjectCode, function: str | None) -> str:
         return disassemble(code, function)

@@ -1,7 +1,8 @@
 """Machine code from object files into memory: a small linker for the objects that the compiler makes.
 
-LLVM's JIT emits ELF objects of the large code model, in which every reference is a full 64-bit address. Two kinds of relocation are all
-there is, so what would be a linker elsewhere is a page of code here, and code from the cache needs no compiler to be loaded.
+LLVM's JIT emits position-independent ELF objects of the large code model, in which every reference is a full 64-bit address or
+distance. A handful of relocations is all there is, so what would be a linker elsewhere is a page of code here, and code from the cache
+needs no compiler to be loaded.
 (Format: System V ABI, "Object Files"; relocations: its AMD64 supplement.)
 """
 
@@ -26,8 +27,10 @@ _SYMTAB, _RELA, _NOBITS = 2, 4, 8
 _ALLOC, _EXECUTE = 2, 4
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 _FUNCTION = 2
-_R_64, _R_PC64 = 1, 24
+_R_64, _R_PC64, _R_GOTOFF64, _R_GOT64, _R_GOTPC64 = 1, 24, 25, 27, 29
+_GOT_SYMBOL = "_GLOBAL_OFFSET_TABLE_"
 _PROT_READ, _PROT_EXECUTE = 1, 4
+_SYMBOL_BYTES = _RELA_BYTES = 24
 _MASK = (1 << 64) - 1
 
 
@@ -102,6 +105,9 @@ class _Image:
 
     def _load(self, content: bytes, find: Callable[[str], int]) -> None:
         code_bytes, size = self._place()
+        # The global offset table, of the addresses of symbols, is behind all else.
+        self._table = _align(size, 8)
+        size = self._table + 8 * sum(s.size // _SYMBOL_BYTES for s in self._sections if s.kind == _SYMTAB)
         self._memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         for section in self._sections:
@@ -130,7 +136,9 @@ class _Image:
         self._names: dict[str, int] = {}
         for symbol in _read_symbols(content, self._sections, table):
             value = symbol.value
-            if symbol.section == _UNDEFINED:
+            if symbol.name == _GOT_SYMBOL:
+                value = self._base + self._table
+            elif symbol.section == _UNDEFINED:
                 value = find(symbol.name) if symbol.name else 0
             elif symbol.section != _ABSOLUTE:
                 place = self._sections[symbol.section].place if symbol.section < len(self._sections) else -1
@@ -142,13 +150,19 @@ class _Image:
 
     def _relocate(self, content: bytes, section: _Section, symbols: Sequence[int]) -> None:
         target = self._sections[section.info]
-        for at in range(section.offset, section.offset + section.size, 24):
+        for at in range(section.offset, section.offset + section.size, _RELA_BYTES):
             offset, info, addend = struct.unpack_from("<QQq", content, at)
-            kind, value = info & 0xFFFFFFFF, symbols[info >> 32] + addend
-            if kind == _R_PC64:
+            kind, number = info & 0xFFFFFFFF, info >> 32
+            value = symbols[number] + addend
+            if kind in (_R_PC64, _R_GOTPC64):
                 value -= self._base + target.place + offset
+            elif kind == _R_GOTOFF64:
+                value -= self._base + self._table
+            elif kind == _R_GOT64:
+                struct.pack_into("<Q", self._memory, self._table + 8 * number, symbols[number])
+                value = 8 * number + addend
             elif kind != _R_64:
-                raise LoadError(f"relocation {kind}: expected {_R_64} or {_R_PC64}")
+                raise LoadError(f"relocation {kind}: expected one out of {_R_64}, {_R_PC64}, {_R_GOTOFF64}, {_R_GOT64}, {_R_GOTPC64}")
             if offset + 8 > target.size:
                 raise LoadError(f"a relocation at byte {offset} of a section of {target.size} bytes")
             struct.pack_into("<Q", self._memory, target.place + offset, value & _MASK)
@@ -195,7 +209,7 @@ class ParsedObject:
     def _references(self, index: int) -> Iterator[tuple[int, str]]:
         for section in self._sections:
             if section.kind == _RELA and section.info == index:
-                for at in range(section.offset, section.offset + section.size, 24):
+                for at in range(section.offset, section.offset + section.size, _RELA_BYTES):
                     offset, info, addend = struct.unpack_from("<QQq", self._content, at)
                     symbol = self._symbols[info >> 32]
                     name = symbol.name or self._section_name(symbol.section)
@@ -220,7 +234,7 @@ def _text(content: bytes, start: int) -> str:
 
 def _read_symbols(content: bytes, sections: Sequence[_Section], table: _Section) -> Iterator[_Symbol]:
     names = sections[table.link]
-    for at in range(table.offset, table.offset + table.size, 24):
+    for at in range(table.offset, table.offset + table.size, _SYMBOL_BYTES):
         name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", content, at)
         yield _Symbol(_text(content, names.offset + name), section, value, size, info >> 4 == 0, info & 15 == _FUNCTION)
 

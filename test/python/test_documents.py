@@ -24,6 +24,7 @@ DOCUMENTS = (
     "docs/kernels.md",
     "docs/te.md",
     "docs/schedules.md",
+    "docs/debugging.md",
     "pipelines/schedule/README.md",
 )
 BEGIN, END = marks("operators")

@@ -72,6 +72,28 @@ def test_blocks_have_the_names_of_operators():
     assert found == {0: ["dense", "relu"], 1: ["dense_collapse_shape", "dense", "dense_expand_shape"]}
 
 
+def test_the_kernels_of_a_program_are_scheduled_one_by_one():
+    sch = Schedule(relayc.compile(model(), stop_after="te"))
+    sch.work_on(product_name())
+    tiled(sch)
+    assert len(sch.get_loops("dense")) == 5
+    with pytest.raises(ScheduleError, match="work_on: expected one of fused_"):
+        sch.work_on("main")
+
+
+def test_of_several_kernels_those_count_that_are_made_of_loops():
+    table = """func.func @table() -> tensor<2xf32> {
+      %0 = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    sch = Schedule(relayc.IRModule.parse(table + PRODUCT))
+    tiled(sch)
+    with pytest.raises(ScheduleError, match=r"@table: constant: expected .* found a table of constants"):
+        sch.work_on("table")
+    with pytest.raises(ScheduleError, match="found a table of constants"):
+        Schedule(relayc.IRModule.parse(table))
+
+
 def test_of_several_patterns_the_last_one_holds():
     def other(sch):
         pass

@@ -41,7 +41,7 @@ def machine(monkeypatch, tmp_path):
         monkeypatch.setattr(host, "_CPUINFO", tmp_path / "cpuinfo")
         monkeypatch.setattr(host, "_CACHES", tmp_path / "cache")
         monkeypatch.setattr("relayc.pipelines.cpu.target.usable_cpus", lambda: cpus)
-        monkeypatch.setattr("relayc.pipelines.cpu.features.tiles_supported", lambda: tiles)
+        monkeypatch.setattr("relayc.runtime.cpu.features.tiles_supported", lambda: tiles)
         forget()
 
     yield become

@@ -1,0 +1,1 @@
+"""Compiled modules as files that run where relayc is not installed: shared libraries, and objects for static linking."""

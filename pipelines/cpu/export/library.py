@@ -1,0 +1,170 @@
+"""A compiled module as a shared library, or as one object and a header for static linking."""
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tvm_ffi import libinfo
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.engine import compile_object
+from relayc.pipelines.cpu.export.entries import Symbols, entries_text
+from relayc.pipelines.cpu.export.header import header_text
+from relayc.pipelines.cpu.export.linker import link_object, link_shared
+from relayc.pipelines.cpu.export.objects import Data, with_names, write_data_object
+from relayc.pipelines.cpu.jit import set_target
+from relayc.pipelines.cpu.target import CpuTarget
+from relayc.runtime.artifact import ENTRIES_SYMBOL, Artifact, ObjectCode
+from relayc.runtime.cache import checksums
+from relayc.runtime.cpu.objects import read_object
+from relayc.runtime.library import DIGEST_BYTES, FORMAT, SECTIONS, entries_symbol, params_symbol, seal
+from relayc.runtime.records import as_plain, program_record
+from relayc.runtime.threads import loaded_library, openmp_library
+
+_OPENMP_PREFIX = "__kmpc_"
+_SYSTEM_LIBRARIES = ("libm.so.6", "libc.so.6")
+_EMPTY = bytes(1)
+"""In the place of parameters where there are none."""
+
+
+@dataclass(frozen=True)
+class _Export:
+    """What is exported.
+
+    Attributes:
+      identity: digest of the code and of all that is said of the program.
+      metadata: what the library says of itself.
+    """
+
+    artifact: Artifact
+    code: ObjectCode
+    target: CpuTarget
+    identity: str
+    metadata: Mapping[str, Any]
+
+
+def export_library(
+    artifact: Artifact, target: CpuTarget, path: Path, source: Mapping[str, Any], prefix: str = "", bundle: bool = True
+) -> list[Path]:
+    """Writes a module as a shared library (PATH.so), or as an object and a header (PATH.o, PATH.h); gives the files that were written.
+
+    Args:
+      source: what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
+      prefix: what comes before the names of the functions, so that several objects can be linked into one application.
+      bundle: whether the OpenMP runtime is put beside a library that needs it.
+
+    Raises:
+      ValueError: the path ends otherwise, the module has no object files, or the objects cannot be linked (LinkError).
+      OSError: a file cannot be written.
+    """
+    if path.suffix not in (".so", ".o"):
+        raise ValueError(f"export_library: expected a path that ends in .so or .o, found {path}")
+    if artifact.code is None:
+        raise ValueError("export_library: expected a module made of object files, found one whose code is in memory only")
+    exported = _export(artifact, artifact.code, target, source)
+    with TemporaryDirectory(prefix=".relayc-", dir=path.parent) as folder:
+        objects = _write_objects(exported, Path(folder), prefix)
+        made = Path(folder) / path.name
+        if path.suffix == ".o":
+            link_object(objects, made)
+            os.replace(made, path)
+            header = path.with_suffix(".h")
+            header.write_text(header_text(artifact, prefix, path.stem))
+            return [path, header]
+        openmp = _uses_openmp(artifact.code)
+        libraries = [Path(libinfo.find_libtvm_ffi()), *([Path(openmp_library())] if openmp else []), *_system_libraries()]
+        link_shared(objects, libraries, made, path.name)
+        seal(made)
+        os.replace(made, path)
+    return [path, *([_bundle(path.parent)] if openmp and bundle else [])]
+
+
+def _export(artifact: Artifact, code: ObjectCode, target: CpuTarget, source: Mapping[str, Any]) -> _Export:
+    program = json.loads(json.dumps(program_record(artifact), default=as_plain))
+    functions = list(artifact.functions)
+    params = {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params)}
+    said = json.dumps([program, functions, params], sort_keys=True).encode()
+    identity = hashlib.sha256()
+    for content in (said, code.root, *(part for _, part in code.parts)):
+        identity.update(hashlib.sha256(content).digest())
+    metadata = {
+        "format": FORMAT,
+        "identity": identity.hexdigest(),
+        "relayc": version("relayc"),
+        "tvm_ffi": version("apache-tvm-ffi"),
+        "features": sorted(target.machine.features),
+        "source": dict(source),
+        "functions": functions,
+        "params": params,
+        "program": program,
+    }
+    return _Export(artifact, code, target, identity.hexdigest(), metadata)
+
+
+def _write_objects(exported: _Export, folder: Path, prefix: str) -> list[Path]:
+    """The objects to be linked."""
+    code, identity = exported.code, exported.identity
+    own = f"__relayc_{identity[:16]}_"
+    symbols = Symbols(entries_symbol(identity), params_symbol(identity))
+    kernels = {name: f"{own}kernel_{name}" for names, _ in code.parts for name in names}
+    contents = [with_names(part, {name: kernels[name] for name in names}) for names, part in code.parts]
+    contents.append(with_names(code.root, {**kernels, ENTRIES_SYMBOL: symbols.entries}, visible=(symbols.entries,)))
+    contents.append(_entries_object(exported, symbols, prefix))
+    files = [folder / f"{i}.o" for i in range(len(contents) + 1)]
+    for file, content in zip(files, contents, strict=False):
+        file.write_bytes(content)
+    text = json.dumps(exported.metadata, separators=(",", ":")).encode()
+    data = [
+        Data(SECTIONS.metadata, f"{own}metadata", text),
+        Data(SECTIONS.digest, f"{own}digest", bytes(DIGEST_BYTES)),
+        Data(SECTIONS.params, symbols.params, exported.artifact.params if exported.artifact.params.nbytes else _EMPTY, exported=True),
+    ]
+    with files[-1].open("wb") as out:
+        write_data_object(out, data)
+    return files
+
+
+def _entries_object(exported: _Export, symbols: Symbols, prefix: str) -> bytes:
+    """The object of the exported functions."""
+    facts = {key: exported.metadata[key] for key in ("relayc", "tvm_ffi", "source", "identity")} | {
+        "target": exported.artifact.target,
+        "ranges": {name: list(known) for name, known in exported.artifact.ranges.items()},
+    }
+    text, names = entries_text(exported.artifact, symbols, prefix, facts, "")
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        set_target(module, exported.target.machine)
+        content = compile_object(module, names[0], (symbols.entries, symbols.params))
+    return with_names(content, {}, visible=names)
+
+
+def _uses_openmp(code: ObjectCode) -> bool:
+    objects = (code.root, *(part for _, part in code.parts))
+    return any(name.startswith(_OPENMP_PREFIX) for content in objects for name in read_object(content).undefined())
+
+
+def _system_libraries() -> list[Path]:
+    """The C library and that of its mathematical functions."""
+    found = []
+    for name in _SYSTEM_LIBRARIES:
+        ctypes.CDLL(name)
+        if path := loaded_library(name):
+            found.append(Path(path))
+    return found
+
+
+def _bundle(folder: Path) -> Path:
+    """Puts the OpenMP runtime into a folder, where it is not there."""
+    runtime = Path(openmp_library())
+    copy = folder / runtime.name
+    if not copy.exists():
+        shutil.copyfile(runtime, copy)
+    return copy

@@ -1,0 +1,214 @@
+"""Exported modules: shared libraries that say what they hold, checked before any of their code runs.
+
+Three sections of the library are relayc's: metadata in JSON, which says what the program is, what it was made from and what it needs; the
+parameters, where they are not in a file beside the library; and the SHA-256 of the file without the parameters, computed with zeros in the
+place of the digest. Parameters are checked by the CRC-32 of each 16 MiB. Digests find what is stale, cut off or damaged. They are no
+signature: who can write the file can write others, so load only files of those whom you would let run programs.
+"""
+
+import ctypes
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+
+from relayc.runtime.artifact import Artifact, aligned_empty
+from relayc.runtime.cache import checksums
+from relayc.runtime.device import DeviceError, device_kind
+from relayc.runtime.elf import ElfError, Section, shared_sections
+from relayc.runtime.module import Module
+from relayc.runtime.records import program_fields
+
+FORMAT = 1
+"""Of the metadata, and of what packed entries take. A library of another format is refused."""
+DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True)
+class _Sections:
+    """Names of the sections that are relayc's. (Linkers take names that begin with .rel for relocations.)"""
+
+    metadata: str = ".metadata.relayc"
+    params: str = ".params.relayc"
+    digest: str = ".digest.relayc"
+
+
+SECTIONS = _Sections()
+
+
+class LibraryError(ValueError):
+    """A file that is no exported module, or one that cannot be run here: of another machine, version or model, cut off or changed."""
+
+
+def entries_symbol(identity: str) -> str:
+    """Name of the function that gives the packed entries of the library of an identity."""
+    return f"__relayc_{identity[:16]}_entries"
+
+
+def params_symbol(identity: str) -> str:
+    """Name of the first byte of the parameters in the library of an identity."""
+    return f"__relayc_{identity[:16]}_params"
+
+
+def load_module(path: "str | os.PathLike[str]", model: "str | os.PathLike[str] | None" = None) -> Module:
+    """Loads an exported module. The compiler is not needed; parameters are mapped, so that processes share them.
+
+    Args:
+      path: the library that `Module.export_library` wrote.
+      model: the file that the module should have been compiled from: another one is an error.
+
+    Raises:
+      OSError: the file cannot be read.
+      LibraryError: a ValueError: the file is no exported module, is cut off or changed, is for another kind of machine, for a CPU with
+        features that this one lacks, for other versions, or was not compiled from `model`. None of its code has run.
+    """
+    path = Path(path)
+    try:
+        return Module(_load(path, None if model is None else Path(model)))
+    except (ElfError, DeviceError) as error:
+        raise LibraryError(f"{path}: {error}") from None
+
+
+def library_metadata(path: "str | os.PathLike[str]") -> dict[str, Any]:
+    """What an exported module says of itself; nothing of it is run. Raises OSError and LibraryError as `load_module` does."""
+    path = Path(path)
+    try:
+        with _Mapped(path) as content:
+            return _checked(path, content)[0]
+    except ElfError as error:
+        raise LibraryError(f"{path}: {error}") from None
+
+
+# ---- checks -------------------------------------------------------------------------------------------------------------------------
+
+
+class _Mapped:
+    """The contents of a file while they are looked at."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> memoryview:
+        with self._path.open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise ElfError("expected a shared library (ELF), found an empty file")
+            self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._view = memoryview(self._memory)
+        return self._view
+
+    def __exit__(self, *_: object) -> None:
+        self._view.release()
+        self._memory.close()
+
+
+def _file_digest(content: memoryview, sections: Mapping[str, Section]) -> bytes:
+    """SHA-256 of a library as it is said above."""
+    digest, params = sections[SECTIONS.digest], sections.get(SECTIONS.params)
+    holes = sorted((s.offset, s.offset + s.size, s is digest) for s in (digest, params) if s is not None)
+    found, at = hashlib.sha256(), 0
+    for begin, end, is_digest in holes:
+        found.update(content[at:begin])
+        found.update(bytes(DIGEST_BYTES) if is_digest else b"")
+        at = end
+    found.update(content[at:])
+    return found.digest()
+
+
+def seal(path: Path) -> None:
+    """Writes the digest of a library that was just linked into it."""
+    with _Mapped(path) as content:
+        sections = shared_sections(content)
+        digest = _file_digest(content, sections)
+    with path.open("r+b") as file:
+        file.seek(sections[SECTIONS.digest].offset)
+        file.write(digest)
+
+
+def _checked(path: Path, content: memoryview) -> tuple[dict[str, Any], dict[str, Section]]:
+    """The metadata and the sections of a library, of which all but the parameters is as it was written."""
+    sections = shared_sections(content)
+    if SECTIONS.metadata not in sections or SECTIONS.digest not in sections:
+        raise LibraryError(f"{path}: expected a module that relayc exported, found another library")
+    place, digest = sections[SECTIONS.metadata], sections[SECTIONS.digest]
+    if bytes(content[digest.offset : digest.offset + digest.size]) != _file_digest(content, sections):
+        raise LibraryError(f"{path}: expected a library as it was exported, found one that was changed since (its SHA-256 is another)")
+    metadata = json.loads(bytes(content[place.offset : place.offset + place.size]))
+    version = metadata["format"]
+    if version != FORMAT:
+        whose = f"relayc {metadata['relayc']}"
+        mend = f"load it with {whose} or newer" if version > FORMAT else "export it again"
+        raise LibraryError(f"{path}: expected a library of format {FORMAT}, found format {version} of {whose}; {mend}")
+    return metadata, sections
+
+
+def _abi(version: str) -> tuple[str, ...]:
+    """What of a version of tvm-ffi its C ABI depends on."""
+    return tuple(version.split(".")[:2])
+
+
+def _check_versions(path: Path, metadata: Mapping[str, Any]) -> None:
+    wanted, found = metadata["tvm_ffi"], tvm_ffi.__version__
+    if _abi(wanted) != _abi(found):
+        raise LibraryError(f"{path}: expected apache-tvm-ffi {'.'.join(_abi(wanted))}, as the library was made with, found {found}")
+
+
+def _check_model(path: Path, metadata: Mapping[str, Any], model: Path) -> None:
+    source = metadata["source"]
+    for name, wanted in {model.name: source["sha256"], **source["files"]}.items():
+        file = model if name == model.name else model.parent / name
+        found = file_sha256(file)
+        if found != wanted:
+            made = f"one whose SHA-256 is {found[:12]}..., where the library was made from {source['name']}, {wanted[:12] or 'unknown'}..."
+            raise LibraryError(f"{path}: expected a library made from {file}, found {made}: the library is stale")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal. Raises OSError where it cannot be read."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+# ---- loading ------------------------------------------------------------------------------------------------------------------------
+
+
+def _load(path: Path, model: Path | None) -> Artifact:
+    with _Mapped(path) as content:
+        metadata, _ = _checked(path, content)
+    _check_versions(path, metadata)
+    if model is not None:
+        _check_model(path, metadata, model)
+    kind = device_kind(metadata["program"]["device"])
+    lacking = kind.lacking(metadata["features"])
+    if lacking:
+        raise LibraryError(f"{path}: expected a {kind.name} with {', '.join(lacking)}, found {kind.facts(0).name}, which lacks these")
+    symbol = entries_symbol(metadata["identity"])
+    library = kind.open_library(path, symbol)
+    params = _params(path, metadata, library)
+    names, entries = metadata["functions"], getattr(library, symbol)
+    entries.restype = ctypes.c_void_p
+    addresses = (ctypes.c_size_t * len(names)).from_address(entries())
+    functions = dict(zip(names, addresses, strict=True))
+    return Artifact(functions=functions, keep_alive=library, params=params, **program_fields(metadata["program"]))
+
+
+def _params(path: Path, metadata: Mapping[str, Any], library: ctypes.CDLL) -> np.ndarray:
+    """The parameters, as the library has them in memory."""
+    wanted = metadata["params"]
+    if not wanted["bytes"]:
+        return aligned_empty(0)
+    memory = (ctypes.c_uint8 * wanted["bytes"]).in_dll(library, params_symbol(metadata["identity"]))
+    params = np.frombuffer(memory, np.uint8)
+    params.flags.writeable = False
+    if checksums(params) != wanted["crc32"]:
+        raise LibraryError(f"{path}: expected the parameters as they were exported, found some that were changed since (CRC-32)")
+    return params

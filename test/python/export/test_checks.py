@@ -1,0 +1,146 @@
+"""Libraries that cannot be run here are errors before any of their code runs."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx_models import weighted
+
+import relayc
+from relayc.runtime import library
+from relayc.runtime.elf import shared_sections
+from relayc.runtime.library import SECTIONS, LibraryError, seal
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a model and its library."""
+    found = tmp_path_factory.mktemp("library")
+    onnx.save(weighted()[0], found / "model.onnx")
+    relayc.compile(found / "model.onnx", cache=False).export_library(found / "model.so")
+    return found
+
+
+@pytest.fixture
+def changed(folder, tmp_path, monkeypatch):
+    """Gives the path of a copy of the library that a function has changed. Loading it must not get as far as to the system's loader."""
+
+    def refuse(*_):
+        raise AssertionError("a library was loaded that should not be")
+
+    monkeypatch.setattr(relayc.runtime.device_kind("cpu").__class__, "open_library", refuse)
+
+    def change(edit, sealed=False):
+        content = bytearray((folder / "model.so").read_bytes())
+        edited = edit(content)
+        path = tmp_path / "model.so"
+        path.write_bytes(content if edited is None else edited)
+        if sealed:
+            seal(path)
+        return path
+
+    return change
+
+
+def section(content, name):
+    found = shared_sections(memoryview(bytes(content)))[name]
+    return slice(found.offset, found.offset + found.size)
+
+
+def saying(**facts):
+    """An edit of what a library says of itself, in as many bytes."""
+
+    def edit(content):
+        place = section(content, SECTIONS.metadata)
+        said = json.loads(bytes(content[place])) | facts
+        text = json.dumps(said, separators=(",", ":")).encode()
+        room = place.stop - place.start
+        while len(text) > room:  # a name that nothing depends on makes room
+            said["identity"] = said["identity"][: len(said["identity"]) - (len(text) - room)]
+            text = json.dumps(said, separators=(",", ":")).encode()
+        content[place] = text.ljust(room)
+
+    return edit
+
+
+def refused(path, message, **options):
+    with pytest.raises(LibraryError, match=message) as found:
+        relayc.load_module(path, **options)
+    assert str(found.value).startswith(f"{path}: ") and "\n" not in str(found.value)
+
+
+def test_the_library_as_it_is_loads(folder):
+    assert relayc.load_module(folder / "model.so", model=folder / "model.onnx").input_names == ("x",)
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_one_that_was_cut_off(changed, kept):
+    refused(changed(lambda content: content[: int(kept * len(content))]), "expected a whole library, found its first [0-9]+ bytes")
+
+
+def test_one_that_is_empty(changed):
+    refused(changed(lambda content: b""), "found an empty file")
+
+
+@pytest.mark.parametrize("place", [".ltext", ".lrodata", ".dynamic", SECTIONS.metadata, SECTIONS.digest])
+def test_one_of_which_a_byte_was_changed(changed, place):
+    def edit(content):
+        content[section(content, place).start] ^= 1
+
+    refused(changed(edit), "found one that was changed since")
+
+
+def test_one_with_more_behind_it(changed):
+    refused(changed(lambda content: content + b"more"), "found one that was changed since")
+
+
+def test_parameters_that_were_changed(folder, tmp_path):
+    content = bytearray((folder / "model.so").read_bytes())
+    content[section(content, SECTIONS.params).start + 100] ^= 1
+    (tmp_path / "model.so").write_bytes(content)
+    refused(tmp_path / "model.so", r"expected the parameters as they were exported, found some that were changed since \(CRC-32\)")
+
+
+def test_one_for_another_kind_of_machine(changed):
+    def edit(content):
+        content[18:20] = (183).to_bytes(2, "little")
+
+    refused(changed(edit), "expected a library for x86_64, found one for aarch64")
+
+
+def test_what_is_no_library(changed, folder):
+    refused(changed(lambda content: b"PK\3\4 something else"), r"expected a shared library \(ELF\), found another kind of file")
+    with pytest.raises(LibraryError, match="expected a module that relayc exported, found another library"):
+        relayc.load_module(relayc.runtime.openmp_library())
+
+
+@pytest.mark.parametrize(("version", "mend"), [(library.FORMAT + 1, "or newer"), (0, "export it again")])
+def test_one_of_another_format(changed, version, mend):
+    path = changed(saying(format=version, relayc="9.8"), sealed=True)
+    refused(path, f"expected a library of format {library.FORMAT}, found format {version} of relayc 9.8; .*{mend}")
+
+
+def test_one_for_another_abi_of_tvm_ffi(changed):
+    refused(changed(saying(tvm_ffi="0.9.1"), sealed=True), r"expected apache-tvm-ffi 0\.9, as the library was made with, found 0\.1")
+
+
+def test_one_for_another_cpu(changed):
+    refused(changed(saying(features=["sse2", "avx1024"]), sealed=True), "expected a cpu with avx1024, found .*, which lacks these")
+
+
+def test_one_for_another_kind_of_device(changed):
+    def edit(content):
+        place = section(content, SECTIONS.metadata)
+        content[place] = bytes(content[place]).replace(b'"device":"cpu"', b'"device":"npu"')
+
+    refused(changed(edit, sealed=True), "expected a kind out of cpu, found npu")
+
+
+def test_one_that_was_made_from_another_model(folder, tmp_path):
+    model = onnx.load(folder / "model.onnx")
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.zeros((64, 64), np.float32), "w"))
+    onnx.save(model, tmp_path / "model.onnx")
+    refused(
+        folder / "model.so", r"expected a library made from .*model\.onnx, found .*: the library is stale", model=tmp_path / "model.onnx"
+    )

@@ -1,0 +1,257 @@
+"""`relayc bisect`: faults that are planted in a pass, a schedule or what an operator computes are named, and the least model shows them."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+
+import relayc
+from relayc.dialects.mlir import ir, math
+from relayc.pipelines.cpu.schedule.table import TABLE
+from relayc.pipelines.instruments import PassInfo
+from relayc.pipelines.passes import ModulePass, PassContext
+from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategies
+from relayc.pipelines.te.core import RULES, elementwise
+from relayc.runtime.params import load_param_dict_from_file
+from relayc.tools import cli
+from relayc.tools.bisect import command
+from relayc.tools.bisect.compiling import Compiler
+from relayc.tools.bisect.onnx_parts import OnnxSource, reads
+from relayc.tools.bisect.search import first_failing
+from relayc.tools.reference import compare
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+small (float[n, 16] x) => (float[n, 4] y, float[n] total)
+{
+  product = MatMul (x, weights)
+  moved = Add (product, bias)
+  active = Relu (moved)
+  sums = ReduceSum <keepdims = 1> (active, axis)
+  shares = Div (active, sums)
+  bent = Tanh (shares)
+  y = MatMul (bent, more)
+  total = ReduceMax <axes = [1], keepdims = 0> (y)
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    found = onnx.parser.parse_model(MODEL)
+    shapes = {"weights": (16, 8), "bias": (8,), "more": (8, 4)}
+    arrays = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    arrays |= {"axis": np.array([1]), "bias": arrays["bias"] + 1}
+    found.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+    path = tmp_path_factory.mktemp("bisect") / "small.onnx"
+    onnx.save(found, path)
+    return path
+
+
+def run(capsys, *arguments):
+    """(exit code, stdout, stderr) of the command."""
+    code = cli.main(["bisect", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def swapped(operator: str, other: str) -> ModulePass:
+    """A faulty pass: the last operator of a kind becomes another one."""
+
+    def swap(mod, ctx):
+        found = []
+
+        def visit(op):
+            if op.name == f"relay.{operator}":
+                found.append(op)
+            return ir.WalkResult.ADVANCE
+
+        mod.module.operation.walk(visit)
+        for op in found[-1:]:
+            with ir.InsertionPoint(op), op.location:
+                made = ir.Operation.create(f"relay.{other}", [r.type for r in op.results], list(op.operands))
+            op.results[0].replace_all_uses_with(made.results[0])
+            op.erase()
+        return mod
+
+    return ModulePass(swap, PassInfo("Swap", 1))
+
+
+def fault_in(folder):
+    return json.loads((folder / "fault.json").read_text())
+
+
+def differs(folder):
+    """Whether the least model, compiled under what holds now, differs from what the reference gave."""
+    with np.load(folder / "inputs.npz") as inputs, np.load(folder / "expected.npz") as expected:
+        found = relayc.compile(folder / "model.onnx").run(dict(inputs))
+        return not compare(found, dict(expected)).agrees
+
+
+def operators_of(folder):
+    return [node.op_type for node in onnx.load(folder / "model.onnx").graph.node]
+
+
+def test_nothing_is_found_where_results_agree(model, tmp_path, capsys):
+    code, out, err = run(capsys, model, "--shape", "x=3,16", "--check", "--out", tmp_path / "out")
+    assert (code, err) == (0, "") and "agrees with ONNX Runtime: largest difference" in out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("reference", ["onnxruntime", "opt0"])
+def test_a_faulty_pass_is_named(model, tmp_path, capsys, reference):
+    with PassContext(config={"pipelines.add_pass": [("after:SimplifyExpr", swapped("nn_relu", "negative"))]}):
+        code, out, err = run(capsys, model, "--reference", reference, "--out", tmp_path)
+        assert code == 1 and "pass at fault" in out
+        assert differs(tmp_path)
+    assert "pass Swap" in err and fault_in(tmp_path)["name"].startswith("Swap")
+    assert operators_of(tmp_path) == ["Relu"]
+    assert not differs(tmp_path)
+    assert "relay.nn_relu" in (tmp_path / "before.mlir").read_text() and "relay.negative" in (tmp_path / "after.mlir").read_text()
+    # The model that was written is one for others, too.
+    with np.load(tmp_path / "inputs.npz") as inputs, np.load(tmp_path / "expected.npz") as expected:
+        session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+        (name,) = expected
+        np.testing.assert_allclose(session.run([name], dict(inputs))[0], expected[name], rtol=1e-6)
+
+
+@pytest.fixture
+def faulty_strategy():
+    """A strategy for sums that multiplies instead."""
+    loops = next(entry for entry in TABLE if entry.name == "loops").schedule
+
+    def schedule(kernel, target, tuning):
+        found = loops(kernel, target, tuning)
+        added = []
+
+        def visit(op):
+            if op.name == "arith.addf":
+                added.append(op)
+            return ir.WalkResult.ADVANCE
+
+        found.function.operation.walk(visit)
+        for op in added:
+            with ir.InsertionPoint(op), op.location:
+                made = ir.Operation.create("arith.subf", [op.results[0].type], list(op.operands))
+            op.results[0].replace_all_uses_with(made.results[0])
+            op.erase()
+        return found
+
+    register_strategies("cpu", Entry("faulty", schedule, anchors=("sum",)))
+    yield
+    STRATEGIES["cpu"][:] = [entry for entry in STRATEGIES["cpu"] if entry.name != "faulty"]
+
+
+def test_a_faulty_schedule_is_named_with_its_kernel(model, tmp_path, capsys, faulty_strategy):
+    code, out, err = run(capsys, model, "--shape", "x=3,16", "--check", "--out", tmp_path)
+    assert code == 1 and "kernel at fault" in out and "kernel fused" in err
+    found = fault_in(tmp_path)
+    assert found["strategy"].startswith("faulty") and "sum" in found["relay operators"].split()
+    assert "ReduceSum" in operators_of(tmp_path) and len(operators_of(tmp_path)) <= 2
+    assert "linalg." in (tmp_path / "kernel.mlir").read_text()
+    assert differs(tmp_path)
+
+
+def test_what_an_operator_computes_wrong_is_named(model, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(RULES, "tanh", lambda op, x: elementwise(op, [x], lambda v: math.SinOp(v).result))
+    code, out, _ = run(capsys, model, "--shape", "x=3,16", "--check", "--out", tmp_path)
+    assert code == 1 and "operator at fault" in out
+    assert operators_of(tmp_path) == ["Tanh"] and fault_in(tmp_path)["relay operators"] == "tanh"
+    assert differs(tmp_path)
+    monkeypatch.undo()
+    assert not differs(tmp_path)
+
+
+def test_relay_programs_are_compared_with_themselves(tmp_path):
+    def build():
+        program = relayc.Program()
+
+        @program.function(x=relayc.TensorType((2, 300), "float32"))
+        def main(x):
+            op = program.op
+            y = op.tanh(x) * np.arange(300, dtype=np.float32)
+            return op.exp(op.sigmoid(y)) + x
+
+        return program.module()
+
+    class Model:
+        """What makes the program anew each time."""
+
+    x = np.random.default_rng(0).standard_normal((2, 300), np.float32)
+    relayc.register_frontend("bisected", types=(Model,))(lambda model, **_: build())
+    try:
+        with PassContext(config={"pipelines.add_pass": [("before:FuseOps", swapped("sigmoid", "negative"))]}):
+            module = relayc.compile(Model(), cache=False)
+            question = command.Question(Model(), Compiler(), Compiler(), {"x": x}, module, "f32")
+            answer = command.bisect(question, command.SIMPLEST)
+        assert answer.fault is not None and (answer.fault.kind, answer.fault.name) == ("pass", "Swap")
+        command.write(answer, tmp_path)
+    finally:
+        relayc.remove_frontend("bisected")
+    text = (tmp_path / "model.mlir").read_text()
+    assert "relay.sigmoid" in text and "relay.tanh" not in text and "relay.exp" not in text
+    # The least program runs from its files.
+    assert not (tmp_path / "params.safetensors").exists()
+    with np.load(tmp_path / "inputs.npz") as inputs, np.load(tmp_path / "expected.npz") as expected:
+        found = relayc.compile(relayc.IRModule.parse(text), cache=False).run(dict(inputs))
+        assert compare(found, dict(expected)).agrees
+
+
+def test_parts_of_relay_programs_keep_their_parameters(tmp_path):
+    from relayc.tools.bisect.relay_parts import RelaySource
+
+    program = relayc.Program()
+    weights = np.arange(300, dtype=np.float32)
+
+    @program.function(x=relayc.TensorType((2, 300), "float32"))
+    def main(x):
+        return program.op.tanh(x) * weights - x
+
+    source = RelaySource(program.module(), {})
+    values = {name: np.ones((2, 300), np.float32) for names in source.outputs for name in names} | {"x": np.zeros((2, 300), np.float32)}
+    part = source.part([1], values)
+    assert list(part.inputs) == ["tanh#0"] and part.outputs == ("multiply#1",)
+    command._write_relay(part.make(), tmp_path)
+    mod = relayc.IRModule.parse((tmp_path / "model.mlir").read_text(), load_param_dict_from_file(tmp_path / "params.safetensors"))
+    np.testing.assert_array_equal(relayc.compile(mod)["main"](values["tanh#0"]), np.broadcast_to(weights, (2, 300)))
+
+
+def test_a_node_with_graphs_takes_what_they_take():
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    flow (float[2] x, bool c) => (float[2] y)
+    {
+      shape = Shape (x)
+      a = Abs (x)
+      y = If (c) <then_branch = left () => (float[2] l) { l = Reshape (a, shape) }, else_branch = right () => (float[2] r) { r = Neg (x) }>
+    }
+    """
+    source = OnnxSource(onnx.parser.parse_model(text), {})
+    assert sorted(reads(source.nodes[2])) == ["a", "c", "shape", "x"]
+    values = {
+        "x": np.ones(2, np.float32),
+        "c": np.array(True),
+        "a": np.ones(2, np.float32),
+        "shape": np.array([2]),
+        "y": np.ones(2, np.float32),
+    }
+    part = source.part([2], values)
+    assert sorted(part.inputs) == ["a", "c", "x"]
+    # What follows from shapes is known when a model is imported.
+    assert [t.name for t in part.make().graph.initializer] == ["shape"]
+    np.testing.assert_array_equal(relayc.compile(part.make()).run(part.inputs)["y"], values["y"])
+
+
+def test_halving_finds_where_the_first_failure_begins():
+    asked = []
+
+    def fails(n):
+        asked.append(n)
+        return n >= 37
+
+    assert first_failing(100, fails) == 37 and len(asked) <= 7
+    assert first_failing(1, fails) == 1

@@ -1,0 +1,228 @@
+"""The command `relayc bisect`: compares a model's results with a reference, finds what makes them differ, and writes the least model."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from relayc.dialects.relay.module import IRModule
+from relayc.frontend import import_model
+from relayc.runtime import Module
+from relayc.runtime.params import save_param_dict_to_file
+from relayc.tools.bisect.compiling import Compiler
+from relayc.tools.bisect.parts import Part, Source
+from relayc.tools.bisect.search import REFUSED, Fault, Search
+from relayc.tools.inputs import save_outputs, tensors_of
+from relayc.tools.reference import Agreement, run_onnxruntime, tolerance
+from relayc.tools.tables import make_table
+
+ONNXRUNTIME, SIMPLEST = "onnxruntime", "opt0"
+
+
+@dataclass
+class Question:
+    """What is to be compared.
+
+    Attributes:
+      model: as the user gave it.
+      compiler: compiles it as the user said, with its shapes and dims.
+      parts: compiles parts of it, which have no symbols.
+      inputs: of the model, by name.
+      module: the model, compiled.
+      precision: what it was computed in.
+    """
+
+    model: Any
+    compiler: Compiler
+    parts: Compiler
+    inputs: Mapping[str, np.ndarray]
+    module: Module
+    precision: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found.
+
+    Attributes:
+      reference: what the results were compared with, in words.
+      agreement: of the whole model.
+      part: the least part that differs; the whole model where no part does.
+      values: tensors of the reference by name.
+      fault: what is at fault; None where nothing differs.
+    """
+
+    reference: str
+    agreement: Agreement
+    part: Part | None = None
+    values: Mapping[str, np.ndarray] | None = None
+    fault: Fault | None = None
+
+
+def bisect(question: Question, reference: str, report: Any = lambda line: None) -> Answer:
+    """Finds what makes a model's results differ from a reference, ONNXRUNTIME or SIMPLEST.
+
+    Raises:
+      ModuleNotFoundError: ONNX Runtime is to be the reference, and is not installed.
+      ValueError: what the reference is to compute is no ONNX model.
+    """
+    source = _source(question)
+    values, words = _reference(question, source, reference)
+    outputs = tuple(name for name in question.module.output_names if name in values)
+    whole = Part(tuple(range(len(source.names))), lambda: question.model, question.inputs, outputs, {})
+    search = Search(question.parts, question.precision, report)
+    agreement = search.agreement(question.module, whole, values)
+    if agreement.agrees:
+        return Answer(words, agreement)
+    report(f"results differ from {words} by up to {agreement.difference:.3g} (allowed: {tolerance(question.precision)})")
+    part = search.least(source, values)
+    if part is None:
+        report("no part with sizes that are numbers differs by itself: the whole model is looked at")
+        return Answer(words, agreement, whole, values, Search(question.compiler, question.precision).fault(whole, values, source.names))
+    return Answer(words, agreement, part, values, search.fault(part, values, source.names))
+
+
+def _source(question: Question) -> Source:
+    model = _onnx_model(question.model)
+    if model is None:
+        from relayc.tools.bisect.relay_parts import RelaySource
+
+        return RelaySource(import_model(question.model), question.inputs)
+    from relayc.tools.bisect.onnx_parts import OnnxSource
+
+    return OnnxSource(model, question.inputs)
+
+
+def _onnx_model(model: Any) -> Any:
+    """An onnx.ModelProto with its weights; None where the model is none of ONNX."""
+    import onnx
+
+    if isinstance(model, onnx.ModelProto):
+        return model
+    if isinstance(model, (str, Path)) and str(model).endswith(".onnx"):
+        return onnx.load(model)
+    return None
+
+
+def _reference(question: Question, source: Source, reference: str) -> tuple[dict[str, np.ndarray], str]:
+    """Every tensor of a model as the reference computes it, and what that is."""
+    every = source.all_tensors()
+    if reference == ONNXRUNTIME:
+        if _onnx_model(question.model) is None:
+            raise ValueError("bisect: expected an ONNX model for ONNX Runtime, found another one (--reference opt0 needs none)")
+        model = every.make()
+        # Outputs without a type get theirs from ONNX Runtime.
+        known = {output.name for output in model.graph.output}
+        model.graph.output.extend(output for output in _onnx_model(question.model).graph.output if output.name not in known)
+        found, words = run_onnxruntime(model.SerializeToString(), question.inputs, optimised=False), "ONNX Runtime"
+    else:
+        shapes = {name: list(array.shape) for name, array in question.inputs.items()}
+        is_onnx = _onnx_model(question.model) is not None
+        options = {"shapes": shapes} if is_onnx else {}
+        try:
+            module = question.parts.simplest(every.make(), **options)
+        except REFUSED:
+            # Not every kernel of symbolic sizes can be plain loops.
+            module = question.parts.compile(every.make(), question.parts.first(0), **options)
+        found, words = module.run(question.inputs), "the program at opt_level 0"
+        if not is_onnx:
+            found |= _outputs_of(question, found)
+    return {**question.inputs, **tensors_of(found)}, words
+
+
+def _outputs_of(question: Question, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of a relay program under their own names."""
+    module = question.parts.compile(import_model(question.model), question.parts.first(0))
+    return module.run(question.inputs)
+
+
+# ---- the command line ---------------------------------------------------------------------------------------------------------------
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds what `relayc bisect` takes besides the options of models."""
+    parser.add_argument("--check", action="store_true", help="compare with ONNX Runtime, and with nothing else")
+    which = "what to compare with: ONNX Runtime, or the program with no pass that may be left out and with kernels as plain loops "
+    which += "(default: ONNX Runtime where the model is of ONNX and it is installed)"
+    parser.add_argument("--reference", choices=(ONNXRUNTIME, SIMPLEST), help=which)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the least model (default: bisect-MODEL)")
+
+
+def chosen_reference(arguments: argparse.Namespace) -> str:
+    """What a command line compares with."""
+    if arguments.check or arguments.reference is not None:
+        return arguments.reference or ONNXRUNTIME
+    try:
+        import onnxruntime  # noqa: F401 (whether there is one)
+    except ModuleNotFoundError:
+        return SIMPLEST
+    return ONNXRUNTIME if _onnx_model(arguments.model) is not None else SIMPLEST
+
+
+def show(answer: Answer, question: Question, folder: Path, console: Console) -> None:
+    """Prints what was found, and writes the least model where results differ."""
+    if answer.fault is None or answer.part is None or answer.values is None:
+        console.print(f"agrees with {answer.reference}: largest difference {answer.agreement.difference:.3g}")
+        return
+    written = write(answer, folder)
+    fault = answer.fault
+    table = make_table(f"{fault.kind} at fault", what={}, found={"overflow": "fold"})
+    table.add_row(fault.kind, fault.name)
+    for name, text in fault.about.items():
+        table.add_row(name, text)
+    table.add_row("nodes in the least model", str(len(answer.part.nodes)))
+    table.add_row("largest difference", f"{fault.agreement.difference:.3g}, {fault.agreement.spread:.1%} of the spread")
+    table.add_row("allowed", tolerance(question.precision))
+    console.print(table)
+    for path in written:
+        console.print(f"wrote {path}", markup=False, soft_wrap=True)
+    if (folder / "model.onnx").exists():
+        console.print(f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'} --check", markup=False, soft_wrap=True)
+
+
+def write(answer: Answer, folder: Path) -> list[Path]:
+    """Writes the least model: the ONNX model where there is one, relay text, inputs, what the reference gives, and what was found."""
+    part, fault = answer.part, answer.fault
+    assert part is not None and fault is not None and answer.values is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    model = part.make()
+    written = []
+    if _onnx_model(model) is not None:
+        import onnx
+
+        written.append(folder / "model.onnx")
+        onnx.save(_onnx_model(model), written[-1])
+    relay: IRModule = import_model(model)
+    written += _write_relay(relay, folder)
+    for name, arrays in (("inputs.npz", part.inputs), ("expected.npz", {name: answer.values[name] for name in part.outputs})):
+        written.append(folder / name)
+        save_outputs(written[-1], arrays)
+    for name, text in fault.texts.items():
+        written.append(folder / name)
+        written[-1].write_text(text)
+    found = {
+        "kind": fault.kind,
+        "name": fault.name,
+        **fault.about,
+        "reference": answer.reference,
+        "difference": fault.agreement.difference,
+        "spread": fault.agreement.spread,
+        "outputs": list(part.outputs),
+    }
+    written.append(folder / "fault.json")
+    written[-1].write_text(json.dumps(found, indent=1) + "\n")
+    return written
+
+
+def _write_relay(mod: IRModule, folder: Path) -> list[Path]:
+    written = [folder / "model.mlir"]
+    written[0].write_text(mod.module.operation.get_asm() + "\n")
+    if mod.params:
+        written.append(folder / "params.safetensors")
+        save_param_dict_to_file(mod.params, written[-1])
+    return written

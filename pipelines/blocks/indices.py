@@ -71,7 +71,7 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
 
 
 def folded(index: Index) -> Index:
-    """An index in which a quotient and the remainder of the same division are what is divided, where they are added up to a multiple of it."""
+    """An index in which the quotient and the remainder of a division, where they add up to a multiple of what is divided, are that."""
     for var, factor in index.terms.items():
         if isinstance(var, Divided) and var.kind == REMAINDER:
             quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor

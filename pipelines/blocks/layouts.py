@@ -59,7 +59,11 @@ def affine_map(index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
     """An index map as an affine map, in the ambient context. Raises ScheduleError."""
     if isinstance(index_map, ir.AffineMap):
         return index_map
-    count = len(inspect.signature(index_map).parameters)
+    return map_of(len(inspect.signature(index_map).parameters), index_map)
+
+
+def map_of(count: int, index_map: IndexMap) -> ir.AffineMap:
+    """The same of a function of so many indices, whatever its signature."""
     made = index_map(*(Axis(ir.AffineExpr.get_dim(i)) for i in range(count)))
     if not isinstance(made, (list, tuple)):
         raise ScheduleError(f"index_map: expected a list of indices, found {made!r}")

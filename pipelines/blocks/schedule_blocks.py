@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.layouts import IndexMap
 from relayc.pipelines.blocks.references import BlockLike, BlockRV, LoopLike, LoopRV
 from relayc.pipelines.blocks.schedule_base import Methods
@@ -101,7 +102,7 @@ class BlockMethods(Methods):
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
 
     def transform_layout(
-        self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap, pad_value: float | None = None
+        self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap | ir.AffineMap, pad_value: float | None = None
     ) -> list[BlockRV]:
         """Lets a buffer lie in memory in another order, everywhere in the kernel: `lambda i, j: [i // 16, j, i % 16]`.
 

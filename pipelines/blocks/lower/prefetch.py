@@ -11,7 +11,7 @@ from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
-from relayc.pipelines.kernel.index import Index, linearize
+from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.symbolic import Size, ceil_div
@@ -43,10 +43,11 @@ class Prefetch:
         loops = list(use.loops)
         names = [around.name for around in loops]
         first, last = names.index(self.ahead), names.index(loop.name)
-        extents = {v: around.extent for around in loops for v in (around.var,)}
+        extents: dict[Var, Size] = {around.var: around.extent for around in loops}
         inner = {around.var for around in loops[first + 1 :]}
-        size: Size = 1 + sum((extents[v] - 1) * c for v, c in place.fixed)
-        size += sum((extents[v] - 1) * c for v, c in place.moving.terms.items() if v in inner)
+        size: Size = 1
+        for v, c in (*place.fixed, *((v, c) for v, c in place.moving.terms.items() if v in inner)):
+            size += (extents[v] - 1) * c
         between = loops[first + 1 : last + 1]
         share = ceil_div(size, prod(around.extent for around in between))
         if not isinstance(share, int):

@@ -11,7 +11,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import divide, folded
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, affine_index
-from relayc.symbolic import Size, proves
+from relayc.symbolic import Size, bounds, proves
 
 IndexMap: TypeAlias = Callable[..., Sequence[Any]]
 """Gives the indices of an element by those it has: `lambda i, j: [i // 16, j, i % 16]`."""
@@ -98,7 +98,10 @@ def shape_in(amap: ir.AffineMap, shape: Sequence[Size]) -> list[Size]:
 
 
 def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
-    """Tries a map at the points of a box, in which it repeats itself or which is the whole shape."""
+    """Whether each dimension can be told from what a map gives; else tries the map at the points of a box, in which it repeats itself or
+    which is the whole shape."""
+    if _told_by_digits(amap) | _told_by_sums(amap, shape) == set(range(len(shape))):
+        return
     numbers = [n for e in amap.results for n in _numbers(e) if n > 0]
     period = 2 * max(lcm(*numbers), 2) + 1
     extents = [min(d, period) if isinstance(d, int) else period for d in shape]
@@ -108,6 +111,49 @@ def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
     found = np.stack([np.broadcast_to(_evaluated(e, points), points.shape[1:]) for e in amap.results]) if len(amap.results) else points[:0]
     if np.unique(found, axis=1).shape[1] != points.shape[1]:
         raise ScheduleError(f"index_map: expected another place for each element, found the same one for several of them by {amap}")
+
+
+def _told_by_digits(amap: ir.AffineMap) -> set[int]:
+    """The dimensions of which a map gives all digits: d, or d % 16 and d // 16, or d % 4, d // 4 % 8 and d // 32."""
+    digits = {digit for e in amap.results if (digit := _digit(e)) is not None}
+    found = set()
+    for dim in range(amap.n_dims):
+        after: dict[int, int | None] = {step: end for d, step, end in digits if d == dim}
+        step: int | None = 1
+        while step is not None and step in after:
+            step = after.pop(step)
+        if step is None:
+            found.add(dim)
+    return found
+
+
+def _digit(e: ir.AffineExpr) -> tuple[int, int, int | None] | None:
+    """(dimension, step, end) of the part of a dimension that counts its steps, up to where another digit begins; None for others."""
+    if isinstance(e, ir.AffineDimExpr):
+        return e.position, 1, None
+    if isinstance(e, (ir.AffineFloorDivExpr, ir.AffineModExpr)) and isinstance(e.rhs, ir.AffineConstantExpr):
+        inner = _digit(e.lhs)
+        if inner is not None and inner[2] is None:
+            dim, step, number = inner[0], inner[1], e.rhs.value
+            return (dim, step * number, None) if isinstance(e, ir.AffineFloorDivExpr) else (dim, step, step * number)
+    return None
+
+
+def _told_by_sums(amap: ir.AffineMap, shape: Sequence[Size]) -> set[int]:
+    """The dimensions that are digits of what a map gives: i and j of i * 16 + j, where j is less than 16."""
+    places = [Var(0, d - 1) for d in shape]
+    found: set[int] = set()
+    for index in mapped(amap, [Index.of(v) for v in places]):
+        if not set(index.terms) <= set(places):
+            continue
+        room: Size = 1
+        for var, factor in sorted(index.terms.items(), key=lambda term: bounds(term[1])[0]):
+            if not proves(lambda factor=factor, room=room: factor >= room):  # type: ignore[misc] # they are the values of now
+                break
+            room = factor * var.extent
+        else:
+            found |= {places.index(v) for v in index.terms}
+    return found
 
 
 def _numbers(e: ir.AffineExpr) -> list[int]:

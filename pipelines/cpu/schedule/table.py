@@ -110,8 +110,8 @@ TABLE = (
     Entry(
         "products",
         products.schedule_products,
-        "dense and what follows elementwise",
-        "packed parameters",
+        "dense, matmul, conv without padding and what follows elementwise",
+        "a parameter on one side, sizes that are numbers; asked only where it is named",
         "all of 16 bits or more (sums)",
         (
             Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),

@@ -34,7 +34,9 @@ def schedule_products(kernel: Kernel, target: Target, tuning: Tuning) -> Schedul
         return None
     plan, blocks = chosen
     c = plan.contraction
-    if blocks is None or not isinstance(plan.work, int) or plan.a is not Source.MEMORY or plan.b is not Source.PARAMETER:
+    if blocks is None or not isinstance(plan.work, int) or plan.b is not Source.PARAMETER:
+        return None
+    if plan.a is not Source.MEMORY and not (plan.a is Source.COPY and plan.row_tiles == 1):  # one tile reads each row once
         return None
     if (c.rows and c.row_loops) or c.store_stride(c.column) != 1:
         return None

@@ -39,6 +39,7 @@ def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> l
             found.set_points([Index()] * len(loops), [])
             spot.take(found.operation)
             drop(around[0].operation)
+            nest.release([loop.name for loop in around])
         place = ir.InsertionPoint(found.operation)
         with place:
             made = nest.make_loops(list(zip(names, extents, strict=True)))

@@ -202,7 +202,7 @@ def written(arguments: argparse.Namespace, console: Console) -> int:
     """`bench written`."""
     with status() as progress:
         _warn_if_busy()
-        kernels = [kernel for kernel in WRITTEN if arguments.kernels in kernel.name]
+        kernels = [kernel for kernel in WRITTEN if arguments.kernels in kernel.name and kernel.runs_here()]
         found = measure_written(kernels, arguments.threads, arguments.rounds, arguments.seed, progress)
     console.print(written_table(found, arguments.threads))
     _save(arguments, describe(), results=[one.as_data() for one in found])

@@ -39,6 +39,7 @@ class Compared:
         """One record, as plain data."""
         return {
             "kernel": self.kernel.name,
+            "dtype": self.kernel.dtype,
             "strategy": self.strategy,
             "built_in_seconds": self.built_in.seconds,
             "written_seconds": self.written.seconds,
@@ -77,12 +78,13 @@ def written_table(compared: Sequence[Compared], threads: int) -> Table:
     """One line per kernel."""
     columns = ("built-in us", "written us", "ratio", "GFLOP/s", "compile s", "written")
     table = make_table(
-        f"schedules written with primitives, {threads_text(threads)}, f32", kernel={}, strategy={}, **dict.fromkeys(columns, NUMBER)
+        f"schedules written with primitives, {threads_text(threads)}", kernel={}, dtype={}, strategy={}, **dict.fromkeys(columns, NUMBER)
     )
     for one in compared:
         rate = one.kernel.flops / one.written.seconds / 1e9
         table.add_row(
             one.kernel.name,
+            one.kernel.dtype,
             one.strategy,
             f"{one.built_in.seconds * 1e6:.1f}",
             f"{one.written.seconds * 1e6:.1f}",

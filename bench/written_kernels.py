@@ -7,11 +7,13 @@ part) are those that the kernel wants on a core with vectors of 512 bits.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from relayc import te
 from relayc.bench.schedule_steps import product
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.target import Target
 from relayc.tir import Schedule
 
 ROW = 64
@@ -24,10 +26,11 @@ class Written:
 
     Attributes:
       module: its function; schedule: of it.
-      inputs: shapes of its arguments, f32.
+      inputs: shapes of its arguments, f32 but for the first ones, whose types `dtypes` says.
       reference: what it computes of them, by numpy in f64.
       parameters: positions of arguments that are parameters.
       flops: multiplications and additions, for kernels that they are the measure of.
+      features: of the CPU that the schedule needs.
     """
 
     name: str
@@ -37,11 +40,24 @@ class Written:
     reference: Callable[..., np.ndarray]
     parameters: Sequence[int] = ()
     flops: int = 0
+    dtypes: Sequence[str] = ()
+    features: Sequence[str] = ()
+
+    @property
+    def dtype(self) -> str:
+        """Of the first argument."""
+        return self.dtypes[0] if self.dtypes else "float32"
+
+    def runs_here(self) -> bool:
+        """Whether this machine has what the schedule needs."""
+        return all(Target("cpu").has(feature) for feature in self.features)
 
     def arrays(self, seed: int) -> list[np.ndarray]:
         """Inputs of about 1."""
         rng = np.random.default_rng(seed)
-        return [rng.standard_normal(shape, np.float32) for shape in self.inputs]
+        types = [ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name) for name in self.dtypes]
+        types += [np.dtype("float32")] * (len(self.inputs) - len(types))
+        return [rng.standard_normal(shape, np.float32).astype(dtype) for shape, dtype in zip(self.inputs, types, strict=True)]
 
 
 # ---- products
@@ -81,6 +97,55 @@ def _product(m: int, n: int, k: int, schedule: Callable[[Schedule], None]) -> Wr
         lambda a, b, bias: np.maximum(a @ b + bias, 0),
         (1,),
         2 * m * n * k,
+    )
+
+
+def product_of_bf16(m: int, n: int, k: int) -> IRModule:
+    """D = max(A B + bias, 0) of bf16 A [m, k], B [k, n] and f32 bias [n]; f32."""
+    A, B = te.placeholder((m, k), "bfloat16", name="A"), te.placeholder((k, n), "bfloat16", name="B")
+    bias, r, f32 = te.placeholder((n,), name="bias"), te.reduce_axis((0, k), name="k"), "float32"
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r].astype(f32) * B[r, j].astype(f32), axis=r), name="C")
+    D = te.compute((m, n), lambda i, j: te.max(C[i, j] + bias[j], 0.0), name="D")
+    return te.create_prim_func([A, B, bias, D])
+
+
+def amx_tiles(rows: int, columns: int, columns_outside: bool) -> Callable[[Schedule], None]:
+    """The schedule of a product of bf16 with an epilogue: blocks of rows by columns in tile registers, the epilogue behind each.
+
+    Args:
+      columns_outside: whether all rows pass by a panel of B before the next one, or the other way round.
+    """
+
+    def schedule(s: Schedule) -> None:
+        s.transform_layout("C", ("read", "B"), lambda k, j: [j // 16, k // 2, j % 16, k % 2], pad_value=0.0)
+        i, j = s.get_loops("D")
+        i0, i1 = s.split(i, [None, rows])
+        j0, j1 = s.split(j, [None, columns])
+        outer, inner = (j0, i0) if columns_outside else (i0, j0)
+        s.reorder(outer, inner, i1, j1)
+        s.set_scope("C", 0, "local")
+        s.compute_at("C", inner)
+        *_, ci, cj, ck = s.get_loops("C")
+        s.split(cj, [None, 16])
+        s.split(ck, [None, 2])
+        s.tensorize(ci, f"dot_amx_{rows}x{columns}")
+        s.vectorize(j1)
+        s.parallel(outer)
+
+    return schedule
+
+
+def _product_of_bf16(m: int, n: int, k: int, schedule: Callable[[Schedule], None]) -> Written:
+    return Written(
+        f"product {m}x{n}x{k}",
+        lambda: product_of_bf16(m, n, k),
+        schedule,
+        [(m, k), (k, n), (n,)],
+        lambda a, b, bias: np.maximum(a @ b + bias, 0),
+        (1,),
+        2 * m * n * k,
+        ("bfloat16", "bfloat16"),
+        ("amx-tile", "amx-bf16"),
     )
 
 
@@ -206,6 +271,9 @@ KERNELS = [
     _product(512, 512, 512, tiles(8, 32, 128, 128)),
     _product(128, 3072, 768, tiles(4, 96, 128, 64)),
     _product(1500, 1536, 384, tiles(6, 48, 126, 128)),
+    _product_of_bf16(512, 512, 512, amx_tiles(32, 32, False)),
+    _product_of_bf16(128, 3072, 768, amx_tiles(32, 32, True)),
+    _product_of_bf16(1500, 1536, 384, amx_tiles(32, 32, False)),
     Written(
         "convolution 64x64 3x3 56x56",
         lambda: convolution(64, 64, 56),

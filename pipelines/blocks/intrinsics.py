@@ -3,7 +3,7 @@
 import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from relayc.dialects.mlir import ir, make_context
@@ -34,6 +34,7 @@ class Operand:
       strides: for each dimension, by how many elements its neighbours are apart.
       shape: of the tensor, with the sizes of this use.
       is_output: whether the description computes it.
+      has_room: whether the buffer has elements for so much of what may be partial, though there may be less.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Operand:
     strides: tuple[Size, ...]
     shape: tuple[Size, ...]
     is_output: bool
+    has_room: Callable[[str, int], bool]
 
     @property
     def element(self) -> ir.Type:
@@ -87,12 +89,15 @@ class TensorCall:
       accumulates: whether the outputs go on from what they hold (a reduction that began before). Where the intrinsic does not start by
         itself this is so for every reduction, and its start has been stored.
       target: what it is compiled for.
+      counts: how much there is of what may be `partial`, by name: a number, or an index over what is emitted. What is beyond is not
+        to be read nor written, unless an operand has room there.
     """
 
     operands: Mapping[str, Operand]
     sizes: Mapping[str, Size]
     accumulates: bool
     target: "Target"
+    counts: Mapping[str, Index] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Operand:
         """The operand of a name."""
@@ -114,6 +119,7 @@ class TensorIntrin:
       starts: whether the implementation begins a reduction by itself where `TensorCall.accumulates` is false.
       strided: tensors whose elements along the innermost dimension may lie apart.
       uses_tiles: whether the implementation has operations on matrix tiles (AMX).
+      partial: what there may be less of than the description says, by name: how often each loop of the description counts.
     """
 
     name: str
@@ -122,6 +128,7 @@ class TensorIntrin:
     starts: bool = False
     strided: tuple[str, ...] = ()
     uses_tiles: bool = False
+    partial: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     _REGISTRY: ClassVar[dict[str, "TensorIntrin"]] = {}
     _FAMILIES: ClassVar[dict[str, tuple[re.Pattern[str], Callable[..., "TensorIntrin"]]]] = {}
@@ -134,6 +141,7 @@ class TensorIntrin:
         starts: bool = False,
         strided: Sequence[str] = (),
         uses_tiles: bool = False,
+        partial: Mapping[str, Mapping[str, int]] | None = None,
         override: bool = False,
     ) -> "TensorIntrin":
         """Makes an intrinsic known, for `Schedule.tensorize`.
@@ -147,6 +155,8 @@ class TensorIntrin:
           starts: whether `impl`, a function, can begin a reduction by itself, so that its outputs need not be set before.
           strided: tensors whose elements along the innermost dimension may lie apart; those of others lie side by side.
           uses_tiles: whether `impl` has operations on matrix tiles (AMX), which a process must be allowed to use.
+          partial: what `impl`, a function, takes less of than `desc` says, under names of its own: {"rows": {"i": 1}}, or of two loops of
+            which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles then may end early there (TensorCall.counts); others are full.
           override: whether one of the same name is replaced.
 
         Raises:
@@ -155,7 +165,7 @@ class TensorIntrin:
         if name in TensorIntrin._REGISTRY and not override:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
         given = impl if callable(impl) else _text(impl)
-        made = TensorIntrin(name, _text(desc), given, starts, tuple(strided), uses_tiles)
+        made = TensorIntrin(name, _text(desc), given, starts, tuple(strided), uses_tiles, dict(partial or {}))
         made.description(make_context())
         TensorIntrin._REGISTRY[name] = made
         return made

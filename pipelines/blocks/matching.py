@@ -7,9 +7,9 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Reader, equal, substitute, variables
 from relayc.pipelines.blocks.intrinsics import TensorIntrin
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Access, Block, Loop, ScheduleError
+from relayc.pipelines.blocks.views import Access, Block, Loop, ScheduleError, holds
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.symbolic import Size, name_of, symbols_of
+from relayc.symbolic import Size, name_of, proves, symbols_of
 from relayc.symbolic import substitute as substitute_sizes
 
 COMMUTATIVE = frozenset(
@@ -29,6 +29,7 @@ class Binding:
       low: indices in the buffer of its first element.
       steps: for each dimension of the tensor, by how much each index in the buffer grows from one element to the next.
       is_output: whether the description computes it.
+      loops: the same for each loop of the description, by its name.
     """
 
     name: str
@@ -37,10 +38,24 @@ class Binding:
     low: tuple[Index, ...]
     steps: tuple[tuple[Size, ...], ...]
     is_output: bool
+    loops: Mapping[str, tuple[Size, ...]]
 
     def strides(self, strides: Sequence[Size]) -> tuple[Size, ...]:
         """Strides of the tensor, in elements, of those of the buffer."""
         return tuple(sum((a * b for a, b in zip(steps, strides, strict=True)), start=0) for steps in self.steps)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Where a tile may end early: `outer` plus `inner` is below a limit.
+
+    Attributes:
+      outer: over what is around the tile; inner: over the loops of the tile.
+    """
+
+    outer: Index
+    inner: Index
+    limit: Size
 
 
 @dataclass(frozen=True)
@@ -51,11 +66,17 @@ class Match:
       operands: one for each tensor of the description, in order.
       sizes: of its symbols.
       accumulates: whether the block adds to what its outputs hold, as the description, a reduction, does after its start.
+      extents: of the loops of the description, by name.
+      counts: how much there is at most of what may be partial, by the names that the intrinsic has for it.
+      partial: where tiles may end early, by these names.
     """
 
     operands: tuple[Binding, ...]
     sizes: Mapping[str, Size]
     accumulates: bool
+    extents: Mapping[str, Size]
+    counts: Mapping[str, Size]
+    partial: Mapping[str, Partial]
 
 
 class Mismatch(Exception):
@@ -84,7 +105,7 @@ def match(nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop
     """
     description = intrin.description(nest.function.context)
     try:
-        return _Matcher(nest, block, loops, around, description.nest, intrin.strided).run()
+        return _Matcher(nest, block, loops, around, description.nest, intrin).run()
     except Mismatch as error:
         raise ScheduleError(f"block {block.name}: expected what tensor intrinsic {intrin.name} computes: {error}") from None
 
@@ -96,6 +117,7 @@ class _Bound:
     buffer: ir.Value
     low: tuple[Index, ...]
     steps: tuple[tuple[Size, ...], ...]
+    loops: Mapping[str, tuple[Size, ...]]
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -106,19 +128,20 @@ _Bindings = dict[str, _Bound]
 
 
 class _Matcher:
-    def __init__(
-        self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest, strided: Sequence[str]
-    ) -> None:
-        self.nest, self.block, self.loops, self.around, self.wanted, self.strided = nest, block, loops, around, wanted, strided
+    def __init__(self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest, intrin: TensorIntrin) -> None:
+        self.nest, self.block, self.loops, self.around, self.wanted, self.intrin = nest, block, loops, around, wanted, intrin
         (self.wanted_block,) = wanted.outer_blocks()
         self.sizes: dict[str, Size] = {}
+        self.partial: dict[str, Partial] = {}
+        self.shorter: dict[str, Size] = {}
+        """Extents of loops that have fewer iterations than those of the description, by the names of these."""
         self.tile: dict[Var, Var] = {}
         """The iterator of the description that a loop is."""
 
     def run(self) -> Match:
         wanted = self.wanted_block
         self._pair_loops()
-        self._check_guards()
+        self._read_guards()
         every = [*self.around, *self.loops]
         self.point: dict[Var, Index] = dict(zip(self.block.vars, self.block.points(every), strict=True))
         self._check_kinds()
@@ -136,10 +159,11 @@ class _Matcher:
                 raise Mismatch(f"expected that {name} is used, found that it is not")
             found = bound[name]
             shape = tuple(self._size(d) for d in self.wanted.shape(value))
-            operands.append(Binding(name, found.buffer, shape, found.low, found.steps, name in outputs))
+            operands.append(Binding(name, found.buffer, shape, found.low, found.steps, name in outputs, found.loops))
         self._check_outputs(operands)
         splits = any(self._goes_on(i) for i in self.block.reduction)
-        return Match(tuple(operands), dict(self.sizes), wanted.init is not None and (splits or not starts))
+        accumulates = wanted.init is not None and (splits or not starts)
+        return Match(tuple(operands), dict(self.sizes), accumulates, self._extents(), self._counts(), self.partial)
 
     # ---- loops
 
@@ -161,7 +185,15 @@ class _Matcher:
             self.tile[loop.var] = var
         for var, loop in zip(wanted, loops, strict=True):
             if self._size(var.extent) != loop.extent:
-                raise Mismatch(f"loop {loop.name}: expected an extent of {self._size(var.extent)}, found {loop.extent}")
+                self._check_shorter(var, loop)
+                self.shorter[var.name] = loop.extent
+
+    def _check_shorter(self, var: Var, loop: Loop) -> None:
+        """Whether a loop may have fewer iterations than the description says."""
+        forms = self.intrin.partial.values()
+        outermost = any(var.name in form and form[var.name] == max(form.values()) for form in forms)
+        if not outermost or not proves(lambda: loop.extent <= var.extent):
+            raise Mismatch(f"loop {loop.name}: expected an extent of {self._size(var.extent)}, found {loop.extent}")
 
     def _wanted_order(self) -> list[Var]:
         """The iterators of the description in the order of its loops."""
@@ -185,14 +217,38 @@ class _Matcher:
             raise Mismatch(f"expected the extent of a loop that is {unknown[0]}, found none")
         return substitute_sizes(size, self.sizes)
 
-    def _check_guards(self) -> None:
-        inside = set(self.tile) | {loop.var for loop in self.loops}
+    def _extents(self) -> dict[str, Size]:
+        """Of the loops of the description."""
+        return {v.name: self._size(v.extent) for v in self.wanted_block.vars}
+
+    def _counts(self) -> dict[str, Size]:
+        """How much there is at most of what may be partial."""
+        extents = {**self._extents(), **self.shorter}
+        return {name: sum((c * (extents[loop] - 1) for loop, c in form.items()), start=1) for name, form in self.intrin.partial.items()}
+
+    def _read_guards(self) -> None:
+        """Where tiles end early: only in what the intrinsic takes less of."""
         for guard in self.block.guards([*self.around, *self.loops]):
-            if variables(guard.index) & inside:
+            inside = {v for v in variables(guard.index) if v in self.tile or v in {loop.var for loop in self.loops if loop.extent != 1}}
+            if not inside or holds(guard):
+                continue
+            inner = Index(0, {v: c for v, c in guard.index.terms.items() if v in inside})
+            name = self._partial_name(inner)
+            if name is None or name in self.partial or variables(guard.index - inner) & inside:
                 raise Mismatch(
                     f"expected a tile that is always full, found one that ends at {guard.limit}: "
                     "split by what divides the extent, or peel the rest"
                 )
+            self.partial[name] = Partial(guard.index - inner, inner, guard.limit)
+
+    def _partial_name(self, inner: Index) -> str | None:
+        """What of the intrinsic a guard over loops of the tile ends; None where it must be full."""
+        found = {self.tile[v].name: c for v, c in inner.terms.items() if v in self.tile}
+        paired = {v.name for v in self.tile.values()}
+        for name, form in self.intrin.partial.items():
+            if len(found) == len(inner.terms) and found == {loop: c for loop, c in form.items() if loop in paired}:
+                return name
+        return None
 
     def _check_kinds(self) -> None:
         """Whether the loops are parallel or of a reduction as the description says."""
@@ -249,14 +305,15 @@ class _Matcher:
                 raise Mismatch(
                     f"{name}: expected indices {list(wanted.indices)}, found {label}{[substitute(i, self.point) for i in found.indices]}"
                 )
-        if name not in self.strided and steps and shape[-1] != 1 and wanted.indices[-1].terms and steps[-1] != (*(0,) * (rank - 1), 1):
+        moves = shape[-1] != 1 and bool(wanted.indices[-1].terms) if steps else False
+        if moves and name not in self.intrin.strided and steps[-1] != (*(0,) * (rank - 1), 1):
             raise Mismatch(
                 f"{name}: expected that its last dimension is contiguous in {label}, found steps {list(steps[-1])} of its indices"
             )
         low = [rest for _, rest in local]
         for index, step in zip(wanted.indices, steps, strict=True):
             low = [i - self._size(index.const) * s for i, s in zip(low, step, strict=True)]
-        made = _Bound(found.buffer, tuple(low), tuple(steps))
+        made = _Bound(found.buffer, tuple(low), tuple(steps), {v.name: steps for v, steps in columns.items()})
         if name in bound and bound[name].key != made.key:
             raise Mismatch(f"{name}: expected one place for all its uses, found {label}{list(low)} and {list(bound[name].low)}")
         return {**bound, name: made}

@@ -116,7 +116,7 @@ class BlockMethods(Methods):
         """Lets a tensor intrinsic compute a tile; gives the block of the tile.
 
         What the loop holds, or the block that blockize made, must be what the intrinsic says, up to names, the place in its buffers and the
-        order of operands where that means nothing. Tiles must be full: a guard inside is an error.
+        order of operands where that means nothing. Tiles must be full, but for what the intrinsic takes less of.
 
         Args:
           block_or_loop: a loop becomes a block (see blockize); a text is the name of a loop where there is one.

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, vectors
-from relayc.pipelines.tir.buffers import local_buffer
+from relayc.pipelines.tir.buffers import buffer_of_thread
 
 _TILE = re.compile(r"!x86\.amx\.tile<(\d+)x(\d+)x(\w+)>")
 
@@ -48,12 +48,8 @@ def _shape(type_: ir.Type) -> tuple[int, int, ir.Type] | None:
 
 def _buffer(shape: tuple[int, int, ir.Type]) -> ir.Value:
     """A buffer for a tile: on the stack of the iteration of the innermost parallel loop, or of the function."""
-    block = ir.InsertionPoint.current.block
-    while block.owner.operation.name not in ("scf.parallel", "func.func"):
-        block = block.owner.operation.block
     *extents, element = shape
-    with ir.InsertionPoint.at_block_begin(block):
-        return local_buffer(extents, element)
+    return buffer_of_thread(extents, element)
 
 
 @contextmanager

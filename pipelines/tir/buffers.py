@@ -57,6 +57,15 @@ def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
     return emit.create("memref.alloca", [ir.MemRefType.get(extents, element)], [], attributes)
 
 
+def buffer_of_thread(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
+    """A buffer on the stack that is there once: in the body of the innermost parallel loop around, or in the function; see local_buffer."""
+    block = ir.InsertionPoint.current.block
+    while block.owner.operation.name not in ("scf.parallel", "func.func"):
+        block = block.owner.operation.block
+    with ir.InsertionPoint.at_block_begin(block):
+        return local_buffer(shape, element)
+
+
 def prefetch(buffer: ir.Value, index: Index, level: int = 2) -> None:
     """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the cache of a level (1 to 3)."""
     attributes = {

@@ -50,7 +50,7 @@ class Guards:
         for use in node.uses:
             if init is not None and use is not init.use:
                 continue
-            for guard in self.of(use):
+            for guard in (*self.of(use), *(use.tensor.guards if use.tensor is not None else ())):
                 if guard.index.coefficient(node.loop.var) != 0:
                     point = {v: i for v, i in state.point.items() if v != node.loop.var}
                     if init is not None:

@@ -1,6 +1,6 @@
 """What is emitted of a block that a tensor intrinsic computes: its implementation, given where the operands lie."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
@@ -9,15 +9,16 @@ from relayc.dialects.tir.block import extents_of
 from relayc.pipelines.blocks.indices import substitute
 from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
-from relayc.pipelines.blocks.lower.programs import weighted
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Use, region_of
-from relayc.pipelines.blocks.matching import Binding, Match
+from relayc.pipelines.blocks.matching import Binding, Match, Partial
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.blocks.views import Guard, ScheduleError
+from relayc.pipelines.kernel.index import Index, Var, weighted
 from relayc.pipelines.sizes import symbol_positions
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
+from relayc.symbolic import Size, ceil_div, minimum, proves
 from relayc.symbolic import substitute as substitute_sizes
 
 
@@ -28,33 +29,70 @@ class Tensorized:
     Attributes:
       match: which parts of buffers its operands are, over the iterators of the block.
       accumulates: see TensorCall.
+      partial: where tiles may end early, over the loops around the block and those of the tile.
     """
 
     intrin: TensorIntrin
     match: Match
     accumulates: bool
     target: Target
+    partial: Mapping[str, Partial]
+
+    @property
+    def guards(self) -> list[Guard]:
+        """Where tiles may end early, as guards of all that is in them."""
+        return [Guard(p.outer + p.inner, p.limit) for p in self.partial.values()]
 
     def run(self, use: Use, bodies: Bodies, state: State) -> None:
         """Emits it at a point. Raises ScheduleError."""
         where = f"block {use.block.name}: tensor intrinsic {self.intrin.name}"
         if state.lanes is not None:
             raise ScheduleError(f"{where}: expected no vectorized loop around it, found one")
-        operands = {b.name: _operand(b, use, bodies, state) for b in self.match.operands}
-        call = TensorCall(operands, self.match.sizes, self.accumulates, self.target)
+        operands = {b.name: self._operand(b, use, bodies, state) for b in self.match.operands}
+        counts = {name: self._count(name, bodies, state) for name in self.intrin.partial}
+        call = TensorCall(operands, self.match.sizes, self.accumulates, self.target, counts)
         if callable(self.intrin.impl):
             self.intrin.impl(call)
         else:
             _emit_function(where, self.intrin, call, use.block.operation.context)
 
+    def _count(self, name: str, bodies: Bodies, state: State) -> Index:
+        """How much there is at a point of what may be partial."""
+        ends, most = self.partial.get(name), self.match.counts[name]
+        if ends is None:
+            return Index(most)
+        left = bodies.at(ends.outer, state.point) * -1 + ends.limit
+        low, _ = left.bounds()
+        if proves(lambda: low >= most):
+            return Index(most)
+        return Index(minimum(left.const, most)) if left.is_constant else emit.at_most(left, most)
 
-def _operand(binding: Binding, use: Use, bodies: Bodies, state: State) -> Operand:
-    storage = bodies.storage[binding.buffer]
-    assert isinstance(storage, Memory)  # what intrinsics work on is not kept in registers
-    point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
-    local = [substitute(i, point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
-    offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
-    return Operand(binding.name, storage.buffer, offset, binding.strides(storage.strides), binding.shape, binding.is_output)
+    def _operand(self, binding: Binding, use: Use, bodies: Bodies, state: State) -> Operand:
+        storage = bodies.storage[binding.buffer]
+        assert isinstance(storage, Memory)  # what intrinsics work on is not kept in registers
+        point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
+        local = [substitute(i, point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
+        offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
+
+        def has_room(name: str, count: int) -> bool:
+            return self._has_room(name, count, binding, [bodies.over(i, state.point) for i in local], storage.shape)
+
+        return Operand(binding.name, storage.buffer, offset, binding.strides(storage.strides), binding.shape, binding.is_output, has_room)
+
+    def _has_room(self, name: str, count: int, binding: Binding, low: Sequence[Index], shape: Sequence[Size]) -> bool:
+        """Whether a buffer, which begins at `low`, has elements for so much of what may be partial."""
+        extents = dict(self.match.extents)
+        for loop, factor in sorted(self.intrin.partial[name].items(), key=lambda item: -item[1]):
+            extents[loop] = ceil_div(count, factor)
+            if extents[loop] != 1:
+                break  # those inside are full
+        for t, (start, size) in enumerate(zip(low, shape, strict=True)):
+            if any(binding.loops[loop][t] != 0 for loop in self.intrin.partial[name]):
+                last = start + sum((steps[t] * (extents[loop] - 1) for loop, steps in binding.loops.items()), start=0)
+                _, high = last.bounds()
+                if not proves(lambda: high < size):  # noqa: B023
+                    return False
+        return True
 
 
 # ---- implementations that are functions of blocks and loops

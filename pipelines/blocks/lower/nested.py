@@ -135,7 +135,9 @@ class _Trees:
             inner, loops = nest_in(self.nest, block)
             if inner.init is not None:
                 accumulates, start = True, self._inner_init(use, inner, loops, around)
-        return [*start, replace(use, tensor=Tensorized(intrin, match, accumulates, self.target))]
+        point: dict[Var, Index] = dict(zip(block.vars, use.points, strict=True))
+        partial = {name: replace(p, outer=substitute(p.outer, point)) for name, p in match.partial.items()}
+        return [*start, replace(use, tensor=Tensorized(intrin, match, accumulates, self.target, partial))]
 
     def _inner_init(self, use: Use, inner: Block, loops: Sequence[Loop], around: _Around) -> list[Node]:
         """The init of the block that a tensorized one holds, in the loops of its elements."""

@@ -5,7 +5,8 @@ of B once, 32 reduction steps deep, and multiplies each with each. A multiplicat
 two tiles need one line a cycle. Operands are laid out by `layout`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
@@ -75,35 +76,47 @@ class Tiles:
         return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
-        # Each tile of the longer side is loaded where it is multiplied: there are registers for the other side and one tile of this.
+        left = [partial(self.load, self.a_type, a, at, stride) for at in rows]
+        right = [partial(self.load, self.b_type, b, at, 2 * COLUMNS) for at in columns]
+        return self.multiply_add(left, right, sums)
+
+    def multiply_add(self, left: Sequence[Callable[[], ir.Value]], right: Sequence[Callable[[], ir.Value]], sums: Values) -> Values:
+        """The sums with the products of each tile of A with each of B, which `left` and `right` load, added.
+
+        Each tile of the longer side is loaded where it is multiplied: there are registers for the other side and one tile of this.
+        """
         found = list(sums)
-        if len(rows) > len(columns):
-            right = [self._load(self.b_type, b, at, 2 * COLUMNS) for at in columns]
-            for i, at in enumerate(rows):
-                x = self._load(self.a_type, a, at, stride)
-                for j, y in enumerate(right, i * len(right)):
+        if len(left) > len(right):
+            ys = [load() for load in right]
+            for i, load in enumerate(left):
+                x = load()
+                for j, y in enumerate(ys, i * len(ys)):
                     found[j] = self._multiply(x, y, sums[j])
             return found
-        left = [self._load(self.a_type, a, at, stride) for at in rows]
-        for j, at in enumerate(columns):
-            y = self._load(self.b_type, b, at, 2 * COLUMNS)
-            for i, x in enumerate(left):
-                number = i * len(columns) + j
+        xs = [load() for load in left]
+        for j, load in enumerate(right):
+            y = load()
+            for i, x in enumerate(xs):
+                number = i * len(right) + j
                 found[number] = self._multiply(x, y, sums[number])
         return found
 
     def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
         return emit.create("x86.amx.tile_mulf", [self.sum_type], [a, b, total])
 
-    def _load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: Size) -> ir.Value:
+    def load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: Size) -> ir.Value:
+        """A tile from an element of a flat buffer on, rows apart by `stride`."""
         segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1])}
         return emit.create("x86.amx.tile_load", [type_], [buffer, emit.materialize(at), emit.index_constant(stride)], segments)
+
+    def store(self, total: ir.Value, buffer: ir.Value, at: Index, stride: Size) -> None:
+        """Stores a tile of sums from an element of a flat buffer on, rows apart by `stride`."""
+        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1])}
+        emit.create("x86.amx.tile_store", [], [buffer, emit.materialize(at), total, emit.index_constant(stride)], segments)
 
     def end(self, sums: Values, scratch: ir.Value, start: Index | None = None, pitch: Size = 0) -> None:
         """Stores the sums from element `start` of a buffer on, rows apart by `pitch`; by default as they are needed by `nest`."""
         block, start, pitch = self.block, start or Index(), pitch if pitch != 0 else self.block.width
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1])}
         for number, total in enumerate(sums):
             i, j = divmod(number, block.column_tiles)
-            at = emit.materialize(start + (i * block.rows * pitch + j * COLUMNS))
-            emit.create("x86.amx.tile_store", [], [scratch, at, total, emit.index_constant(pitch)], segments)
+            self.store(total, scratch, start + (i * block.rows * pitch + j * COLUMNS), pitch)

@@ -59,7 +59,7 @@ def safetensors_parts(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, s
     yield _header_bytes(places, metadata)
     for _, array in ordered:
         if array.nbytes:
-            yield memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def write_blob(

@@ -175,10 +175,8 @@ def _module(artifact: Artifact, target: Target, num_threads: int | None, source:
     module.num_threads = num_threads
     module.recompile = source.compile_again
 
-    def export(artifact: Artifact, path: Path, prefix: str, bundle: bool) -> list[Path]:
-        return find_backend(target.kind).export_library(artifact, target, path, source.facts(), prefix, bundle)
-
-    module.exporter = export
+    module.exporter = find_backend(target.kind).export_library
+    module.source = source.facts
     return module
 
 

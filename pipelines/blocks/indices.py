@@ -75,6 +75,16 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
 
 
+def folded(index: Index) -> Index:
+    """An index in which the quotient and the remainder of a division, where they add up to a multiple of what is divided, are that."""
+    for var, factor in index.terms.items():
+        if isinstance(var, Divided) and var.kind == REMAINDER:
+            quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor
+            if quotient in index.terms and index.terms[quotient] == whole:
+                return folded(index - Index(0, {var: factor, quotient: whole}) + var.index * factor)
+    return index
+
+
 def smallest(a: Index, b: Index) -> Index:
     """The smaller of two indices."""
     if a.is_constant and b.is_constant:
@@ -126,29 +136,6 @@ def variables(index: Index) -> set[Var]:
     return found
 
 
-def joined(index: Index) -> Index:
-    """An index where a quotient and the remainder beside it, weighted as in what was divided, are that again."""
-    while (pair := _pair(index)) is not None:
-        quotient, remainder, factor = pair
-        rest = Index(index.const, {v: c for v, c in index.terms.items() if v not in (quotient, remainder)})
-        index = rest + remainder.index * factor
-    return index
-
-
-def _pair(index: Index) -> tuple[Divided, Divided, Size] | None:
-    """A quotient and a remainder of one division that an index sums up, with the factor of the remainder."""
-    divided = [v for v in index.terms if isinstance(v, Divided)]
-    for remainder in divided:
-        for quotient in divided:
-            if (
-                (quotient.kind, remainder.kind) == (QUOTIENT, REMAINDER)
-                and quotient.identity[1:] == remainder.identity[1:]
-                and index.terms[quotient] == index.terms[remainder] * remainder.divisor
-            ):
-                return quotient, remainder, index.terms[remainder]
-    return None
-
-
 def equal(a: Index, b: Index) -> bool:
     """Whether two indices are the same expression."""
     return a.key == b.key
@@ -192,7 +179,7 @@ class Reader:
         if op.name == "affine.apply":
             amap = ir.AffineMapAttr(op.attributes["map"]).value
             operands = [self.read(v) for v in op.operands]
-            return affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :])
+            return folded(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
         rule = _RULES.get(op.name)
         made = rule(*map(self.read, op.operands)) if rule is not None else None
         return self._opaque(value) if made is None else made

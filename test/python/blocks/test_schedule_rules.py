@@ -138,4 +138,4 @@ def test_a_kernel_that_no_strategy_reads_says_so():
     with relayc.PassContext(config={"schedule.why": True}):
         module = relayc.compile(program(lambda x: [build("cumsum", x, axis=0)], [X]))
     assert module.kernels[0].schedule == "bufferize"
-    assert module.kernels[0].declined[-1].startswith("loops: ")
+    assert any(text.startswith("loops: ") for text in module.kernels[0].declined)

@@ -12,6 +12,6 @@ The last dimensions lie side by side, unless it says otherwise. All begin sums b
 steps, as far as each says.
 """
 
-from relayc.pipelines.cpu.schedule.intrinsics import amx, registers
+from relayc.pipelines.cpu.schedule.intrinsics import amx, attention, registers
 
-__all__ = ["amx", "registers"]
+__all__ = ["amx", "attention", "registers"]

@@ -15,7 +15,7 @@ from relayc.dialects.relay.types import shape_of
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
 from relayc.pipelines.blocks.indices import Reader, divide, write
-from relayc.pipelines.blocks.structure import Nest, make_buffer, memref_type
+from relayc.pipelines.blocks.structure import Nest, memref_type
 from relayc.pipelines.blocks.views import ScheduleError, body_point
 from relayc.pipelines.kernel.graph import indexing_maps, iteration_space
 from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
@@ -303,11 +303,11 @@ class _Creation:
         self, name: str, iterators: Sequence[str], extents: Sequence[Size], axes: Sequence[str], body: Body, init: Body | None
     ) -> None:
         """Loops over a box, with a block in the innermost one; the insertion point stays behind them."""
-        place = ir.InsertionPoint.current
+        loops = self.nest.make_loops(list(zip(axes, extents, strict=True)))
+        place = body_point(loops[-1]) if loops else ir.InsertionPoint.current
         with place:
-            loops = self.nest.make_loops(list(zip(axes, extents, strict=True)))
-        with body_point(loops[-1]) if loops else place:
             block = make_block(self.nest.free_block(name), iterators, extents, [loop.var.value for loop in loops])
+        self.nest.added(loops, block)
         for position, code in ((0, init), (1, body)):
             if code is None:
                 continue
@@ -319,7 +319,7 @@ class _Creation:
 
     def _destination(self, value: ir.Value, name: str) -> ir.Value:
         if value not in self.buffers:
-            self.buffers[value] = make_buffer(self.nest.free_buffer(name), self._shape(value), value.type.element_type)
+            self.buffers[value] = self.nest.add_buffer(self.nest.free_buffer(name), self._shape(value), value.type.element_type)
         return self.buffers[value]
 
     def _axes(self, op: ir.Operation, count: int) -> list[str]:

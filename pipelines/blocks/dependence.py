@@ -84,7 +84,7 @@ def chain(nest: Nest, outer: Loop, inner: Loop) -> list[Loop]:
         raise ScheduleError(f"expected loops inside of each other, found {inner.name} outside of {outer.name}")
     found = [*around[position:], inner]
     for loop, following in pairwise(found):
-        if (members := loop.members()) != [following.operation]:
+        if (members := nest.members(loop.operation)) != [following.operation]:
             raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(nest, members)}")
     return found
 

@@ -4,11 +4,11 @@
 index and divisor, and is rebuilt where what it is made of is substituted.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import gcd
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index
+from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index, weighted
 from relayc.pipelines.sizes import size_value
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
@@ -21,18 +21,19 @@ class Divided(Var):
 
     def __init__(self, kind: str, index: Index, divisor: Size) -> None:
         low, high = index.bounds()
-        if kind == QUOTIENT:
-            super().__init__(low // divisor, high // divisor, name=f"({index}) // {divisor}")
-        else:
-            super().__init__(0, divisor - 1, name=f"({index}) % {divisor}")
+        super().__init__(*((low // divisor, high // divisor) if kind == QUOTIENT else (0, divisor - 1)))
         self.kind, self.index, self.divisor = kind, index, divisor
         self.identity = (kind, index.key, divisor)
+        self._hash = hash(self.identity)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Divided) and self.identity == other.identity
 
     def __hash__(self) -> int:
-        return hash(self.identity)
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"({self.index}) {'//' if self.kind == QUOTIENT else '%'} {self.divisor}"
 
 
 class Extremal(Var):
@@ -41,15 +42,19 @@ class Extremal(Var):
     def __init__(self, kind: str, a: Index, b: Index) -> None:
         (low, high), (other_low, other_high) = a.bounds(), b.bounds()
         pick: Callable[[Size, Size], Size] = _smaller if kind == "min" else _larger
-        super().__init__(pick(low, other_low), pick(high, other_high), name=f"{kind}({a}, {b})")
+        super().__init__(pick(low, other_low), pick(high, other_high))
         self.kind, self.a, self.b = kind, a, b
         self.identity = (kind, frozenset((a.key, b.key)))
+        self._hash = hash(self.identity)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Extremal) and self.identity == other.identity
 
     def __hash__(self) -> int:
-        return hash(self.identity)
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.a}, {self.b})"
 
 
 def _smaller(a: Size, b: Size) -> Size:
@@ -102,24 +107,24 @@ def largest(a: Index, b: Index) -> Index:
 
 def substitute(index: Index, point: Mapping[Var, Index]) -> Index:
     """An index where some of its variables are what `point` says; the others stay. It is the same object where nothing changes."""
-    if not any(v in point or isinstance(v, (Divided, Extremal)) for v in index.terms):
+    if not index.terms:
         return index
-    total = Index(index.const)
-    for var, factor in index.terms.items():
-        total += _replaced(var, point) * factor
-    return total
+    found = [_replaced(var, point) for var in index.terms]
+    if not any(found):
+        return index
+    return weighted([new or var for new, var in zip(found, index.terms, strict=True)], index.terms.values(), index.const)
 
 
-def _replaced(var: Var, point: Mapping[Var, Index]) -> Index:
-    if var in point:
-        return point[var]
-    if isinstance(var, Divided):
+def _replaced(var: Var, point: Mapping[Var, Index]) -> Index | None:
+    """What a variable is; None where it is itself."""
+    found = point.get(var)
+    if found is None and isinstance(var, Divided):
         made = divide(substitute(var.index, point), var.divisor)
         return made[0] if var.kind == QUOTIENT else made[1]
-    if isinstance(var, Extremal):
+    if found is None and isinstance(var, Extremal):
         pick = smallest if var.kind == "min" else largest
         return pick(substitute(var.a, point), substitute(var.b, point))
-    return Index.of(var)
+    return found
 
 
 def variables(index: Index) -> set[Var]:
@@ -240,19 +245,41 @@ def write(index: Index) -> ir.Value:
     return Writer()(index)
 
 
-class Writer:
-    """Writes indices at one place, each once; `known` has values by the keys of their indices."""
+def _as_read(index: Index) -> Index:
+    """A linear index as what `emit.materialize` makes of it is read: from its last term on, where MLIR leaves it so."""
+    terms = list(index.terms.items())
+    is_bare = isinstance(index.const, Dim) or index.const == 0
+    if is_bare and all(isinstance(c, Dim) or c == 1 for _, c in terms[:2]):
+        terms[:2] = terms[1::-1]
+    return Index(index.const, dict(reversed(terms)))
 
-    def __init__(self, known: Mapping[tuple, ir.Value] | None = None) -> None:
-        self._written = dict(known or {})
+
+class Writer:
+    """Writes indices at one place, each once.
+
+    Args:
+      known: indices that have values.
+    """
+
+    def __init__(self, known: Iterable[tuple[Index, ir.Value]] = ()) -> None:
+        self._written: dict[tuple, tuple[Index | None, ir.Value]] = {index.key: (index, value) for index, value in known}
 
     def __call__(self, index: Index) -> ir.Value:
         """See `write`."""
         found = self._written.get(index.key)
         if found is None:
+            found = self._written[index.key] = self._write(index)
+        return found[1]
+
+    def as_read(self, index: Index) -> Index | None:
+        """The index as the value that was written for it is read; None where that is not known."""
+        return self._written[index.key][0]
+
+    def _write(self, index: Index) -> tuple[Index | None, ir.Value]:
+        if any(isinstance(v, (Divided, Extremal)) for v in index.terms):
             terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in index.terms.items()}
-            found = self._written[index.key] = emit.materialize(Index(index.const, terms))
-        return found
+            return None, emit.materialize(Index(index.const, terms))
+        return _as_read(index), emit.materialize(index)
 
     def _variable(self, var: Var) -> ir.Value:
         if isinstance(var, Divided):

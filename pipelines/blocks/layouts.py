@@ -1,7 +1,7 @@
 """Layouts of buffers: affine maps from the indices of an element to those at which it lies."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import lcm, prod
 from typing import Any, TypeAlias
 
@@ -94,16 +94,39 @@ def shape_in(amap: ir.AffineMap, shape: Sequence[Size]) -> list[Size]:
 
 
 def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
-    """Tries a map at the points of a box, in which it repeats itself or which is the whole shape."""
-    numbers = [n for e in amap.results for n in _numbers(e) if n > 0]
-    period = 2 * max(lcm(*numbers), 2) + 1
-    extents = [min(d, period) if isinstance(d, int) else period for d in shape]
-    while prod(extents) > MOST_POINTS:
-        extents[extents.index(max(extents))] //= 2
-    points = np.indices(extents, dtype=np.int64).reshape(len(extents), -1)
-    found = np.stack([np.broadcast_to(_evaluated(e, points), points.shape[1:]) for e in amap.results]) if len(amap.results) else points[:0]
-    if np.unique(found, axis=1).shape[1] != points.shape[1]:
-        raise ScheduleError(f"index_map: expected another place for each element, found the same one for several of them by {amap}")
+    """Tries the indices that are of the same dimensions at the points of a box, in which they repeat themselves or which is the shape."""
+    for dims, results in _independent(amap):
+        numbers = [n for e in results for n in _numbers(e) if n > 0]
+        period = 2 * max(lcm(*numbers), 2) + 1
+        extents = [d if isinstance(d, int) and d < period else period for d in (shape[i] for i in dims)]
+        while prod(extents) > MOST_POINTS:
+            extents[extents.index(max(extents))] //= 2
+        points = dict(zip(dims, np.indices(extents, dtype=np.int64).reshape(len(extents), -1), strict=True))
+        count = prod(extents)
+        places = np.zeros(count, np.int64)
+        for e in results:
+            found = np.broadcast_to(_evaluated(e, points), (count,))
+            places = places * (int(found.max()) + 1) + found
+        if len(np.unique(places)) != count:
+            raise ScheduleError(f"index_map: expected another place for each element, found the same one for several of them by {amap}")
+
+
+def _independent(amap: ir.AffineMap) -> list[tuple[list[int], list[ir.AffineExpr]]]:
+    """The dimensions of a map in groups, of which no result has some of two, each with its results."""
+    groups: list[tuple[list[int], list[ir.AffineExpr]]] = [([i], []) for i in range(amap.n_dims)]
+    for e in amap.results:
+        own = [g for g in groups if _dims(e) & set(g[0])]
+        if not own:
+            continue  # a number
+        joined = (sorted(i for dims, _ in own for i in dims), [*(r for _, results in own for r in results), e])
+        groups = [*(g for g in groups if g not in own), joined]
+    return groups
+
+
+def _dims(e: ir.AffineExpr) -> set[int]:
+    if isinstance(e, ir.AffineDimExpr):
+        return {e.position}
+    return _dims(e.lhs) | _dims(e.rhs) if isinstance(e, ir.AffineBinaryExpr) else set()
 
 
 def _numbers(e: ir.AffineExpr) -> list[int]:
@@ -112,7 +135,7 @@ def _numbers(e: ir.AffineExpr) -> list[int]:
     return [] if isinstance(e, (ir.AffineDimExpr, ir.AffineSymbolExpr)) else [*_numbers(e.lhs), *_numbers(e.rhs)]
 
 
-def _evaluated(e: ir.AffineExpr, points: np.ndarray) -> Any:
+def _evaluated(e: ir.AffineExpr, points: Mapping[int, np.ndarray]) -> Any:
     if isinstance(e, ir.AffineDimExpr):
         return points[e.position]
     if isinstance(e, ir.AffineConstantExpr):

@@ -28,7 +28,7 @@ class Schedule(LoopMethods, BlockMethods):
 
     Args:
       mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
-        Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so.
+        Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one function.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
 
@@ -36,20 +36,21 @@ class Schedule(LoopMethods, BlockMethods):
       ScheduleError: a function that cannot be written as blocks, or none at all.
     """
 
-    def __init__(self, mod: IRModule, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, mod: IRModule | ir.OpView, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
         self._refused: dict[str, ScheduleError] = {}
-        self._mod = blocks_module(mod, self._refused)
+        self._nests: dict[str, Nest] = {}
+        """Of functions as they are now; nothing else may change these."""
+        self._mod = blocks_module(mod, self._refused, self._nests)
         self._trace = Trace()
         self._random = random.Random(seed)
         self._decisions = dict(decisions or {})
-        self._nest: Nest | None = None
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
 
     @property
     def mod(self) -> IRModule:
         """The module as it is now: blocks and loops."""
-        self._nest = None  # who has it may change it
+        self._nests = {}  # who has it may change it
         return self._mod
 
     @property
@@ -71,7 +72,7 @@ class Schedule(LoopMethods, BlockMethods):
             raise self._refused[function]
         if function not in self._functions():
             raise ScheduleError(f"work_on: expected one of {', '.join(self._functions())}, found {function!r}")
-        self._function, self._nest = function, None
+        self._function = function
 
     def _functions(self) -> dict[str, ir.OpView]:
         return {symbol_name(op): op for op in self._mod.module.body.operations if names.FORM in op.attributes}
@@ -79,9 +80,9 @@ class Schedule(LoopMethods, BlockMethods):
     @property
     def nest(self) -> Nest:
         """The function that is being scheduled."""
-        if self._nest is None:
-            self._nest = Nest(self._functions()[self._function])
-        return self._nest
+        if self._function not in self._nests:
+            self._nests[self._function] = Nest(self._functions()[self._function])
+        return self._nests[self._function]
 
     # ---- queries
 
@@ -208,19 +209,24 @@ def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | Non
     return made
 
 
-def blocks_module(mod: IRModule, refused: dict[str, ScheduleError] | None = None) -> IRModule:
+def blocks_module(
+    mod: IRModule | ir.OpView, refused: dict[str, ScheduleError] | None = None, nests: dict[str, Nest] | None = None
+) -> IRModule:
     """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
     call others are left out.
 
     Args:
+      mod: the module, or one function alone.
       refused: gets those of several functions that cannot be written so, by name, with the reason.
+      nests: gets those that are made of te, by name.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
-    functions = [op for op in mod.module.body.operations if op.operation.name == "func.func" and len(op.regions[0].blocks)]
+    functions, params = (mod.module.body.operations, dict(mod.params)) if isinstance(mod, IRModule) else ([mod], {})
+    functions = [op for op in functions if op.operation.name == "func.func" and len(op.regions[0].blocks)]
     kernels = [op for op in functions if not calls_others(op)]
     with mod.context, ir.Location.unknown():
-        out = IRModule(ir.Module.create(), dict(mod.params))
+        out = IRModule(ir.Module.create(), params)
         for op in kernels:
             if names.FORM in op.attributes:
                 with ir.InsertionPoint(out.module.body):
@@ -231,13 +237,16 @@ def blocks_module(mod: IRModule, refused: dict[str, ScheduleError] | None = None
             else:
                 before = len(out.module.body.operations)
                 try:
-                    create_nest(op.operation, out.module)
+                    nest = create_nest(op.operation, out.module)
                 except ScheduleError as error:
                     for partial in list(out.module.body.operations)[before:]:
                         partial.operation.erase()
                     if refused is None or len(kernels) == 1:
                         raise
                     refused[symbol_name(op)] = error
+                    continue
+                if nests is not None:
+                    nests[nest.name] = nest
     if not len(out.module.body.operations):
         raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
     return out

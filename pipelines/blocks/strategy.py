@@ -151,14 +151,15 @@ def _apply(source: Source, function: ir.OpView, decisions: Mapping[str, Any], ob
         return _replace(source, function, observed)
     if not callable(source):
         name_of(source)
-    schedule = Schedule(_alone(function), decisions=decisions)
+    schedule = Schedule(function, decisions=decisions)
     before = str(schedule.mod) if observed else ""
     given = source(schedule)
     knobs = schedule.trace.knobs
     _check_decisions(decisions, knobs)
     trace = str(schedule.trace) if observed else ""
     if given is None or given is schedule:
-        return _Applied(schedule.mod, schedule.nest, knobs, before, trace)
+        nest = schedule.nest
+        return _Applied(schedule.mod, nest, knobs, before, trace)
     if not isinstance(given, IRModule):
         raise ScheduleError(f"expected None or a module from the function, found {given!r}")
     mod, nest = replacement_nest(given, function)
@@ -169,7 +170,7 @@ def _replay(script: str, function: ir.OpView, decisions: Mapping[str, Any], obse
     """A script of one function holds for any kernel, whatever that is called."""
     from relayc.pipelines.blocks.script import apply_script, functions_of
 
-    mod = blocks_module(_alone(function))
+    mod = blocks_module(function)
     before = str(mod) if observed else ""
     nest = Nest(next(iter(mod.module.body.operations)))
     named = functions_of(script, mod.context)
@@ -197,12 +198,3 @@ def _check_decisions(decisions: Mapping[str, Any], knobs: Mapping[str, Knob]) ->
 
 def _is_script(text: str) -> bool:
     return "transform.named_sequence" in text
-
-
-def _alone(function: ir.OpView) -> IRModule:
-    """A module that holds a copy of a function."""
-    with ir.Location.unknown():
-        module = IRModule(ir.Module.create())
-        with ir.InsertionPoint(module.module.body):
-            function.operation.clone()
-    return module

@@ -3,9 +3,10 @@
 A view is of an operation as it stands. Names stay when operations are moved or rebuilt.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
@@ -33,12 +34,61 @@ class Place(Var):
 
     def __init__(self, value: ir.Value, extent: Size, name: str) -> None:
         super().__init__(0, extent - 1, value, name=name)
+        self._hash = hash(value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Place) and self.value == other.value
 
     def __hash__(self) -> int:
-        return hash(self.value)
+        return self._hash
+
+
+class Facts:
+    """What the views of a function share.
+
+    Attributes:
+      sizes: values of the function that are sizes.
+    """
+
+    def __init__(self, sizes: Mapping[ir.Value, Size]) -> None:
+        self.sizes = sizes
+        self._accesses: dict[str, list[Access]] = {}
+        """Of blocks without loops inside, by name."""
+        self._changing: Container[str] | None = ()
+        """The blocks that are being changed; None for all."""
+
+    def begin(self, bodies: Collection[str] | None) -> None:
+        """Some blocks are being changed from now on (see Nest.editing)."""
+        self._changing = bodies
+        if bodies is None:
+            self._accesses = {}
+        else:
+            self.keep([name for name in self._accesses if name not in bodies])
+
+    def end(self) -> None:
+        """Nothing is being changed from now on."""
+        self._changing = ()
+
+    def keep(self, blocks: Collection[str]) -> None:
+        """Forgets what is known of other blocks."""
+        self._accesses = {name: found for name, found in self._accesses.items() if name in blocks}
+
+    def forget(self, block: str) -> None:
+        """Forgets what is known of a block."""
+        self._accesses.pop(block, None)
+
+    def is_plain(self, block: str) -> bool:
+        """Whether a block is known to hold no loops."""
+        return block in self._accesses
+
+    def accesses(self, block: str, read: "Callable[[], tuple[list[Access], bool]]") -> "list[Access]":
+        """The accesses of a block. `read` gives them, and whether it holds no loops."""
+        found = self._accesses.get(block)
+        if found is None:
+            found, is_plain = read()
+            if is_plain and self._changing is not None and block not in self._changing:
+                self._accesses[block] = found
+        return found
 
 
 class Loop:
@@ -46,24 +96,35 @@ class Loop:
 
     Attributes:
       operation: the scf.for.
+      around: the loops around it in the same block, outermost first; inside: what is directly in it. Both as Nest found them.
     """
 
-    def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
+    def __init__(self, operation: ir.Operation, facts: Facts, name: str | None = None, extent: Size | None = None) -> None:
         self.operation = operation
-        self._sizes = sizes
+        self._facts = facts
+        self._name, self._extent = name, extent
+        self._var: Place | None = None
+        self.around: tuple[Loop, ...] = ()
+        self.inside: list[Member] = []
 
-    @cached_property
+    @property
     def name(self) -> str:
-        return ir.StringAttr(self.operation.attributes[names.LOOP]).value
+        if self._name is None:
+            self._name = ir.StringAttr(self.operation.attributes[names.LOOP]).value
+        return self._name
 
-    @cached_property
+    @property
     def extent(self) -> Size:
-        return size_of(self.operation.operands[1], self._sizes)
+        if self._extent is None:
+            self._extent = size_of(self.operation.operands[1], self._facts.sizes)
+        return self._extent
 
-    @cached_property
+    @property
     def var(self) -> Place:
         """Its variable, with the bounds of its values."""
-        return Place(self.body.arguments[0], self.extent, self.name)
+        if self._var is None:
+            self._var = Place(self.body.arguments[0], self.extent, self.name)
+        return self._var
 
     @property
     def kind(self) -> str:
@@ -118,11 +179,16 @@ class Block:
       operation: the tir.block.
       iterators: kind of each iterator; extents: of the iteration space.
       vars: a variable for each iterator, over its extent, in terms of which accesses are told.
+      around, inside: see Loop.
     """
 
-    def __init__(self, operation: ir.Operation, sizes: Mapping[ir.Value, Size]) -> None:
+    def __init__(self, operation: ir.Operation, facts: Facts) -> None:
         self.operation = operation
-        self._sizes = sizes
+        self._facts = facts
+        self.around: tuple[Loop, ...] = ()
+        self.inside: list[Member] = []
+        self._points: list[Index] | None = None
+        self._guards: list[Guard] | None = None
 
     @cached_property
     def name(self) -> str:
@@ -174,32 +240,34 @@ class Block:
     def point_values(self) -> list[ir.Value]:
         return list(self.operation.operands)[: len(self.iterators)]
 
-    def points(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Index]:
-        """The value of each iterator, over the loops around the block."""
-        reader = reader or self.reader(loops)
-        found = [reader.read(v) for v in self.point_values()]
-        if any(type(var) is Var for index in found for var in variables(index)):
-            raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
-        return found
+    def points(self, loops: Sequence[Loop]) -> list[Index]:
+        """The value of each iterator, over the loops around the block, which are given."""
+        if self._points is None:
+            reader = self.reader(loops)
+            found = [reader.read(v) for v in self.point_values()]
+            if any(type(var) is Var for index in found for var in variables(index)):
+                raise ScheduleError(f"{self}: expected points that are computed of loops by +, -, *, //, %, min and max, found others")
+            self._points = found
+        return list(self._points)
 
-    def guards(self, loops: Sequence[Loop], reader: Reader | None = None) -> list[Guard]:
-        """Where the block ends, over the loops around it."""
-        pairs = list(self.operation.operands)[len(self.iterators) :]
-        if not pairs:
-            return []
-        reader = reader or self.reader(loops)
-        return [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
+    def guards(self, loops: Sequence[Loop]) -> list[Guard]:
+        """Where the block ends, over the loops around it, which are given."""
+        if self._guards is None:
+            pairs = list(self.operation.operands)[len(self.iterators) :]
+            reader = self.reader(loops) if pairs else Reader({}, {})
+            self._guards = [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
+        return list(self._guards)
 
     def reader(self, loops: Sequence[Loop]) -> Reader:
         """What reads the points and guards: values over these loops, and over the iterators of the block that it stands in."""
         known = {loop.var.value: Index.of(loop.var) for loop in loops}
         around = enclosing_block(self.operation)
         if around is not None:
-            outer = Block(around, self._sizes)
+            outer = Block(around, self._facts)
             for region in (outer.init, outer.body):
                 if region is not None:
                     known |= {a: Index.of(Place(a, v.extent, v.name)) for a, v in zip(region.arguments, outer.vars, strict=True)}
-        return Reader(known, self._sizes)
+        return Reader(known, self._facts.sizes)
 
     @property
     def annotations(self) -> dict[str, ir.Attribute]:
@@ -207,25 +275,34 @@ class Block:
 
     def accesses(self, with_init: bool = True) -> list[Access]:
         """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
+        found = self._facts.accesses(self.name, self._read_accesses)
+        return [a for a in found if with_init or not a.is_init]
+
+    def _read_accesses(self) -> tuple[list[Access], bool]:
+        """The accesses, and whether there are no loops inside."""
         found: list[Access] = []
+        is_plain = True
         for region, is_init in ((self.init, True), (self.body, False)):
-            if region is None or (is_init and not with_init):
+            if region is None:
                 continue
-            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._sizes)
+            reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, self.vars, strict=True)}, self._facts.sizes)
             for op in walk(region):
-                if op.name == "scf.for":
+                name = op.name
+                if name in ("memref.load", "memref.store"):
+                    store = name == "memref.store"
+                    buffer, *at = list(op.operands)[store:]
+                    found.append(Access(op, buffer, tuple(map(reader.read, at)), store, is_init))
+                elif name == "scf.for":
+                    is_plain = False
                     variable = op.regions[0].blocks[0].arguments[0]
                     reader.define(variable, Index.of(Place(variable, reader.size(op.operands[1]), "inner")))
-                elif op.name == "tir.block":
+                elif name == "tir.block":
+                    is_plain = False
                     for inside in op.regions:
                         for block in inside.blocks:
                             for argument, point in zip(block.arguments, op.operands, strict=False):
                                 reader.define(argument, reader.read(point))
-                if op.name in ("memref.load", "memref.store"):
-                    store = op.name == "memref.store"
-                    buffer, *at = list(op.operands)[store:]
-                    found.append(Access(op, buffer, tuple(map(reader.read, at)), store, is_init))
-        return found
+        return found, is_plain
 
     def loads(self) -> list[Access]:
         return [a for a in self.accesses() if not a.is_store]
@@ -235,46 +312,54 @@ class Block:
 
     def outputs(self) -> list[ir.Value]:
         """The buffers that it writes, each once, in the order of its stores."""
-        return list(dict.fromkeys(op.operands[1] for op in self._memory("memref.store")))
+        return list(dict.fromkeys(a.buffer for a in self.stores()))
 
     def inputs(self) -> list[ir.Value]:
         """The buffers that it reads and does not write, each once, in the order of its loads."""
         written = self.outputs()
-        return [b for b in dict.fromkeys(op.operands[0] for op in self._memory("memref.load")) if b not in written]
-
-    def _memory(self, name: str) -> Iterator[ir.Operation]:
-        """The operations of a name in the body."""
-        return (op for op in walk(self.body) if op.name == name)
+        return [b for b in dict.fromkeys(a.buffer for a in self.accesses(with_init=False) if not a.is_store) if b not in written]
 
     def set_points(
-        self, points: Sequence[Index | ir.Value], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
+        self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
     ) -> "Block":
-        """The block at other points; gives the new view, as the operation may be another one. Guards that need not stand are left out.
+        """Moves the block to other points; its operation may be another one then. Guards that need not stand are left out.
 
-        Points are indices, or values that stay. The operations that compute the points stand right before the block; those of the old ones
-        go where nothing uses them.
+        The operations that compute the points stand right before the block; those of the old ones go where nothing uses them.
 
         Args:
           written: knows values that stay.
         """
         old = self.operation
+        guards = needed(guards)
         with ir.InsertionPoint(old), old.location:
             written = written or Writer()
-            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in needed(guards)]
-            values = [*(p if isinstance(p, ir.Value) else written(p) for p in points), *(v for pair in pairs for v in pair)]
+            pairs = [(written(g.index), emit.index_constant(g.limit)) for g in guards]
+            values = [*map(written, points), *(v for pair in pairs for v in pair)]
             before = list(old.operands)
-            if keep_init and len(values) == len(before):
-                for i, (value, found) in enumerate(zip(values, before, strict=True)):
-                    if value != found:
-                        old.operands[i] = value
-                _drop_computations(before)
-                return self
-            made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
-        for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
-            for block in list(source.blocks):
-                block.append_to(target)
-        drop(old)
-        return Block(made, self._sizes)
+            is_kept = keep_init and len(values) == len(before)
+            if not is_kept:
+                made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
+        if is_kept:
+            for i, (value, found) in enumerate(zip(values, before, strict=True)):
+                if value != found:
+                    old.operands[i] = value
+            _drop_computations(before)
+        else:
+            for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
+                for block in list(source.blocks):
+                    block.append_to(target)
+            drop(old)
+            self.operation = made
+        read = [written.as_read(i) for i in (*points, *(g.index for g in guards))]
+        known = [i for i in read if i is not None]
+        is_known = len(known) == len(read)
+        self._points = known[: len(points)] if is_known else None
+        self._guards = [Guard(i, g.limit) for i, g in zip(known[len(points) :], guards, strict=True)] if is_known else None
+        return self
+
+
+Member: TypeAlias = "Loop | Block | ir.Operation"
+"""A loop, a block or an allocation (an operation)."""
 
 
 def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
@@ -365,11 +450,16 @@ def _drop_computations(values: Iterable[ir.Value]) -> None:
 
 
 COMPUTATIONS = ("affine.", "arith.")
+ELEMENTARY = (*COMPUTATIONS, "math.", "memref.")
+"""Operations that hold no others."""
+
+
+STATEMENTS = ("scf.for", "tir.block", "memref.alloc")
 
 
 def is_statement(op: ir.Operation) -> bool:
     """Whether an operation does something: a loop, a block, an allocation; no computation of an index, no terminator."""
-    return op.name in ("scf.for", "tir.block", "memref.alloc")
+    return op.name in STATEMENTS
 
 
 def operations_in(block: ir.Block) -> list[ir.Operation]:
@@ -381,7 +471,7 @@ def walk(block: ir.Block) -> Iterator[ir.Operation]:
     """Operations in a block and inside them, outer ones first."""
     for op in operations_in(block):
         yield op
-        for region in op.regions:
+        for region in op.regions if not op.name.startswith(ELEMENTARY) else ():
             for inner in region.blocks:
                 yield from walk(inner)
 
@@ -404,15 +494,12 @@ def move_body(source: Loop, target: Loop) -> None:
         op.move_before(end)
 
 
-def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> Block:
-    """The block where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
-    reader = block.reader(loops)
-    old = [*block.points(loops, reader), *(g.index for g in block.guards(loops, reader))]
+def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> None:
+    """Moves a block to where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
+    points, guards = block.points(loops), block.guards(loops)
+    old = [*points, *(g.index for g in guards)]
     new = [substitute(index, point) for index in old]
-    count = len(block.iterators)
-    operands = list(block.operation.operands)
+    operands, count = list(block.operation.operands), len(points)
     values = [*operands[:count], *operands[count::2]]
-    written = Writer({b.key: v for v, a, b in zip(values, old, new, strict=True) if a is b})
-    limits = [reader.size(v) for v in operands[count + 1 :: 2]]
-    guards = [Guard(index, limit) for index, limit in zip(new[count:], limits, strict=True)]
-    return block.set_points(new[:count], [*guards, *extra], written=written)
+    written = Writer((b, v) for v, a, b in zip(values, old, new, strict=True) if a is b)
+    block.set_points(new[:count], [*(Guard(i, g.limit) for i, g in zip(new[count:], guards, strict=True)), *extra], written=written)

@@ -265,6 +265,7 @@ def _decompose_concats(function: func.FuncOp) -> None:
         with ir.InsertionPoint(op), op.operation.location:
             empty = [d if isinstance(d, int) else size_value(d) for d in _sizes(type_)]
             result = tensor.EmptyOp(empty, type_.element_type).result
+            result.set_type(type_)  # with its encoding, which says what the sizes are
             offset: Size = 0
             for piece in op.operation.operands:
                 sizes = _sizes(piece.type)

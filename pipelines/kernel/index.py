@@ -38,6 +38,9 @@ class Var:
         """Iterations of a loop variable that starts at 0."""
         return self.high + 1
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class Index:
     """const + sum(coefficient * variable)."""
@@ -47,35 +50,37 @@ class Index:
     def __init__(self, const: Size = 0, terms: Mapping[Var, Size] | None = None) -> None:
         self._key: tuple | None = None
         self.const = const
-        self.terms: Mapping[Var, Size] = _without_zeros(terms) if terms else _NO_TERMS
+        self.terms: dict[Var, Size] = _without_zeros(terms) if terms else _NO_TERMS
 
     @staticmethod
     def of(x: "Index | Var | Size") -> "Index":
         if isinstance(x, Index):
             return x
-        return Index(0, {x: 1}) if isinstance(x, Var) else Index(x)
+        return _of_terms(0, {x: 1}) if isinstance(x, Var) else Index(x)
 
     def __add__(self, other: "Index | Var | Size") -> "Index":
+        if isinstance(other, Index):
+            if not other.terms:
+                return _of_terms(self.const + other.const, self.terms)
+            if not self.terms:
+                return _of_terms(self.const + other.const, other.terms)
+            return _of_terms(self.const + other.const, _summed(dict(self.terms), other.terms))
         if isinstance(other, Var):
-            other = Index.of(other)
-        elif not isinstance(other, Index):
-            return self._with_const(self.const + other)
-        elif not other.terms:
-            return self._with_const(self.const + other.const)
-        return Index(self.const + other.const, _summed(dict(self.terms), other.terms))
+            return _of_terms(self.const, _summed(dict(self.terms), {other: 1}))
+        return _of_terms(self.const + other, self.terms)
 
     def __sub__(self, other: "Index | Var | Size") -> "Index":
         return self + (Index.of(other) * -1 if isinstance(other, (Index, Var)) else -other)
 
     def __mul__(self, factor: Size) -> "Index":
-        if factor == 1:
-            return self
-        return Index(self.const * factor, {v: c * factor for v, c in self.terms.items()})
-
-    def _with_const(self, const: Size) -> "Index":
-        made = Index(const)
-        made.terms = self.terms
-        return made
+        if not self.terms:
+            return Index(self.const * factor)
+        if not isinstance(factor, Dim):
+            if factor == 1:
+                return self
+            if factor == 0:
+                return Index()
+        return _of_terms(self.const * factor, {v: c * factor for v, c in self.terms.items()})
 
     @property
     def key(self) -> tuple:
@@ -91,10 +96,22 @@ class Index:
     def coefficient(self, var: Var) -> Size:
         return self.terms.get(var, 0)
 
+    def without(self, var: Var) -> "Index":
+        """The index where a variable is 0."""
+        if var not in self.terms:
+            return self
+        return _of_terms(self.const, {v: c for v, c in self.terms.items() if v != var})
+
     def bounds(self) -> tuple[Size, Size]:
         """Inclusive bounds of its value."""
         low = high = self.const
         for v, c in self.terms.items():
+            if isinstance(c, int):
+                if c > 0:
+                    low, high = low + c * v.low, high + c * v.high
+                else:
+                    low, high = low + c * v.high, high + c * v.low
+                continue
             ends = (c * v.low, c * v.high)
             least, most = bounds(c)
             if least < 0:
@@ -117,8 +134,8 @@ class Index:
             if v in point:
                 found = point[v]
                 const += found.const * c
-                _summed(terms, {w: k * c for w, k in found.terms.items()})
-        return Index(const, terms)
+                _summed(terms, found.terms, c)
+        return _of_terms(const, terms)
 
     def split(self, divisor: Size) -> "tuple[Index, Index] | None":
         """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
@@ -131,8 +148,7 @@ class Index:
                 wholes[v] = whole
             else:
                 others[v] = c
-        quotient = Index(whole_const) + Index(0, wholes) if wholes else Index(whole_const)
-        rest = Index(const) + Index(0, others) if others else Index(const)
+        quotient, rest = _of_terms(whole_const, wholes), _of_terms(const, others)
         low, high = rest.bounds()
         if isinstance(divisor, int) and isinstance(low, int) and isinstance(high, int):
             if low // divisor == high // divisor:
@@ -147,10 +163,10 @@ class Index:
         return any(v.is_vector for v in self.terms)
 
     def __repr__(self) -> str:
-        return " + ".join([f"{c}*{v.name}" for v, c in self.terms.items()] + [str(self.const)])
+        return " + ".join([f"{c}*{v}" for v, c in self.terms.items()] + [str(self.const)])
 
 
-_NO_TERMS: Mapping[Var, Size] = {}
+_NO_TERMS: dict[Var, Size] = {}
 
 
 def _without_zeros(terms: Mapping[Var, Size]) -> dict[Var, Size]:
@@ -158,10 +174,25 @@ def _without_zeros(terms: Mapping[Var, Size]) -> dict[Var, Size]:
     return {v: c for v, c in terms.items() if isinstance(c, Dim) or c}
 
 
-def _summed(terms: dict[Var, Size], others: Mapping[Var, Size]) -> dict[Var, Size]:
-    """Adds terms to others in place."""
+def _of_terms(const: Size, terms: dict[Var, Size]) -> Index:
+    """An index of terms none of which is 0; they are its own from then on."""
+    made = Index.__new__(Index)
+    made._key, made.const, made.terms = None, const, terms
+    return made
+
+
+def _summed(terms: dict[Var, Size], others: Mapping[Var, Size], factor: Size = 1) -> dict[Var, Size]:
+    """Adds a multiple (not 0) of terms to others in place; what gets 0 is gone."""
     for v, c in others.items():
-        terms[v] = terms.get(v, 0) + c
+        if factor != 1:
+            c = c * factor
+        known = terms.get(v)
+        if known is None:
+            terms[v] = c
+        elif (total := known + c) == 0:
+            del terms[v]
+        else:
+            terms[v] = total
     return terms
 
 
@@ -185,6 +216,19 @@ def linearize(indices: Iterable[Index], shape: Iterable[Size]) -> Index:
         const = const * extent + index.const
         terms = _summed({v: c * extent for v, c in terms.items()}, index.terms)
     return Index(const, terms)
+
+
+def weighted(indices: Iterable[Index | Var], weights: Iterable[Size], const: Size = 0) -> Index:
+    """The sum of indices times weights, and of a number."""
+    terms: dict[Var, Size] = {}
+    for index, weight in zip(indices, weights, strict=True):
+        if isinstance(index, Var):
+            _summed(terms, {index: weight})
+            continue
+        const += index.const * weight
+        if index.terms and (isinstance(weight, Dim) or weight):
+            _summed(terms, index.terms, weight)
+    return _of_terms(const, terms)
 
 
 def strides_of(shape: Sequence[Size]) -> list[Size]:

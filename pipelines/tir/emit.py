@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import copysign
-from typing import Any
+from typing import NamedTuple
 
 from relayc.dialects import mlir
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import size_product, size_value
@@ -52,9 +52,14 @@ def arith(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
     """i1 (or a vector of it) of a comparison; `predicate` is what arith.cmpf or arith.cmpi calls it (ogt, slt, ...)."""
-    if isinstance(element_of(a.type), ir.FloatType):
-        return mlir.arith.cmpf(mlir.arith.CmpFPredicate[predicate.upper()], a, b)
-    return mlir.arith.cmpi(mlir.arith.CmpIPredicate[predicate], a, b)
+    type_ = a.type
+    name, predicates = ("cmpf", _FLOAT_PREDICATES) if isinstance(element_of(type_), ir.FloatType) else ("cmpi", _PREDICATES)
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicates[predicate])
+    return create(f"arith.{name}", [like(type_, ir.IntegerType.get_signless(1))], [a, b], {"predicate": number})
+
+
+_PREDICATES = {p.name: p.value for p in mlir.arith.CmpIPredicate}
+_FLOAT_PREDICATES = {p.name.lower(): p.value for p in mlir.arith.CmpFPredicate}
 
 
 def all_of(conditions: Sequence[ir.Value]) -> ir.Value:
@@ -99,27 +104,41 @@ def broadcast(value: ir.Value, width: int) -> ir.Value:
 # ---- constants
 
 
-class _Constants:
-    """The constants of a function, each once, at its beginning."""
+class Constants:
+    """The constants of a function, each once, at its beginning.
+
+    Args:
+      reuse: whether those that the block has already serve too; then nothing but `sweep` may erase them.
+
+    Attributes:
+      is_alone: whether the block computed nothing else, and each of them once.
+    """
 
     def __init__(self, block: ir.Block, reuse: bool = False) -> None:
         self._block = block
         self._values: dict[tuple[ir.Attribute, ir.Type], ir.Value] = {}
         self._scalars: dict[ir.Value, ir.Attribute] = {}
-        for op in block.operations if reuse else ():
-            if op.operation.name == "arith.constant":
-                result = op.operation.results[0]
-                self._values.setdefault((op.attributes["value"], result.type), result)
-                if not isinstance(result.type, ir.VectorType):
-                    self._scalars[result] = op.attributes["value"]
         self._numbers: dict[tuple[ir.Type, float | int, float], ir.Value] = {}
+        self._parsed: dict[str, ir.Attribute] = {}
+        self.is_alone = True
+        for view in block.operations if reuse else ():
+            op = view.operation
+            if op.name == "arith.constant":
+                result, attribute = op.results[0], op.attributes["value"]
+                self.is_alone &= (attribute, result.type) not in self._values
+                self._values.setdefault((attribute, result.type), result)
+                if not isinstance(result.type, ir.VectorType):
+                    self._scalars[result] = attribute
+            elif op.name.startswith(("arith.", "affine.")):
+                self.is_alone = False
 
     def value(self, attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
         """The constant of an attribute."""
         found = self._values.get((attribute, type_))
         if found is None:
-            with ir.InsertionPoint.at_block_begin(self._block):
-                found = self._values[attribute, type_] = create("arith.constant", [type_], [], {"value": attribute})
+            place = ir.InsertionPoint.at_block_begin(self._block)
+            made = ir.Operation.create("arith.constant", results=[type_], attributes={"value": attribute}, ip=place)
+            found = self._values[attribute, type_] = made.results[0]
             if not isinstance(type_, ir.VectorType):
                 self._scalars[found] = attribute
         return found
@@ -131,26 +150,44 @@ class _Constants:
             self._numbers[key] = self.value(_number(value, type_), type_)
         return self._numbers[key]
 
+    def parsed(self, text: str) -> ir.Attribute:
+        """The attribute that a text is."""
+        found = self._parsed.get(text)
+        if found is None:
+            found = self._parsed[text] = ir.Attribute.parse(text)
+        return found
+
     def attribute_of(self, value: ir.Value) -> ir.Attribute | None:
         """The attribute of a scalar constant; None for any other value."""
         return self._scalars.get(value)
 
+    def sweep(self) -> None:
+        """Erases those that nothing uses."""
+        for key, value in list(self._values.items()):
+            if next(iter(value.uses), None) is None:
+                del self._values[key]
+                self._scalars.pop(value, None)
+                self._numbers = {number: other for number, other in self._numbers.items() if other != value}
+                value.owner.erase()
 
-_CONSTANTS: ContextVar[_Constants | None] = ContextVar("relayc_constants", default=None)
+
+_CONSTANTS: ContextVar[Constants | None] = ContextVar("relayc_constants", default=None)
 
 
 @contextmanager
-def constants_at(block: ir.Block, reuse: bool = False) -> Iterator[None]:
-    """Constants that are emitted inside stand at the beginning of a block, each once.
-
-    Args:
-      reuse: whether those that the block has already serve too; then nothing may erase them inside.
-    """
-    token = _CONSTANTS.set(_Constants(block, reuse))
+def constants_at(block: ir.Block | Constants) -> Iterator[None]:
+    """Constants that are emitted inside stand at the beginning of a block, each once."""
+    token = _CONSTANTS.set(block if isinstance(block, Constants) else Constants(block))
     try:
         yield
     finally:
         _CONSTANTS.reset(token)
+
+
+def parsed(text: str) -> ir.Attribute:
+    """The attribute that a text is; in a function it is parsed once."""
+    known = _CONSTANTS.get()
+    return ir.Attribute.parse(text) if known is None else known.parsed(text)
 
 
 def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
@@ -214,7 +251,7 @@ def _with_sizes_as_values(index: Index) -> Index:
 
 def no_overflow() -> dict[str, ir.Attribute]:
     """The attribute of an operation on indices whose result is a signed number of 64 bits."""
-    return {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")}
+    return {"overflowFlags": parsed("#arith.overflow<nsw>")}
 
 
 def smaller(value: ir.Value, limit: Size) -> ir.Value:
@@ -254,23 +291,44 @@ def below(index: Index, limit: Size) -> ir.Value:
 # ---- control flow
 
 
+class Serial(NamedTuple):
+    """A loop while its body is emitted: what it carries as the body sees it, and what it gives."""
+
+    inner_iter_args: Sequence[ir.Value]
+    results: Sequence[ir.Value]
+
+
 @contextmanager
-def for_loop(low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()) -> Iterator[Any]:
+def for_loop(
+    low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()
+) -> Iterator[Serial]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
     With `inits` the body must end in `yield_values`.
     """
     bounds = [index_constant(b) if isinstance(b, (int, Dim)) else b for b in (low, high, step)]
-    loop = scf.ForOp(*bounds, list(inits))
-    var.value = loop.induction_variable
-    with ir.InsertionPoint(loop.body):
-        yield loop
+    loop = serial_loop(bounds, inits)
+    body = loop.regions[0].blocks[0]
+    var.value, *carried = body.arguments
+    with ir.InsertionPoint(body):
+        yield Serial(carried, loop.results)
         if not inits:
-            scf.YieldOp([])
+            yield_values([])
 
 
-def yield_values(values: Sequence[ir.Value]) -> None:
-    scf.YieldOp(list(values))
+def serial_loop(
+    bounds: Sequence[ir.Value], inits: Sequence[ir.Value] = (), attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Operation:
+    """An scf.for at the ambient insertion point, of low, high and step, whose body is empty."""
+    types = [v.type for v in inits]
+    made = ir.Operation.create("scf.for", results=types, operands=[*bounds, *inits], attributes=attributes or {}, regions=1)
+    made.regions[0].blocks.append(bounds[0].type, *types)
+    return made
+
+
+def yield_values(values: Sequence[ir.Value], place: ir.InsertionPoint | None = None) -> None:
+    """The scf.yield of values at the ambient insertion point, or at another one."""
+    ir.Operation.create("scf.yield", operands=list(values), ip=place)
 
 
 def first_lanes(count: ir.Value, width: int) -> ir.Value:

@@ -109,14 +109,14 @@ class Evaluator:
         stride = offset.coefficient(self.lane)
         if offset.has_vector() or (self.mask is not None and stride not in (0, 1)):
             return self._gather(buffer, element, offset)
-        base = self.placed(offset - Index(0, {self.lane: stride}))
+        base = self.placed(offset.without(self.lane))
         if stride == 0:
             return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
+        type_ = emit.vector_of(self.width, element)
         if self.mask is not None:
-            type_ = emit.vector_of(self.width, element)
             return emit.create("vector.maskedload", [type_], [buffer, emit.materialize(base), self.mask, emit.zero(type_)])
         if stride == 1:
-            return vectors.load(buffer, base, self.width)
+            return emit.create("vector.load", [type_], [buffer, emit.materialize(base)])
         if stride == -1:
             value = vectors.load(buffer, base - (self.width - 1), self.width)
             return vectors.shuffle(value, value, range(self.width - 1, -1, -1))
@@ -151,7 +151,7 @@ class Evaluator:
     def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         """Stores a value (a vector: with the lane's coefficient as its stride) at a flat offset."""
         stride = offset.coefficient(self.lane)
-        base = self.placed(offset - Index(0, {self.lane: stride}))
+        base = self.placed(offset.without(self.lane))
         if self.width == 1 or stride == 0:
             emit.create("memref.store", [], [value, buffer, emit.materialize(base)])
             return
@@ -175,7 +175,7 @@ class Evaluator:
         if not index.terms or (len(index.terms) == 1 and 1 in index.terms.values()):
             return index
         known = self._placed_in_block()
-        key = frozenset(index.terms.items())
+        _, key = index.key
         const, base = known.get(key, (index.const, None))
         distance = index.const - const
         if base is None or not isinstance(distance, int):
@@ -390,5 +390,5 @@ class Evaluator:
             result = emit.vector_of(self.width, result)
         attributes = dict(op.attributes.items())
         if contract and op.name in ("arith.mulf", "arith.addf"):
-            attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
+            attributes["fastmath"] = emit.parsed("#arith.fastmath<contract>")
         return emit.create(op.name, [result], operands, attributes)

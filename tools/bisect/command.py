@@ -74,15 +74,20 @@ def bisect(question: Question, reference: str, report: Any = lambda line: None) 
     source = _source(question)
     values, words = _reference(question, source, reference)
     outputs = tuple(name for name in question.module.output_names if name in values)
-    whole = Part(tuple(range(len(source.names))), lambda: question.model, question.inputs, outputs, {})
+    whole = Part(tuple(range(len(source.names))), lambda: question.model, question.inputs, outputs)
     search = Search(question.parts, question.precision, report)
     agreement = search.agreement(question.module, whole, values)
     if agreement.agrees:
         return Answer(words, agreement)
     report(f"results differ from {words} by up to {agreement.difference:.3g} (allowed: {tolerance(question.precision)})")
     part = search.least(source, values)
+    if part is None and any(spec.is_symbolic for spec in question.module.inputs):
+        report("no part with sizes that are numbers differs by itself: parts of the relay program, with its symbols, are looked at")
+        source = _relay_source(question)
+        values |= _simplest(question.parts, source.all_tensors(), question.inputs)
+        part = search.least(source, values)
     if part is None:
-        report("no part with sizes that are numbers differs by itself: the whole model is looked at")
+        report("no part differs by itself: the whole model is looked at")
         return Answer(words, agreement, whole, values, Search(question.compiler, question.precision).fault(whole, values, source.names))
     return Answer(words, agreement, part, values, search.fault(part, values, source.names))
 
@@ -90,12 +95,17 @@ def bisect(question: Question, reference: str, report: Any = lambda line: None) 
 def _source(question: Question) -> Source:
     model = _onnx_model(question.model)
     if model is None:
-        from relayc.tools.bisect.relay_parts import RelaySource
-
-        return RelaySource(import_model(question.model), question.inputs)
+        return _relay_source(question)
     from relayc.tools.bisect.onnx_parts import OnnxSource
 
     return OnnxSource(model, question.inputs)
+
+
+def _relay_source(question: Question) -> Source:
+    from relayc.tools.bisect.relay_parts import RelaySource
+
+    options = {name: question.compiler.options[name] for name in ("shapes", "dims") if question.compiler.options.get(name)}
+    return RelaySource(import_model(question.model, **options), question.inputs)
 
 
 def _onnx_model(model: Any) -> Any:
@@ -123,22 +133,23 @@ def _reference(question: Question, source: Source, reference: str) -> tuple[dict
     else:
         shapes = {name: list(array.shape) for name, array in question.inputs.items()}
         is_onnx = _onnx_model(question.model) is not None
-        options = {"shapes": shapes} if is_onnx else {}
-        try:
-            module = question.parts.simplest(every.make(), **options)
-        except REFUSED:
-            # Not every kernel of symbolic sizes can be plain loops.
-            module = question.parts.compile(every.make(), question.parts.first(0), **options)
-        found, words = module.run(question.inputs), "the program at opt_level 0"
+        found, words = (
+            _simplest(question.parts, every, question.inputs, **({"shapes": shapes} if is_onnx else {})),
+            "the program at opt_level 0",
+        )
         if not is_onnx:
-            found |= _outputs_of(question, found)
+            # The outputs under their own names, too.
+            found |= question.compiler.compile(question.model, question.compiler.first(0)).run(question.inputs)
     return {**question.inputs, **tensors_of(found)}, words
 
 
-def _outputs_of(question: Question, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The outputs of a relay program under their own names."""
-    module = question.parts.compile(import_model(question.model), question.parts.first(0))
-    return module.run(question.inputs)
+def _simplest(compiler: Compiler, part: Part, inputs: Mapping[str, np.ndarray], **options: Any) -> dict[str, Any]:
+    """What a part gives where as little is done to it as there can be."""
+    try:
+        return compiler.simplest(part.make(), **options).run(inputs)
+    except REFUSED:
+        # Not every kernel of symbolic sizes can be plain loops.
+        return compiler.compile(part.make(), compiler.first(0), **options).run(inputs)
 
 
 # ---- the command line ---------------------------------------------------------------------------------------------------------------
@@ -221,7 +232,7 @@ def write(answer: Answer, folder: Path) -> list[Path]:
 
 def _write_relay(mod: IRModule, folder: Path) -> list[Path]:
     written = [folder / "model.mlir"]
-    written[0].write_text(mod.module.operation.get_asm() + "\n")
+    written[0].write_text(f"{mod}\n")
     if mod.params:
         written.append(folder / "params.safetensors")
         save_param_dict_to_file(mod.params, written[-1])

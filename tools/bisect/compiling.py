@@ -84,7 +84,9 @@ class Compiler:
         config = dict(outer.config)
         if plain:
             names = ["*"] if plain is True else plain
-            config["schedule.kernels"] = {**outer.get("schedule.kernels"), **{name: {"strategy": FALLBACK} for name in names}}
+            # Behind what was said before, as later patterns hold.
+            said = {name: numbers for name, numbers in outer.get("schedule.kernels").items() if name not in names}
+            config["schedule.kernels"] = said | {name: {"strategy": FALLBACK} for name in names}
         if plain is True:
             config[FUNCTIONS] = {}
         instruments = [*outer.instruments, *([] if first is None else [first])]

@@ -49,7 +49,7 @@ class OnnxSource:
         del model.graph.node[:], model.graph.output[:]
         model.graph.node.extend(self.nodes)
         model.graph.output.extend(self.types.get(name) or onnx.ValueInfoProto(name=name) for name in names)
-        return Part(tuple(range(len(self.nodes))), partial(_copy, model), self.inputs, names, {})
+        return Part(tuple(range(len(self.nodes))), partial(_copy, model), self.inputs, names)
 
     def part(self, nodes: Collection[int], values: Mapping[str, np.ndarray], outputs: Collection[str] | None = None) -> Part:
         chosen = set(nodes)
@@ -83,7 +83,7 @@ class OnnxSource:
         model = ModelProto(ir_version=self.model.ir_version, producer_name="relayc bisect", graph=graph)
         model.opset_import.extend(self.model.opset_import)
         model.functions.extend(self.model.functions)
-        return Part(tuple(sorted(chosen)), partial(_copy, model), inputs, tuple(given), {})
+        return Part(tuple(sorted(chosen)), partial(_copy, model), inputs, tuple(given))
 
     def _given(self, chosen: Collection[int]) -> list[str]:
         """The tensors that some nodes give to others, or to the caller."""

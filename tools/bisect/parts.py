@@ -20,14 +20,12 @@ class Part:
       make: gives it, in a form that `relayc.compile` takes and may change.
       inputs: values of its inputs, by name.
       outputs: names of its outputs, which are those of tensors of the whole model.
-      dims: least and largest size of its symbols.
     """
 
     nodes: tuple[int, ...]
     make: Callable[[], Any]
     inputs: Mapping[str, np.ndarray]
     outputs: tuple[str, ...]
-    dims: Mapping[str, tuple[int, int]]
 
 
 class Source(Protocol):

@@ -22,9 +22,9 @@ class RelaySource:
           mod: stays as it is.
           inputs: the values of the program's inputs.
         """
-        self.text = mod.module.operation.get_asm(enable_debug_info=True)
+        with mod.ranges:  # MLIR verifies what it prints
+            self.text = mod.module.operation.get_asm(enable_debug_info=True)
         self.params, self.inputs = mod.params, inputs
-        self.dims = {name: (known.low, known.high) for name, known in mod.ranges.items()}
         with mod.context:
             self.names = [_name(op, i) for i, op in enumerate(_operations(mod))]
             self.outputs = [names for op, name in zip(_operations(mod), self.names, strict=True) for names in [_results(op, name)]]
@@ -32,7 +32,7 @@ class RelaySource:
     def all_tensors(self) -> Part:
         every = tuple(name for names in self.outputs for name in names)
         make = partial(self._make, frozenset(range(len(self.names))), every)
-        return Part(tuple(range(len(self.names))), make, self.inputs, every, {})
+        return Part(tuple(range(len(self.names))), make, self.inputs, every)
 
     def part(self, nodes: Collection[int], values: Mapping[str, np.ndarray], outputs: Collection[str] | None = None) -> Part:
         chosen, given, taken = self._cut(frozenset(nodes), outputs)
@@ -41,12 +41,12 @@ class RelaySource:
         missing = [name for name in (*given, *taken) if not isinstance(values.get(name), np.ndarray)]
         if missing:
             raise NoPart(f"{missing[0]} is no tensor")
-        return Part(tuple(sorted(chosen)), partial(self._make, chosen, given), {name: values[name] for name in taken}, given, {})
+        return Part(tuple(sorted(chosen)), partial(self._make, chosen, given), {name: values[name] for name in taken}, given)
 
     def _cut(self, chosen: frozenset[int], outputs: Collection[str] | None) -> tuple[frozenset[int], tuple[str, ...], tuple[str, ...]]:
         """The nodes that are needed, what they give, and what they take."""
         mod = IRModule.parse(self.text, self.params)
-        with mod.context:
+        with mod.context, mod.ranges:
             ops = _operations(mod)
             places = {op: i for i, op in enumerate(ops)}
             given = [

@@ -196,7 +196,7 @@ class Search:
     def _text_of(self, part: Part, kernel: str) -> str:
         """What a kernel computes, as a function of the te stage."""
         te = self.compiler.compile(part.make(), stop_after="te")
-        with te.context:
+        with te.context, te.ranges:
             for op in te.module.body.operations:
                 if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == kernel:
                     return op.operation.get_asm() + "\n"

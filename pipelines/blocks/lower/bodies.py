@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
-from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps, weighted
+from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, affine_index, strides_of
+from relayc.pipelines.kernel.index import Index, Var, affine_index, strides_of, weighted
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
@@ -107,6 +107,11 @@ class State:
     lanes: Lanes | None = None
     facts: frozenset[tuple[Hashable, Size]] = frozenset()
     heights: Mapping[str, int] = field(default_factory=dict)
+
+    def at(self, var: Var, value: Point, is_fixed: bool, lanes: Lanes | None = None) -> "State":
+        """Where a loop variable has a value, as `is_fixed` of a loop that is unrolled or vectorized, along lanes."""
+        run = self.run if is_fixed else object()
+        return State({**self.point, var: value}, run, lanes or self.lanes, self.facts, self.heights)
 
 
 class Bodies:
@@ -472,12 +477,12 @@ class _Body:
                 return self.evaluator.divide(a, b.const, divided)
         numbers = {s.operation.results[0]: i for i, s in enumerate(self.steps) if s.type is not None}
         operands = [self.value(numbers.get(v, v)) for v in op.operands]
-        attributes = {a: op.attributes[a] for a in op.attributes}
-        return self.evaluator.opaque(self._made(op.name, value.type, operands, attributes, str(attributes)), -(1 << 40))
+        attributes = dict(op.attributes.items())
+        return self.evaluator.opaque(self._made(op.name, value.type, operands, attributes, tuple(attributes.items())), -(1 << 40))
 
-    def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: str) -> ir.Value:
+    def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: Hashable) -> ir.Value:
         """An operation on values, widened to vectors where one is a vector."""
-        if any(emit.is_vector(v) for v in operands):
+        if self.evaluator.width > 1 and any(map(emit.is_vector, operands)):
             scalar = name == "arith.select" and not emit.is_vector(operands[0])
             operands = [v if scalar and i == 0 else self._wide(v) for i, v in enumerate(operands)]
             result = self.bodies.wide_type(result)

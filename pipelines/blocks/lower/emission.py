@@ -81,8 +81,7 @@ class Emission:
     @staticmethod
     def _at(state: State, node: LoopNode, value: Index) -> State:
         """Where a loop has a value."""
-        fixed = node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED)
-        return replace(state, point={**state.point, node.loop.var: value}, run=state.run if fixed else object())
+        return state.at(node.loop.var, value, node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED))
 
     def _written_out(self, node: LoopNode, state: State) -> Iterator[State]:
         """Where a loop that is unrolled or vectorized has each of its values; a vector of them at a time."""
@@ -95,7 +94,7 @@ class Emission:
                 yield self._at(state, node, Index(start))
             else:
                 lanes = self.bodies.lanes_of(width)
-                yield replace(self._at(state, node, Index.of(lanes.var) + start), lanes=lanes)
+                yield state.at(node.loop.var, Index.of(lanes.var) + start, True, lanes)
 
     def _pieces(self, node: LoopNode) -> list[tuple[int, int]]:
         """(start, lanes) of the vectors of a vectorized loop: as many lanes as the widest element allows."""

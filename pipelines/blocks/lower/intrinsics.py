@@ -9,13 +9,12 @@ from relayc.dialects.tir.block import extents_of
 from relayc.pipelines.blocks.indices import substitute
 from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
-from relayc.pipelines.blocks.lower.programs import weighted
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Use, region_of
 from relayc.pipelines.blocks.matching import Binding, Match, Partial
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Guard, ScheduleError
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var, weighted
 from relayc.pipelines.sizes import symbol_positions
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit

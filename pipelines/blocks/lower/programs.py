@@ -1,6 +1,6 @@
 """The body of a block, read once: its operations in order, and of each access what changes from point to point and what does not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var, weighted
+from relayc.pipelines.tir import emit
 from relayc.symbolic import Size
 
 
@@ -29,7 +30,7 @@ class Step:
     type: ir.Type | None = None
     access: "Place | None" = None
     attributes: dict[str, ir.Attribute] = field(default_factory=dict)
-    key: str = ""
+    key: Hashable = ()
 
 
 @dataclass(eq=False)
@@ -76,21 +77,13 @@ def read_steps(
             steps.append(Step(op, op.name, operands, access=_place(use, next(own), strides, lows)))
             continue
         access = _place(use, next(own), strides, lows) if op.name == "memref.load" else None
-        attributes = {a: op.attributes[a] for a in op.attributes}
+        attributes = dict(op.attributes.items())
         if contract and op.name in ("arith.mulf", "arith.addf"):
-            attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
-        key = ",".join(f"{name}={value}" for name, value in attributes.items())
+            attributes["fastmath"] = emit.parsed("#arith.fastmath<contract>")
+        key = tuple(attributes.items())
         numbers[op.results[0]] = len(steps)
         steps.append(Step(op, op.name, operands, op.results[0].type, access, attributes, key))
     return steps
-
-
-def weighted(indices: Sequence[Index], strides: Sequence[Size]) -> Index:
-    """The sum of indices times strides."""
-    total = Index()
-    for index, stride in zip(indices, strides, strict=True):
-        total += index * stride
-    return total
 
 
 def _place(use: Use, access: Access, strides: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]) -> Place:

@@ -45,7 +45,7 @@ class Use:
     is_start: bool = False
     tensor: "Tensorized | None" = None
 
-    @property
+    @cached_property
     def has_init(self) -> bool:
         """Whether its init is to be emitted with it."""
         return self.block.init is not None and self.tensor is None
@@ -64,10 +64,14 @@ class Use:
     def _variables(self, iterators: Sequence[int]) -> set[Var]:
         return set[Var]().union(*(variables(self.points[i]) for i in iterators))
 
-    def indices(self, access: Access) -> list[Index]:
-        """The indices of an access over the loops."""
+    @cached_property
+    def _indices(self) -> dict[ir.Operation, list[Index]]:
         point: dict[Var, Index] = dict(zip(self.block.vars, self.points, strict=True))
-        return [substitute(i, point) for i in access.indices]
+        return {a.operation: [substitute(i, point) for i in a.indices] for a in self.accesses}
+
+    def indices(self, access: Access) -> list[Index]:
+        """The indices of one of its accesses over the loops."""
+        return self._indices[access.operation]
 
 
 @dataclass(frozen=True)

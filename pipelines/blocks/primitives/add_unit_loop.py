@@ -12,7 +12,7 @@ def add_unit_loop(nest: Nest, loop: str | None = None, block: str | None = None)
     if (loop is None) == (block is None):
         raise ScheduleError(f"expected a loop or a block, found {loop} and {block}")
     operation = find_loop(nest, loop).operation if loop is not None else find_block(nest, str(block)).operation
-    with nest.editing():
+    with nest.editing(bodies=()):
         with ir.InsertionPoint(operation), operation.location:
             made = nest.make_loops([("u", 1)])[0]
         end = body_point(made).ref_operation

@@ -60,7 +60,7 @@ def make(nest: Nest, loop: Loop) -> Block:
     tiles = [_tile(block.name, point, extent, still) for point, extent in zip(points, block.extents, strict=True)]
     outside, inside = _guards(block, block.guards([*around, *inner]), points, still)
     kept = [i for i, t in enumerate(tiles) if t.outer is not None]
-    with nest.editing():
+    with nest.editing(bodies=[block.name]):
         with ir.InsertionPoint(loop.operation), loop.operation.location:
             outside += [Guard(t.outer, t.extent) for t in tiles if t.outer is not None]
             values = [write(t.outer) for t in tiles if t.outer is not None]

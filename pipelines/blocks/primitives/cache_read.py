@@ -47,12 +47,11 @@ def cache_read(
             f"all behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
         )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
-    changed = {b.name for b in readers}
-    with nest.editing():
+    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if not a.is_store and copies.outermost(nest, b, readers) is not None]
+    with nest.editing(bodies={b.name for b, _ in found}):
         made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, before)
-        for b, access in list(bodies.accesses_of(nest, buffer)):
-            if not access.is_store and copies.outermost(nest, b, readers) in changed:
-                bodies.set_buffer(access, made)
+        for _, access in found:
+            bodies.set_buffer(access, made)
         domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
         name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.ahead_of(before))
     return [name]

@@ -32,10 +32,10 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
         )
     domain = region if loop is not None or scope is not None else [Span(Index(), d) for d in shape]
     member = copies.member_with(nest, scope or nest.function.operation, loop, writer)
-    with nest.editing():
+    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if copies.outermost(nest, b, [writer]) is not None]
+    with nest.editing(bodies={b.name for b, _ in found}):
         made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, member)
-        for b, access in list(bodies.accesses_of(nest, buffer)):
-            if copies.outermost(nest, b, [writer]) == block:
-                bodies.set_buffer(access, made)
+        for _, access in found:
+            bodies.set_buffer(access, made)
         name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, moving.behind(member))
     return [name]

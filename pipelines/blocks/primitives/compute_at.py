@@ -38,7 +38,7 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
     regions = [_read(nest, buffer, target) for buffer in moved.outputs()]
     domain = _domain(moved, regions)
     first = next(op for op in target.members() if any(b.name in {c.name for c in consumers} for b in nest.blocks_in(op)))
-    with nest.editing():
+    with nest.editing(bodies=()):
         made = moving.rebind(nest, moved, domain, moving.ahead_of(first), preserve_unit_loops)
     return [m.name for m in made]
 

@@ -22,7 +22,7 @@ def compute_inline(nest: Nest, block: str) -> None:
         raise ScheduleError(f"block {block}: expected a block that is read, found no consumer")
     bodies.check_changeable(moving.readers_of(nest.outer_blocks(), store.buffer))
     code = [op.operation for op in inlined.body.operations][:-1]
-    with nest.editing():
+    with nest.editing(bodies={b.name for b, _ in uses}):
         for _, access in uses:
             load = access.operation
             with ir.InsertionPoint(load), load.location:
@@ -33,6 +33,7 @@ def compute_inline(nest: Nest, block: str) -> None:
             region = load.block
             drop(load)
             bodies.sweep(region)
+        nest.removed(inlined, store.buffer)
         moving.remove(nest, inlined)
         moving.remove_buffer(store.buffer)
 

@@ -30,7 +30,7 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     kept = [a for a in described.loops[depth:] if described.kinds(a) - {REDUCTION}]
     points, guards = found.points(described.loops), found.guards(described.loops)
     name, loop_names = nest.free_block(f"{block}_init"), [(f"{a.name}_init", a.extent) for a in kept]
-    with nest.editing():
+    with nest.editing(bodies=[block]):
         place = ir.InsertionPoint(top.operation)
         with place, found.operation.location:
             made = nest.make_loops(loop_names)

@@ -9,7 +9,7 @@ from relayc.pipelines.blocks.dependence import chain
 from relayc.pipelines.blocks.indices import divide
 from relayc.pipelines.blocks.registry import find_loop, primitive
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Loop, ScheduleError, drop, move_body, replace_points
+from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 
 
@@ -22,7 +22,7 @@ def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
     given = _given(nest, loops)
     if len(given) == 1:
         return list(loops)
-    with nest.editing():
+    with nest.editing(bodies=()):
         with ir.InsertionPoint(given[0].operation), given[0].operation.location:
             made = nest.make_loops([("_".join([*loops, "fused"]), reduce(mul, [loop.extent for loop in given]))])[0]
         point: dict[Var, Index] = {}
@@ -30,10 +30,7 @@ def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
         for loop in given[:0:-1]:
             rest, point[loop.var] = divide(rest, loop.extent)
         point[given[0].var] = rest
-        move_body(given[-1], made)
-        for block in nest.blocks_in(made.operation):
-            replace_points(block, [*nest.loops_around(block.operation), *given], point)
-        drop(given[0].operation)
+        nest.replace_loops(given, [made], point)
     return [made.name]
 
 

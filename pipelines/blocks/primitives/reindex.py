@@ -51,7 +51,7 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
         point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}
         return [substitute(i, point) for i in accesses[0].indices]
 
-    with nest.editing():
+    with nest.editing(bodies=[block]):
         made = copies.add_buffer(nest, f"{label}_reindex", extents, found.type.element_type, "global", member)
         for b, access in local:
             region = b.init if access.is_init and b.init is not None else b.body

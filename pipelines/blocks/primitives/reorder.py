@@ -32,7 +32,8 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
     for found in dependences(nest, old[0]):
         _check(found, old, new)
     if [loop.name for loop in new] != [loop.name for loop in old]:
-        with nest.editing():
+        with nest.editing(bodies=()):
+            nest.replaced(old, new)
             _nest_again(old, new)
 
 

@@ -39,7 +39,7 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
     domain = _domain(nest, moved, regions, target)
     last = [op for op in target.members() if any(b.name in {p.name for p in producers} for b in nest.blocks_in(op))][-1]
     top = next(op for op in nest.at_root() if moving.contains(op, last))
-    with nest.editing():
+    with nest.editing(bodies=()):
         for buffer in moved.outputs():
             moving.hoist(nest, buffer, top)
         made = moving.rebind(nest, moved, domain, moving.behind(last), preserve_unit_loops)

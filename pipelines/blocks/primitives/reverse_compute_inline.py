@@ -21,7 +21,7 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
     inverse = bodies.inverse_of(nest, inlined, loads[0])
     (made,) = [a for b, a in bodies.accesses_of(nest, buffer) if a.is_store]
     code = [op.operation for op in inlined.body.operations]
-    with nest.editing():
+    with nest.editing(bodies=[producer.name]):
         top = next(op for op in nest.at_root() if moving.contains(op, producer.operation))
         for output in inlined.outputs():
             moving.hoist(nest, output, top)

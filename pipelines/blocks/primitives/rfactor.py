@@ -82,7 +82,7 @@ class _Factoring:
         nest, block = self.nest, self.block
         inner = [a for a in self.loops[self.top :] if self.found.has(PARALLEL, a)]
         name = nest.free_block(f"{block.name}_rf")
-        with nest.editing(), block.operation.location:
+        with nest.editing(bodies=[block.name]), block.operation.location:
             with ir.InsertionPoint(nest.at_root()[0]):
                 buffers = [make_buffer(p.name, p.shape, p.whole.type.element_type) for p in self.partials]
             top = self.loops[self.top].operation

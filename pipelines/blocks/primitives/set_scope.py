@@ -15,8 +15,7 @@ def set_scope(nest: Nest, block: str, buffer_index: int | str, storage_scope: st
     if isinstance(buffer.owner, ir.Block):
         raise ScheduleError(f"block {block}: expected a buffer inside of @{nest.name}, found its argument {nest.buffer_name(buffer)}")
     attributes = buffer.owner.operation.attributes
-    with nest.editing():
-        if storage_scope != "global":
-            attributes[names.SCOPE] = ir.StringAttr.get(storage_scope)
-        elif names.SCOPE in attributes:
-            del attributes[names.SCOPE]
+    if storage_scope != "global":
+        attributes[names.SCOPE] = ir.StringAttr.get(storage_scope, nest.function.context)
+    elif names.SCOPE in attributes:
+        del attributes[names.SCOPE]

@@ -19,11 +19,11 @@ def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
     """
     old = find_loop(nest, loop)
     extents = _extents(old.name, old.extent, factors)
-    with nest.editing():
+    with nest.editing(bodies=()):
         with ir.InsertionPoint(old.operation), old.operation.location:
             made = nest.make_loops([(f"{loop}_{i}", extent) for i, extent in enumerate(extents)])
         value = linearize([Index.of(m.var) for m in made], extents)
-        nest.replace_loop(old, value, made[-1], [Guard(value, old.extent)])
+        nest.replace_loops([old], made, {old.var: value}, [Guard(value, old.extent)])
     return [m.name for m in made]
 
 

@@ -27,7 +27,7 @@ def tensorize(nest: Nest, tensor_intrin: str, loop: str | None = None, block: st
     else:
         made = find_block(nest, block or "")
         match_block(nest, made, intrin)
-    with nest.editing():
-        hints = {**read_annotations(made.operation), ANNOTATION: ir.StringAttr.get(tensor_intrin)}
-        made.operation.attributes[names.ANNOTATIONS] = ir.DictAttr.get(hints)
+    context = nest.function.context
+    hints = {**read_annotations(made.operation), ANNOTATION: ir.StringAttr.get(tensor_intrin, context)}
+    made.operation.attributes[names.ANNOTATIONS] = ir.DictAttr.get(hints, context)
     return [made.name] if loop is not None else []

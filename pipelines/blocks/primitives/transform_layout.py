@@ -38,7 +38,7 @@ def transform_layout(
     bodies.check_changeable([b for b in nest.outer_blocks() if any(moving.contains(b.operation, u.operation) for u, _ in uses)])
     if isinstance(found.owner, ir.Block):
         _check_parameter(nest, ir.BlockArgument(found).arg_number, label)
-    with nest.editing():
+    with nest.editing(bodies={b.name for b, _ in uses}):
         if isinstance(found.owner, ir.Block):
             made = found
             _change_argument(nest, ir.BlockArgument(found), index_map, wanted, pad_value)

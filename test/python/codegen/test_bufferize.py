@@ -6,6 +6,8 @@ from jitted import call, compile_text
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
+from relayc.pipelines.compile_kernel import compile_kernel
+from relayc.pipelines.schedule.table import FALLBACK
 
 SOFTMAX = """
 #rows = affine_map<(d0, d1) -> (d0)>
@@ -141,3 +143,17 @@ def test_only_loops_with_enough_work_are_parallel():
     text = bufferized(SOFTMAX)
     assert text.count("scf.parallel") == 4
     assert "scf.parallel" not in bufferized(MOVES)
+
+
+def test_concatenations_of_symbolic_sizes_go_into_one_buffer():
+    text = """
+    func.func @k(%x: tensor<?x4xf32, ["n"]>, %y: tensor<?x4xf32, ["m"]>, %n: index {relay.symbol = "n"}, %m: index {relay.symbol = "m"})
+        -> tensor<?x4xf32, ["n + m"]> {
+      %0 = tensor.concat dim(0) %x, %y : (tensor<?x4xf32, ["n"]>, tensor<?x4xf32, ["m"]>) -> tensor<?x4xf32, ["n + m"]>
+      return %0 : tensor<?x4xf32, ["n + m"]>
+    }
+    """
+    kernel = compile_kernel(text, tuning={"strategy": FALLBACK})
+    assert kernel.info.schedule == FALLBACK
+    x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(20, dtype=np.float32).reshape(5, 4)
+    np.testing.assert_array_equal(kernel(x, y), np.concatenate([x, y]))

@@ -14,6 +14,7 @@ from relayc.pipelines.cpu.schedule.table import TABLE
 from relayc.pipelines.instruments import PassInfo
 from relayc.pipelines.passes import ModulePass, PassContext
 from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategies
+from relayc.pipelines.sizes import symbol_names
 from relayc.pipelines.te.core import RULES, elementwise
 from relayc.runtime.params import load_param_dict_from_file
 from relayc.tools import cli
@@ -120,8 +121,8 @@ def test_a_faulty_pass_is_named(model, tmp_path, capsys, reference):
 
 
 @pytest.fixture
-def faulty_strategy():
-    """A strategy for sums that multiplies instead."""
+def faulty_strategy(request):
+    """A strategy for sums that subtracts; a parameter says for which kernels."""
     loops = next(entry for entry in TABLE if entry.name == "loops").schedule
 
     def schedule(kernel, target, tuning):
@@ -141,7 +142,7 @@ def faulty_strategy():
             op.erase()
         return found
 
-    register_strategies("cpu", Entry("faulty", schedule, anchors=("sum",)))
+    register_strategies("cpu", Entry("faulty", schedule, anchors=("sum",), condition=getattr(request, "param", None)))
     yield
     STRATEGIES["cpu"][:] = [entry for entry in STRATEGIES["cpu"] if entry.name != "faulty"]
 
@@ -154,6 +155,18 @@ def test_a_faulty_schedule_is_named_with_its_kernel(model, tmp_path, capsys, fau
     assert "ReduceSum" in operators_of(tmp_path) and len(operators_of(tmp_path)) <= 2
     assert "linalg." in (tmp_path / "kernel.mlir").read_text()
     assert differs(tmp_path)
+
+
+@pytest.mark.parametrize("faulty_strategy", [lambda kernel, target: bool(symbol_names(kernel.function))], indirect=True, ids=["symbolic"])
+def test_a_fault_of_symbolic_sizes_is_shown_with_them(model, tmp_path, capsys, faulty_strategy):
+    code, out, _ = run(capsys, model, "--check", "--out", tmp_path, "--size", "n=5")
+    assert code == 1 and "kernel at fault" in out
+    assert fault_in(tmp_path)["strategy"].startswith("faulty")
+    text = (tmp_path / "model.mlir").read_text()
+    assert "relay.sum" in text and '"n"' in text and "relay.tanh" not in text and not (tmp_path / "model.onnx").exists()
+    with np.load(tmp_path / "inputs.npz") as inputs, np.load(tmp_path / "expected.npz") as expected:
+        found = relayc.compile(relayc.IRModule.parse(text), cache=False).run(dict(inputs))
+        assert not compare(found, dict(expected)).agrees
 
 
 def test_what_an_operator_computes_wrong_is_named(model, tmp_path, capsys, monkeypatch):

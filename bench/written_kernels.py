@@ -360,7 +360,7 @@ KERNELS = [
     Written(
         "attention 12x128x128x64",
         lambda: attention(12, 128, 128, 64),
-        heads(64),
+        heads(32),
         [(1, 12, 128, 64)] * 3,
         _attention,
         (),

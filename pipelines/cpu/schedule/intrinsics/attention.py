@@ -9,6 +9,9 @@ from relayc.pipelines.cpu.schedule.attention.exponential import exp_below_zero
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit, vectors
 
+MOST = 89.0
+"""Here and above the exponential is infinite. The largest f32 is e**88.7; softmax has no such numbers, so that infinite from e**88.4 on will do."""
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -18,14 +21,15 @@ class Weights:
     columns: int
 
     def __call__(self, call: TensorCall) -> None:
-        """Emits them vector by vector; the exponential is one of numbers that are not positive, in fewer operations than math.exp."""
+        """Emits them vector by vector, in fewer operations than math.exp."""
         x, largest, weights, count = call["X"], call["M"], call["W"], call.counts["columns"]
         if not count.is_constant or not isinstance(count.const, int):
             raise ScheduleError(f"tensor intrinsic {self.name}: expected columns that are a number, found {count}")
         limit = largest.load(0)
         for start, lanes in vectors.pieces(count.const, call.target.lanes(32)):
-            score = x.load(start, lanes=lanes)
-            weights.store(exp_below_zero(emit.arith("subf", score, emit.broadcast(limit, lanes))), start)
+            above = emit.arith("subf", x.load(start, lanes=lanes), emit.broadcast(limit, lanes))
+            most = emit.number(MOST, above.type)
+            weights.store(exp_below_zero(emit.select(emit.compare("ogt", above, most), most, above)), start)
 
 
 @dataclass(frozen=True)

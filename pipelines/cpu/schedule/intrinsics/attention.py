@@ -10,7 +10,8 @@ from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit, vectors
 
 MOST = 89.0
-"""Here and above the exponential is infinite. The largest f32 is e**88.7; softmax has no such numbers, so that infinite from e**88.4 on will do."""
+"""Here and above the exponential is infinite. The largest f32 is e**88.7; softmax has no such numbers, and infinite from e**88.4 on will
+do."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.schedule.table import Entry
     from relayc.pipelines.target import Target
     from relayc.runtime.artifact import Artifact
+    from relayc.runtime.module import ExportRequest
     from relayc.runtime.profile import Peak
 
 
@@ -76,9 +77,7 @@ class Backend(ABC):
         """
         raise ValueError(f"target {self.kind}: expected a backend that makes machine code, found one that only lowers (use stop_after)")
 
-    def export_library(
-        self, artifact: "Artifact", target: "Target", path: Path, source: Mapping[str, Any], prefix: str, bundle: bool
-    ) -> list[Path]:
+    def export_library(self, artifact: "Artifact", target: "Target", source: Mapping[str, Any], request: "ExportRequest") -> list[Path]:
         """Writes a compiled module as a library; gives the files that were written (see `Module.export_library`).
 
         Args:

@@ -146,14 +146,17 @@ class GraphExecutorDebug(GraphExecutor):
         self._fitting("out", self.graph.nodes[number].outputs[0], out)[...] = found
         return out
 
-    def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: float = 0.0) -> dict[str, BenchmarkResult]:
-        """Times each node that calls something by itself, by name, on what a run has left in its memory.
+    def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: float = 0.0) -> list[list[float]]:
+        """Times each node by itself, on what a run has left in its memory.
+
+        Returns:
+          For each node of the graph, by its number, the seconds of a call in each repetition; 0 for what has no code.
 
         Raises ValueError for counts below 1, and where an input has not been set.
         """
         self._check_set()
         self._run_nodes(list(self._functions))
-        return {self.graph.nodes[n].name: self._time_node(n, number, repeat, min_repeat_ms) for n in self._functions}
+        return [list(self._time_node(n, number, repeat, min_repeat_ms).results) for n in range(len(self.graph.nodes))]
 
     def run_individual_node(self, index: int | str, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0) -> BenchmarkResult:
         """Times one node, by number or name. A node without code takes no time.

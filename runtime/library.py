@@ -6,12 +6,14 @@ place of the digest. Parameters are checked by the CRC-32 of each 16 MiB. Digest
 signature: who can write the file can write others, so load only files of those whom you would let run programs.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import json
 import mmap
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,13 @@ from relayc.runtime.device import DeviceError, device_kind
 from relayc.runtime.elf import ElfError, Section, shared_sections
 from relayc.runtime.module import Module
 from relayc.runtime.records import program_fields
+from relayc.runtime.safetensors import data_bytes, read_safetensors
 
 FORMAT = 1
 """Of the metadata, and of what packed entries take. A library of another format is refused."""
 DIGEST_BYTES = 32
+IDENTITY = "relayc.identity"
+"""Of the library that a file of parameters belongs to: a text of its metadata."""
 
 
 @dataclass(frozen=True)
@@ -57,26 +62,31 @@ def params_symbol(identity: str) -> str:
     return f"__relayc_{identity[:16]}_params"
 
 
-def load_module(path: "str | os.PathLike[str]", model: "str | os.PathLike[str] | None" = None) -> Module:
+_File = str | os.PathLike[str]
+
+
+def load_module(path: _File, model: _File | None = None, params: _File | None = None) -> Module:
     """Loads an exported module. The compiler is not needed; parameters are mapped, so that processes share them.
 
     Args:
       path: the library that `Module.export_library` wrote.
       model: the file that the module should have been compiled from: another one is an error.
+      params: the file with the parameters of a library that has them beside it, where it is not there under the name that it had.
 
     Raises:
       OSError: the file cannot be read.
       LibraryError: a ValueError: the file is no exported module, is cut off or changed, is for another kind of machine, for a CPU with
-        features that this one lacks, for other versions, or was not compiled from `model`. None of its code has run.
+        features that this one lacks, for other versions, or was not compiled from `model`; or the parameters are not those that were
+        exported with it. None of its code has run.
     """
     path = Path(path)
     try:
-        return Module(_load(path, None if model is None else Path(model)))
+        return Module(_load(path, None if model is None else Path(model), None if params is None else Path(params)))
     except (ElfError, DeviceError) as error:
         raise LibraryError(f"{path}: {error}") from None
 
 
-def library_metadata(path: "str | os.PathLike[str]") -> dict[str, Any]:
+def library_metadata(path: _File) -> dict[str, Any]:
     """What an exported module says of itself; nothing of it is run. Raises OSError and LibraryError as `load_module` does."""
     path = Path(path)
     try:
@@ -104,8 +114,10 @@ class _Mapped:
         return self._view
 
     def __exit__(self, *_: object) -> None:
-        self._view.release()
-        self._memory.close()
+        # What is still referred to, such as by the frames of an error, goes later.
+        with contextlib.suppress(BufferError):
+            self._view.release()
+            self._memory.close()
 
 
 def _file_digest(content: memoryview, sections: Mapping[str, Section]) -> bytes:
@@ -181,34 +193,61 @@ def file_sha256(path: Path) -> str:
 # ---- loading ------------------------------------------------------------------------------------------------------------------------
 
 
-def _load(path: Path, model: Path | None) -> Artifact:
-    with _Mapped(path) as content:
-        metadata, _ = _checked(path, content)
-    _check_versions(path, metadata)
-    if model is not None:
-        _check_model(path, metadata, model)
-    kind = device_kind(metadata["program"]["device"])
-    lacking = kind.lacking(metadata["features"])
-    if lacking:
-        raise LibraryError(f"{path}: expected a {kind.name} with {', '.join(lacking)}, found {kind.facts(0).name}, which lacks these")
-    symbol = entries_symbol(metadata["identity"])
-    library = kind.open_library(path, symbol)
-    params = _params(path, metadata, library)
+def _load(path: Path, model: Path | None, given: Path | None) -> Artifact:
+    with _Mapped(path) as content, ThreadPoolExecutor(1) as pool:
+        metadata, sections = _checked(path, content)
+        _check_versions(path, metadata)
+        if model is not None:
+            _check_model(path, metadata, model)
+        kind = device_kind(metadata["program"]["device"])
+        lacking = kind.lacking(metadata["features"])
+        if lacking:
+            raise LibraryError(f"{path}: expected a {kind.name} with {', '.join(lacking)}, found {kind.facts(0).name}, which lacks these")
+        wanted, where, params = metadata["params"], path, aligned_empty(0)
+        if wanted["file"]:
+            where = path.parent / wanted["file"] if given is None else given
+            params = _mapped_params(where, metadata)
+        elif wanted["bytes"]:
+            place = sections[SECTIONS.params]
+            params = np.frombuffer(content, np.uint8, place.size, place.offset)
+        # Parameters are the most of a file: they are looked through while all else is made ready.
+        found = pool.submit(checksums, params)
+        symbol = entries_symbol(metadata["identity"])
+        library = kind.open_library(path, symbol)
+        fields = program_fields(metadata["program"])
+        if found.result() != wanted["crc32"]:
+            raise LibraryError(f"{where}: expected the parameters as they were exported, found some that were changed since (CRC-32)")
+        del found
+        if wanted["bytes"] and not wanted["file"]:
+            params = _library_params(library, metadata)
     names, entries = metadata["functions"], getattr(library, symbol)
     entries.restype = ctypes.c_void_p
     addresses = (ctypes.c_size_t * len(names)).from_address(entries())
-    functions = dict(zip(names, addresses, strict=True))
-    return Artifact(functions=functions, keep_alive=library, params=params, **program_fields(metadata["program"]))
+    return Artifact(functions=dict(zip(names, addresses, strict=True)), keep_alive=library, params=params, **fields)
 
 
-def _params(path: Path, metadata: Mapping[str, Any], library: ctypes.CDLL) -> np.ndarray:
-    """The parameters, as the library has them in memory."""
-    wanted = metadata["params"]
-    if not wanted["bytes"]:
-        return aligned_empty(0)
-    memory = (ctypes.c_uint8 * wanted["bytes"]).in_dll(library, params_symbol(metadata["identity"]))
+def _library_params(library: ctypes.CDLL, metadata: Mapping[str, Any]) -> np.ndarray:
+    """The parameters that a library has in memory."""
+    memory = (ctypes.c_uint8 * metadata["params"]["bytes"]).in_dll(library, params_symbol(metadata["identity"]))
     params = np.frombuffer(memory, np.uint8)
     params.flags.writeable = False
-    if checksums(params) != wanted["crc32"]:
-        raise LibraryError(f"{path}: expected the parameters as they were exported, found some that were changed since (CRC-32)")
+    return params
+
+
+def _mapped_params(path: Path, metadata: Mapping[str, Any]) -> np.ndarray:
+    """A map of the parameters beside a library."""
+    try:
+        with path.open("rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise LibraryError(f"{path}: expected the parameters of the library, found no such file") from None
+    except ValueError:
+        raise LibraryError(f"{path}: expected the parameters of the library, found an empty file") from None
+    try:
+        texts = read_safetensors(memory, str(path))[1]
+    except ValueError as error:
+        raise LibraryError(str(error)) from None
+    params = np.frombuffer(memory, np.uint8, offset=data_bytes(memory))
+    if texts.get(IDENTITY) != metadata["identity"] or len(params) != metadata["params"]["bytes"]:
+        raise LibraryError(f"{path}: expected the parameters that were exported with the library, found others")
     return params

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,16 @@ class _Texts(dict[str, str]):
         raise KeyError(f"no IR of stage {stage!r} was kept: compile with keep_ir=True (kept: {', '.join(self) or 'none'})")
 
 
+@dataclass(frozen=True)
+class ExportRequest:
+    """What `Module.export_library` is asked for; `beside` is whether the parameters are."""
+
+    path: Path
+    beside: bool
+    prefix: str
+    bundle: bool
+
+
 class Module:
     """A compiled module: `module["main"](*inputs)`, or `module.run({"x": ...})` by name.
 
@@ -336,7 +347,7 @@ class Module:
           RuntimeError: the system refuses the process what the program needs.
         """
         self.recompile: Callable[[Sequence[Mapping[str, int]], Any], Module] | None = None
-        self.exporter: Callable[[Artifact, Path, str, bool], list[Path]] | None = None
+        self.exporter: Callable[[Artifact, ExportRequest], list[Path]] | None = None
         self._imports = Imports()
         self._artifact = artifact
         self._measure_peak = measure_peak
@@ -444,12 +455,15 @@ class Module:
         made.num_threads, made._imports = self.num_threads, self._imports
         self.__dict__.update(made.__dict__)
 
-    def export_library(self, path: "str | os.PathLike[str]", *, prefix: str = "", bundle: bool = True) -> list[Path]:
-        """Writes the module, with its parameters, as a library for machines on which relayc is not installed (docs/export.md).
+    def export_library(
+        self, path: str | os.PathLike[str], *, params: str = "embedded", prefix: str = "", bundle: bool = True
+    ) -> list[Path]:
+        """Writes the module as a library for machines on which relayc is not installed (docs/export.md).
 
         Args:
           path: of a shared library (model.so), which `relayc.load_module` and `tvm_ffi.load_module` load; or of an object (model.o), beside
             which a header is written, to be linked into an application.
+          params: "embedded", where the parameters are in the library, or "beside": in model.safetensors, which `relayc.load_module` maps.
           prefix: what comes before the names of the functions: `__tvm_ffi_PREFIXmain`.
           bundle: whether the OpenMP runtime is copied beside a shared library that needs it, where it is not there.
 
@@ -457,12 +471,14 @@ class Module:
           The files that are there now, the library first.
 
         Raises:
-          ValueError: the module was not compiled here, the path has another ending, or there is no linker.
+          ValueError: the module was not compiled here, the path has another ending, there is no linker, or another argument is wrong.
           OSError: a file cannot be written.
         """
         if self.exporter is None:
             raise ValueError("export_library: expected a module that relayc.compile gave, found one without a compiler")
-        return self.exporter(self._artifact, Path(path).absolute(), prefix, bundle)
+        if params not in ("embedded", "beside"):
+            raise ValueError(f"export_library: params: expected 'embedded' or 'beside', found {params!r}")
+        return self.exporter(self._artifact, ExportRequest(Path(path).absolute(), params == "beside", prefix, bundle))
 
     @property
     def input_names(self) -> tuple[str, ...]:

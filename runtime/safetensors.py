@@ -8,14 +8,14 @@ stored as their bits, and `__metadata__` says which they are under `dtype:NAME`.
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from relayc.runtime.artifact import ALIGNMENT, DLPACK_CODES, SUB_BYTE, numpy_dtype
+from relayc.runtime.artifact import ALIGNMENT, DLPACK_CODES, SUB_BYTE, TensorSpec, numpy_dtype
 
 _DTYPES = {
     "bool": "BOOL",
@@ -40,6 +40,8 @@ _LENGTH = struct.Struct("<Q")
 _MOST_HEADER_BYTES = 100_000_000
 """Of a header, as the format has it."""
 _META = "__metadata__"
+_PADDING = "padding"
+"""What the names of bytes between tensors begin with."""
 
 
 def safetensors_parts(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
@@ -47,29 +49,57 @@ def safetensors_parts(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, s
 
     Raises ValueError for a name that the format has for itself, and for arrays of strings and objects.
     """
-    texts = dict(metadata or {})
-    header: dict[str, Any] = {}
+    places: list[tuple[TensorSpec, int]] = []
     at = 0
-    if _META in arrays:
-        raise ValueError(f"safetensors: expected names of arrays, found {_META}")
     # Widest elements first, so that each array is aligned to its elements without room between them, which the format does not allow.
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
     for name, array in ordered:
-        dtype = array.dtype.name
+        places.append((TensorSpec(name, array.shape, array.dtype.name), at))
+        at += array.nbytes
+    yield _header_bytes(places, metadata)
+    for _, array in ordered:
+        if array.nbytes:
+            yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def write_blob(
+    path: str | os.PathLike[str], blob: np.ndarray, places: Sequence[tuple[TensorSpec, int]], metadata: Mapping[str, str]
+) -> None:
+    """Writes a file whose data are a blob of uint8, with the tensors at these bytes of it; what is between them has names of its own.
+
+    Raises OSError where it cannot be written, ValueError as `safetensors_parts` does.
+    """
+    filled: list[tuple[TensorSpec, int]] = []
+    end = 0
+    for spec, offset in [*sorted(places, key=lambda place: place[1]), (TensorSpec("", (0,), "uint8"), blob.nbytes)]:
+        if offset > end:
+            filled.append((TensorSpec(f"{_PADDING}.{len(filled)}", (offset - end,), "uint8"), end))
+        if spec.name:
+            filled.append((spec, offset))
+            end = offset + int(spec.num_bytes)
+    with Path(path).open("wb") as file:
+        file.write(_header_bytes(filled, metadata))
+        file.write(blob.data)
+
+
+def _header_bytes(places: Sequence[tuple[TensorSpec, int]], metadata: Mapping[str, str] | None) -> bytes:
+    """What is before the data of tensors at these bytes of the data."""
+    texts = dict(metadata or {})
+    header: dict[str, Any] = {}
+    for spec, at in places:
+        name, dtype = spec.name, spec.dtype
+        if name == _META:
+            raise ValueError(f"safetensors: expected names of arrays, found {_META}")
         if dtype not in _DTYPES and dtype not in _STORED_AS_BITS:
             raise ValueError(f"safetensors: {name}: expected an array of numbers, found one of {dtype}")
         if dtype in _STORED_AS_BITS:
-            texts[f"dtype:{name}"], dtype = dtype, f"uint{8 * array.dtype.itemsize}"
-        header[name] = {"dtype": _DTYPES[dtype], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
-        at += array.nbytes
+            texts[f"dtype:{name}"], dtype = dtype, f"uint{8 * numpy_dtype(dtype).itemsize}"
+        header[name] = {"dtype": _DTYPES[dtype], "shape": list(spec.shape), "data_offsets": [at, at + int(spec.num_bytes)]}
     if texts:
         header = {_META: texts, **header}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + _LENGTH.size) % ALIGNMENT)
-    yield _LENGTH.pack(len(text)) + text
-    for _, array in ordered:
-        if array.nbytes:
-            yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    return _LENGTH.pack(len(text)) + text
 
 
 def safetensors_bytes(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -110,6 +140,11 @@ def read_safetensors(content: Any, where: str = "safetensors") -> tuple[dict[str
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{where}: expected a whole safetensors file, found {_found(error)}") from None
     return arrays, {name: text for name, text in texts.items() if not name.startswith("dtype:")}
+
+
+def data_bytes(content: Any) -> int:
+    """Where the data begin in the contents of a file that `read_safetensors` has read."""
+    return _LENGTH.size + _LENGTH.unpack(memoryview(content)[: _LENGTH.size])[0]
 
 
 def _found(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
     relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it
     relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), its IR or machine code, or what can be tuned
+    relayc compile MODEL   writes it as a library that runs where relayc is not installed
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc cache           shows the compiled programs that are kept on disk; relayc cache clear removes them
@@ -49,7 +50,7 @@ from relayc.tools.inputs import (
     tensors_of,
 )
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
-from relayc.tools.tables import kernel_table, operators_table, profile_table, space_table, stage_table, why_table
+from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
 
 
 class CommandError(Exception):
@@ -231,6 +232,16 @@ def _stage_text(arguments: argparse.Namespace) -> str:
     return compile_model(arguments, keep_ir=True).ir[arguments.stage]
 
 
+def export(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc compile`: compiles a model and writes it as a library."""
+    module = compile_model(arguments)
+    files = module.export_library(arguments.out, params=arguments.params, prefix=arguments.prefix, bundle=not arguments.no_openmp)
+    console.print(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s")
+    _print_precision(module, arguments, console)
+    for file in files:
+        console.print(f"{file.name}: {scaled(file.stat().st_size)} bytes", markup=False)
+
+
 def bisect(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc bisect`: finds what makes results differ from a reference, and writes the least model that shows it."""
     from relayc.tools.bisect import command
@@ -261,17 +272,22 @@ def _count(text: str) -> int:
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help=f"a model: a file that ends in {' or '.join(suffixes())}")
+    """Options of commands that compile a model and run it."""
+    _add_compiler_options(parser)
     parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: random, from --seed)")
     parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of random inputs (default 0)")
+    size_help = "size of a symbolic dimension in random inputs (default: a typical one); may be repeated"
+    parser.add_argument("--size", type=parse_size, action="append", default=[], metavar="NAME=SIZE", help=size_help)
+
+
+def _add_compiler_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help=f"a model: a file that ends in {' or '.join(suffixes())}")
     shape_help = "shape of an input with symbolic dimensions: sizes, or names for them (x=batch,3,h,w); may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
     dim_help = "size of a symbolic dimension, or its least and largest size (seq=1:512); may be repeated"
     parser.add_argument("--dim", type=parse_dim, action="append", default=[], metavar="NAME=SIZE", help=dim_help)
     special_help = "sizes to compile for by themselves, beside the program for all sizes (batch=8,seq=128); may be repeated"
     parser.add_argument("--specialize", type=parse_specialize, action="append", default=[], metavar="NAME=SIZE,...", help=special_help)
-    size_help = "size of a symbolic dimension in random inputs (default: a typical one); may be repeated"
-    parser.add_argument("--size", type=parse_size, action="append", default=[], metavar="NAME=SIZE", help=size_help)
     target = "what to compile for: a kind and its attributes, such as 'cpu -num-threads=4' (default cpu: this machine)"
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
     precision = "bf16: round the operands of products and convolutions to it, where the target has instructions for that (default f32)"
@@ -297,6 +313,16 @@ def make_parser() -> argparse.ArgumentParser:
     runner.add_argument("--json", type=Path, metavar="OUT.json", help="write the profile as JSON too; implies --profile")
     runner.add_argument("--check", action="store_true", help="compare the outputs with those of ONNX Runtime")
     runner.set_defaults(action=run)
+    about = "Compile a model to a library that runs where relayc is not installed (docs/export.md)."
+    compiler = commands.add_parser("compile", help="compile a model to a shared library", description=about)
+    _add_compiler_options(compiler)
+    out = "the library, model.so; or model.o, an object for static linking, with a header beside it"
+    compiler.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=out)
+    params = "where the parameters are: in the library (the default), or beside it in a safetensors file, which is mapped"
+    compiler.add_argument("--params", choices=("embedded", "beside"), default="embedded", help=params)
+    compiler.add_argument("--prefix", default="", metavar="TEXT", help="what comes before the names of the functions")
+    compiler.add_argument("--no-openmp", action="store_true", help="do not put the OpenMP runtime beside the library")
+    compiler.set_defaults(action=export)
     about = "Compile a model and show its kernels: operators, FLOPs, bytes, time."
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
     _add_model_options(inspector)

@@ -41,6 +41,7 @@ def run_onnxruntime(
 
     Raises:
       ModuleNotFoundError: ONNX Runtime is not installed.
+      ValueError: it refuses the model or the inputs.
     """
     import onnxruntime
 
@@ -49,9 +50,13 @@ def run_onnxruntime(
     if not optimised:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     source = model if isinstance(model, bytes) else str(Path(model))
-    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    try:
+        session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    except Exception as error:
+        # Its exceptions have no class of their own in common.
+        raise ValueError(f"ONNX Runtime: {error}") from error
 
 
 def spread(found: np.ndarray, reference: np.ndarray) -> float:

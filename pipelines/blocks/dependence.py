@@ -9,7 +9,7 @@ from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
-from relayc.pipelines.kernel.index import Var
+from relayc.pipelines.kernel.index import Index, Var
 
 
 @dataclass(frozen=True)
@@ -94,3 +94,22 @@ def _described(nest: Nest, members: Sequence[ir.Operation]) -> str:
         nest.loop_view(op) if op.name == "scf.for" else nest.block_view(op) if op.name == "tir.block" else "a buffer" for op in members
     ]
     return " and ".join(f"loop {v.name}" if isinstance(v, Loop) else str(v) for v in views)
+
+
+def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:
+    """The loops around a block that has one for each iterator, and no others, and is alone in them; in the order of the iterators, of
+    which those of one value may have none.
+
+    Raises ScheduleError.
+    """
+    loops = nest.loops_around(block.operation)
+    by_key = {Index.of(loop.var).key: loop for loop in loops}
+    found = [by_key.get(p.key) for p in block.points(loops)]
+    missing = any(loop is None and extent != 1 for loop, extent in zip(found, block.extents, strict=True))
+    if missing or len({loop.name for loop in found if loop is not None}) < len(loops) or block.guards(loops):
+        raise ScheduleError(f"expected a loop for each iterator of {block}, and no other, found others")
+    if loops:
+        chain(nest, loops[0], loops[-1])
+        if loops[-1].members() != [block.operation]:
+            raise ScheduleError(f"expected {block} alone in {loops[-1].name}, found others")
+    return found

@@ -75,6 +75,16 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
 
 
+def folded(index: Index) -> Index:
+    """An index in which the quotient and the remainder of a division, where they add up to a multiple of what is divided, are that."""
+    for var, factor in index.terms.items():
+        if isinstance(var, Divided) and var.kind == REMAINDER:
+            quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor
+            if quotient in index.terms and index.terms[quotient] == whole:
+                return folded(index - Index(0, {var: factor, quotient: whole}) + var.index * factor)
+    return index
+
+
 def smallest(a: Index, b: Index) -> Index:
     """The smaller of two indices."""
     if a.is_constant and b.is_constant:
@@ -169,7 +179,7 @@ class Reader:
         if op.name == "affine.apply":
             amap = ir.AffineMapAttr(op.attributes["map"]).value
             operands = [self.read(v) for v in op.operands]
-            return affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :])
+            return folded(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
         rule = _RULES.get(op.name)
         made = rule(*map(self.read, op.operands)) if rule is not None else None
         return self._opaque(value) if made is None else made

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import divide
+from relayc.pipelines.blocks.indices import divide, folded
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, affine_index
 from relayc.symbolic import Size, proves
@@ -59,7 +59,11 @@ def affine_map(index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
     """An index map as an affine map, in the ambient context. Raises ScheduleError."""
     if isinstance(index_map, ir.AffineMap):
         return index_map
-    count = len(inspect.signature(index_map).parameters)
+    return map_of(len(inspect.signature(index_map).parameters), index_map)
+
+
+def map_of(count: int, index_map: IndexMap) -> ir.AffineMap:
+    """The same of a function of so many indices, whatever its signature."""
     made = index_map(*(Axis(ir.AffineExpr.get_dim(i)) for i in range(count)))
     if not isinstance(made, (list, tuple)):
         raise ScheduleError(f"index_map: expected a list of indices, found {made!r}")
@@ -68,7 +72,7 @@ def affine_map(index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
 
 def mapped(amap: ir.AffineMap, indices: Sequence[Index]) -> list[Index]:
     """The indices at which an element lies."""
-    return [affine_index(e, indices, divide) for e in amap.results]
+    return [folded(affine_index(e, indices, divide)) for e in amap.results]
 
 
 def composed(second: ir.AffineMap, first: ir.AffineMap) -> ir.AffineMap:

@@ -171,7 +171,7 @@ class Schedule(LoopMethods, BlockMethods):
 
     # ---- how primitives are applied
 
-    def _affine_map(self, index_map: IndexMap) -> ir.AffineMap:
+    def _affine_map(self, index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
         with self._mod.context:
             return affine_map(index_map)
 

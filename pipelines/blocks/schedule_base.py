@@ -26,5 +26,5 @@ class Methods(ABC):
         return [BlockRV(name) for name in self._apply(primitive, **arguments)]
 
     @abstractmethod
-    def _affine_map(self, index_map: IndexMap) -> ir.AffineMap:
+    def _affine_map(self, index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
         """A function of indices as an affine map of the module."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.layouts import IndexMap
 from relayc.pipelines.blocks.references import BlockLike, BlockRV, LoopLike, LoopRV
 from relayc.pipelines.blocks.schedule_base import Methods
@@ -52,6 +53,19 @@ class BlockMethods(Methods):
         """
         self._apply("reverse_compute_inline", block=block)
 
+    # ---- iterators
+
+    def fuse_iterators(self, block: BlockLike, groups: Sequence[Sequence[int]]) -> list[LoopRV]:
+        """Makes one iterator of each group of those that a block has, and gives it loops for these; gives the loops.
+
+        Regions of buffers that loops over such an iterator read are boxes where they were none over several: rows of an image that
+        follow each other in memory become rows of a matrix. Each iterator must have a loop of its own, as when the schedule begins.
+
+        Args:
+          groups: positions of iterators of one kind each, the outermost first; an empty one is an iterator of one value.
+        """
+        return self._loops("fuse_iterators", block=block, groups=[list(group) for group in groups])
+
     # ---- buffers
 
     def cache_read(
@@ -88,7 +102,7 @@ class BlockMethods(Methods):
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
 
     def transform_layout(
-        self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap, pad_value: float | None = None
+        self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap | ir.AffineMap, pad_value: float | None = None
     ) -> list[BlockRV]:
         """Lets a buffer lie in memory in another order, everywhere in the kernel: `lambda i, j: [i // 16, j, i % 16]`.
 

@@ -68,7 +68,12 @@ class LoopMethods(Methods):
         self._apply("bind", loop=loop, thread=thread_axis)
 
     def annotate(self, block_or_loop: BlockLike | LoopLike, ann_key: str, ann_val: Any) -> None:
-        """Gives a block or a loop a hint: a number, a text, a truth value, or a list of these, in place of the one of this name."""
+        """Gives a block or a loop a hint: a number, a text, a truth value, or a list of these, in place of the one of this name.
+
+        Of a loop that runs, "prefetch", [buffer, loop, distance, level], asks the memory ahead: each iteration for a share of what
+        another one of that loop, itself or one around it, reads of the buffer, the one so many iterations further on. It comes to the cache
+        of the level, 1 to 3.
+        """
         self._apply("annotate", **self._operand(block_or_loop), key=ann_key, value=ann_val)
 
     def unannotate(self, block_or_loop: BlockLike | LoopLike, ann_key: str) -> None:

@@ -205,6 +205,11 @@ class Nest:
         view.around = tuple(loops)
         self._stays_current = True
 
+    def release(self, loops: Collection[str]) -> None:
+        """Gives the names of loops that are gone to those that will be made."""
+        assert self._taken is not None
+        self._taken["loop"] -= set(loops)
+
     def add_buffer(self, name: str, shape: Sequence[Size], element: ir.Type) -> ir.Value:
         """An allocation at the end of the function, which is the ambient insertion point (see `added`)."""
         made = make_buffer(name, shape, element)

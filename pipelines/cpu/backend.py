@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
     from relayc.runtime.artifact import Artifact
+    from relayc.runtime.module import ExportRequest
 
 
 class CpuBackend(Backend):
@@ -58,12 +59,10 @@ class CpuBackend(Backend):
         loaded, owner = device.load(code, len(entries))
         return MachineCode(dict(zip(entries, loaded, strict=True)), owner, code)
 
-    def export_library(
-        self, artifact: "Artifact", target: Target, path: Path, source: Mapping[str, Any], prefix: str, bundle: bool
-    ) -> list[Path]:
+    def export_library(self, artifact: "Artifact", target: Target, source: Mapping[str, Any], request: "ExportRequest") -> list[Path]:
         from relayc.pipelines.cpu.export.library import export_library
 
-        return export_library(artifact, _cpu(target), path, source, prefix, bundle)
+        return export_library(artifact, _cpu(target), source, request)
 
     def permissions(self, program: "TirModule", target: Target) -> tuple[str, ...]:
         return ("tiles",) if program.uses_tiles and not _cpu(target).emulate else ()

@@ -23,6 +23,7 @@ DOCUMENTS = (
     "docs/targets.md",
     "docs/kernels.md",
     "docs/te.md",
+    "docs/export.md",
     "docs/schedules.md",
     "docs/debugging.md",
     "pipelines/schedule/README.md",

@@ -168,7 +168,7 @@ class Search:
             found = names[number - 1], whole
         name, agreement = found
         info = next(kernel for kernel in module.kernels if kernel.name == name)
-        about = {"strategy": info.schedule, "relay operators": " ".join(info.ops), "nodes": ", ".join(info.sources)}
+        about = {"strategy": info.schedule, "relay operators": " ".join(info.ops), "nodes": ", ".join(dict.fromkeys(info.sources))}
         return Fault("kernel", name, about, agreement, {"kernel.mlir": self._text_of(part, name)})
 
     def _kernel_of_graph(self, part: Part, module: Module) -> tuple[str, Agreement] | None:

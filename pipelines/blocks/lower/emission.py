@@ -220,7 +220,10 @@ class Emission:
             loop = emit.for_loop(emit.index_constant(low), emit.materialize(high), 1, var, inits)
             with self._anew(node), loop as made, self.bodies.scope():
                 self._set(carried, made.inner_iter_args if inits else [])
-                self.emit(node.children, self._at(state, node, Index.of(var)), init)
+                inside = self._at(state, node, Index.of(var))
+                if node.prefetch is not None and init is None:
+                    node.prefetch.emit(node.loop, node.uses, self.bodies, inside)
+                self.emit(node.children, inside, init)
                 if inits:
                     emit.yield_values([file.registers.value(slot) for file, slot in carried])
             self._set(carried, made.results)

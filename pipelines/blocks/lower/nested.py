@@ -7,6 +7,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import substitute, variables
 from relayc.pipelines.blocks.intrinsics import ANNOTATION, TensorIntrin
 from relayc.pipelines.blocks.lower.intrinsics import Tensorized
+from relayc.pipelines.blocks.lower.prefetch import prefetch_of
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.matching import match_block
@@ -65,7 +66,7 @@ class _Trees:
             if op.name == "scf.for":
                 loop = self.nest.loop_view(op)
                 children = tuple(self.build(loop.members(), replace(around, loops=(*around.loops, loop))))
-                found += [*self.starts.pop(loop.name, []), LoopNode(loop, children)]
+                found += [*self.starts.pop(loop.name, []), LoopNode(loop, children, prefetch_of(self.nest, loop))]
             elif op.name == "tir.block":
                 found += self._block(self.nest.block_view(op), around)
         return found

@@ -6,6 +6,7 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.indices import folded
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, weighted
@@ -89,7 +90,7 @@ def read_steps(
 def _place(use: Use, access: Access, strides: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]) -> Place:
     indices = tuple(use.indices(access))
     local = [i - low for i, low in zip(indices, lows[access.buffer], strict=True)]
-    offset = weighted(local, strides[access.buffer])
+    offset = folded(weighted(local, strides[access.buffer]))
     kinds: dict[Var, Loop] = {loop.var: loop for loop in use.loops}
     if any(v not in kinds for v in offset.terms):
         return Place(access, indices)

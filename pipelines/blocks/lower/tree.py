@@ -1,11 +1,14 @@
 """The loops and blocks of a function as the lowering sees them."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.symbolic import Dim
+
+if TYPE_CHECKING:
+    from relayc.pipelines.blocks.lower.prefetch import Prefetch
 
 MOST_UNROLLED = 1 << 12
 """Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
@@ -16,6 +19,7 @@ class LoopNode:
     """A loop with what is in it, in order.
 
     Attributes:
+      prefetch: what its iterations ask the memory for.
       kind: how it runs.
       uses: the blocks in it, in order.
       begins: those of them whose reduction runs along this loop and no outer one: their init stands before it.
@@ -23,6 +27,7 @@ class LoopNode:
 
     loop: Loop
     children: "tuple[Node, ...]"
+    prefetch: "Prefetch | None" = None
 
     def __post_init__(self) -> None:
         self.kind = self.loop.kind

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.tir.block import PARALLEL, make_block
-from relayc.pipelines.blocks.dependence import chain
+from relayc.pipelines.blocks.dependence import loops_of_iterators
 from relayc.pipelines.blocks.reducers import find_reducer
 from relayc.pipelines.blocks.registry import find_block, primitive
 from relayc.pipelines.blocks.structure import Nest, make_buffer
 from relayc.pipelines.blocks.views import Access, Block, Loop, ScheduleError, body_point
-from relayc.pipelines.kernel.index import Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, ceil_div
 
@@ -64,19 +63,10 @@ def _checked(nest: Nest, block: Block, padding: Sequence[int]) -> list[Loop]:
     """The loops around a block, one for each iterator, in the order of the iterators."""
     if len(padding) != len(block.iterators) or any(not isinstance(p, int) or p < 1 for p in padding):
         raise ScheduleError(f"padding: expected {len(block.iterators)} numbers of 1 or more, one for each iterator, found {list(padding)}")
-    loops = nest.loops_around(block.operation)
-    points = block.points(loops)
-    by_var: dict[Var, Loop] = {loop.var: loop for loop in loops}
-    own = [by_var.get(next(iter(p.terms))) if p.const == 0 and list(p.terms.values()) == [1] else None for p in points]
-    whole = [loop for loop in own if loop is not None]
-    if len({loop.name for loop in whole}) < len(points) or len(loops) != len(points) or block.guards(loops):
-        raise ScheduleError(f"expected a loop for each iterator of {block}, and no other, found others")
-    if not loops:
-        raise ScheduleError(f"expected {block} in loops, found none")
-    chain(nest, loops[0], loops[-1])
-    if loops[-1].members() != [block.operation]:
-        raise ScheduleError(f"expected {block} alone in {loops[-1].name}, found others")
-    return whole
+    loops = [loop for loop in loops_of_iterators(nest, block) if loop is not None]
+    if not loops or len(loops) < len(block.iterators):
+        raise ScheduleError(f"expected a loop for each iterator of {block}, found others")
+    return loops
 
 
 def _check_sum(block: Block, moved: set[int]) -> None:

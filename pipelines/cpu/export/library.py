@@ -25,8 +25,10 @@ from relayc.pipelines.cpu.target import CpuTarget
 from relayc.runtime.artifact import ENTRIES_SYMBOL, Artifact, ObjectCode
 from relayc.runtime.cache import checksums
 from relayc.runtime.cpu.objects import read_object
-from relayc.runtime.library import DIGEST_BYTES, FORMAT, SECTIONS, entries_symbol, params_symbol, seal
+from relayc.runtime.library import DIGEST_BYTES, FORMAT, IDENTITY, SECTIONS, entries_symbol, params_symbol, seal
+from relayc.runtime.module import ExportRequest
 from relayc.runtime.records import as_plain, program_record
+from relayc.runtime.safetensors import write_blob
 from relayc.runtime.threads import loaded_library, openmp_library
 
 _OPENMP_PREFIX = "__kmpc_"
@@ -50,47 +52,57 @@ class _Export:
     identity: str
     metadata: Mapping[str, Any]
 
+    @property
+    def params_file(self) -> str:
+        """Name of the file with the parameters; nothing where they are in the library."""
+        return self.metadata["params"]["file"]
 
-def export_library(
-    artifact: Artifact, target: CpuTarget, path: Path, source: Mapping[str, Any], prefix: str = "", bundle: bool = True
-) -> list[Path]:
+
+def export_library(artifact: Artifact, target: CpuTarget, source: Mapping[str, Any], request: ExportRequest) -> list[Path]:
     """Writes a module as a shared library (PATH.so), or as an object and a header (PATH.o, PATH.h); gives the files that were written.
 
     Args:
       source: what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
-      prefix: what comes before the names of the functions, so that several objects can be linked into one application.
-      bundle: whether the OpenMP runtime is put beside a library that needs it.
 
     Raises:
       ValueError: the path ends otherwise, the module has no object files, or the objects cannot be linked (LinkError).
       OSError: a file cannot be written.
     """
+    path = request.path
     if path.suffix not in (".so", ".o"):
         raise ValueError(f"export_library: expected a path that ends in .so or .o, found {path}")
     if artifact.code is None:
         raise ValueError("export_library: expected a module made of object files, found one whose code is in memory only")
-    exported = _export(artifact, artifact.code, target, source)
+    beside = path.with_suffix(".safetensors") if request.beside and artifact.params.nbytes else None
+    if beside and path.suffix == ".o":
+        raise ValueError("export_library: params: expected 'embedded' for an object, found 'beside'")
+    exported = _export(artifact, artifact.code, target, source, beside.name if beside else "")
     with TemporaryDirectory(prefix=".relayc-", dir=path.parent) as folder:
-        objects = _write_objects(exported, Path(folder), prefix)
+        objects = _write_objects(exported, Path(folder), request.prefix)
         made = Path(folder) / path.name
         if path.suffix == ".o":
             link_object(objects, made)
             os.replace(made, path)
             header = path.with_suffix(".h")
-            header.write_text(header_text(artifact, prefix, path.stem))
+            header.write_text(header_text(artifact, request.prefix, path.stem))
             return [path, header]
         openmp = _uses_openmp(artifact.code)
         libraries = [Path(libinfo.find_libtvm_ffi()), *([Path(openmp_library())] if openmp else []), *_system_libraries()]
         link_shared(objects, libraries, made, path.name)
         seal(made)
+        if beside:
+            params = Path(folder) / beside.name
+            places = [(info.spec, info.offset) for info in artifact.parameters]
+            write_blob(params, artifact.params, places, {IDENTITY: exported.identity})
+            os.replace(params, beside)
         os.replace(made, path)
-    return [path, *([_bundle(path.parent)] if openmp and bundle else [])]
+    return [path, *([beside] if beside else []), *([_bundle(path.parent)] if openmp and request.bundle else [])]
 
 
-def _export(artifact: Artifact, code: ObjectCode, target: CpuTarget, source: Mapping[str, Any]) -> _Export:
+def _export(artifact: Artifact, code: ObjectCode, target: CpuTarget, source: Mapping[str, Any], params_file: str) -> _Export:
     program = json.loads(json.dumps(program_record(artifact), default=as_plain))
     functions = list(artifact.functions)
-    params = {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params)}
+    params = {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params), "file": params_file}
     said = json.dumps([program, functions, params], sort_keys=True).encode()
     identity = hashlib.sha256()
     for content in (said, code.root, *(part for _, part in code.parts)):
@@ -125,8 +137,10 @@ def _write_objects(exported: _Export, folder: Path, prefix: str) -> list[Path]:
     data = [
         Data(SECTIONS.metadata, f"{own}metadata", text),
         Data(SECTIONS.digest, f"{own}digest", bytes(DIGEST_BYTES)),
-        Data(SECTIONS.params, symbols.params, exported.artifact.params if exported.artifact.params.nbytes else _EMPTY, exported=True),
     ]
+    if not exported.params_file:
+        params = exported.artifact.params if exported.artifact.params.nbytes else _EMPTY
+        data.append(Data(SECTIONS.params, symbols.params, params, exported=True))
     with files[-1].open("wb") as out:
         write_data_object(out, data)
     return files
@@ -138,7 +152,7 @@ def _entries_object(exported: _Export, symbols: Symbols, prefix: str) -> bytes:
         "target": exported.artifact.target,
         "ranges": {name: list(known) for name, known in exported.artifact.ranges.items()},
     }
-    text, names = entries_text(exported.artifact, symbols, prefix, facts, "")
+    text, names = entries_text(exported.artifact, symbols, prefix, facts, exported.params_file)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         set_target(module, exported.target.machine)

@@ -10,6 +10,7 @@ from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
 from relayc.pipelines.cpu.schedule.attention.emission import PARALLEL_GRAIN
 from relayc.pipelines.cpu.schedule.bf16 import amx, dot
 from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
+from relayc.pipelines.cpu.schedule.contraction import products
 from relayc.pipelines.cpu.schedule.contraction import strategy as contraction
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_GRAIN as CONTRACTION_GRAIN
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
@@ -104,6 +105,21 @@ TABLE = (
             Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
             Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
             Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have"),
+        ),
+    ),
+    Entry(
+        "products",
+        products.schedule_products,
+        "dense, matmul, conv without padding and what follows elementwise",
+        "a parameter on one side, sizes that are numbers; asked only where it is named",
+        "all of 16 bits or more (sums)",
+        (
+            Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
+            Parameter("vectors", "fewest cycles", "vectors of columns of a tile", 8),
+            Parameter("block_tiles", "the caches", "row tiles of a task"),
+            Parameter("block_panels", "the caches", "panels of columns of a task, each as wide as a tile"),
+            Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
+            Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
         ),
     ),
     Entry(

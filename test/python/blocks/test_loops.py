@@ -9,6 +9,7 @@ from blocks.kernels import KERNELS, Kernel
 
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.symbolic import symbol
 from relayc.tir import Schedule, ScheduleError, replay
 
 
@@ -114,6 +115,30 @@ def test_annotations_are_of_blocks_and_loops() -> None:
         schedule.unannotate("total", "why")
 
 
+def test_iterators_become_one_and_change_their_order() -> None:
+    kernel = KERNELS["total"]()
+    schedule = Schedule(kernel.mod)
+    assert [loop.name for loop in schedule.fuse_iterators("total", [[], [2], [1, 0]])] == ["unit", "k", "j_i_fused"]
+    assert [block.extents for block in schedule.nest.blocks().values()] == [[1, symbol("m"), 12]]
+    check(kernel, schedule)
+
+
+def test_what_fused_iterators_read_is_a_box() -> None:
+    a = te.placeholder((3, 4, 5), name="A")
+    b = te.compute((3, 4, 5), lambda i, j, k: a[i, j, k] + 1.0, name="B")
+    c = te.compute((3, 4, 5), lambda i, j, k: b[i, j, k] * 2.0, name="C")
+    kernel = Kernel(te.create_prim_func([a, c]), [np.arange(60, dtype=np.float32).reshape(3, 4, 5)], {})
+    schedule = Schedule(kernel.mod)
+    for block in ("B", "C"):
+        schedule.fuse_iterators(block, [[0, 1], [2]])
+    schedule.transform_layout("B", ("write", 0), lambda i, j, k: [i * 4 + j, k])
+    rows, _ = schedule.get_loops("C")
+    tiles, _ = schedule.split(rows, [None, 8])
+    made = schedule.compute_at("B", tiles)
+    assert [str(schedule.nest.loops()[loop.name].extent) for loop in made] == ["8", "5"]
+    check(kernel, schedule)
+
+
 def _refused(name: str, prepare: Callable[[Schedule], object], message: str) -> None:
     schedule = Schedule(KERNELS[name]().mod)
     with pytest.raises(ScheduleError, match=message):
@@ -135,6 +160,9 @@ def test_what_is_not_legal_is_refused() -> None:
     _refused("total", lambda s: s.pad_einsum("total", [1, 1]), "padding: expected 3 numbers of 1 or more")
     _refused("total", lambda s: s.pad_einsum("total", [1, 1, 2]), "expected a sum of products, found arith.addf of memref.load")
     _refused("convolution", lambda s: s.pad_einsum("found", [2] * 6), "by one iterator for each dimension")
+    _refused("total", lambda s: s.fuse_iterators("total", [[0, 1]]), "groups: expected each of the 3 iterators of block total once")
+    _refused("total", lambda s: s.fuse_iterators("total", [[0, 2], [1]]), "groups: expected iterators of one kind in each")
+    _refused("total", lambda s: (s.split("k", [None, 2]), s.fuse_iterators("total", [[0], [1], [2]])), "expected a loop for each iterator")
     _refused("total", lambda s: s.rfactor("k", 3), "factor_axis: expected a number from -3 to 2, found 3")
 
 

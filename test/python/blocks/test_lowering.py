@@ -224,3 +224,39 @@ def test_what_no_code_can_be_made_of() -> None:
     ):
         with pytest.raises(ScheduleError, match=rf"schedule written of kernel @main: .*{message}"):
             compiled(module, function)
+
+
+def test_loops_ask_the_memory_ahead() -> None:
+    """For what a later step reads itself, and for a share of what the next panel has."""
+
+    def panels(s: Schedule) -> None:
+        i, j, k = s.get_loops("C")
+        j0, j1 = s.split(j, [None, 32])
+        i0, i1 = s.split(i, [None, 4])
+        s.reorder(j0, i0, k, i1, j1)
+        s.unroll(i1)
+        s.vectorize(j1)
+        s.annotate(k, "prefetch", ["B", j0.name, 1, 2])
+
+    def steps(s: Schedule) -> None:
+        panels(s)
+        s.annotate("k", "prefetch", ["B", "k", 5, 1])
+
+    a, b, bias = arrays((8, 24), (24, 64), (64,))
+    for function in (panels, steps):
+        kernel = compiled(product(8, 24, 64), function, keep_ir=True)
+        assert kernel.ir["tir"].count("memref.prefetch") == 2  # of the lines of a row of a panel; of a share as well, which begins anywhere
+        np.testing.assert_allclose(first(kernel(a, b, bias)), np.maximum(a @ b + bias, 0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["B", "k"], "loop k: annotation prefetch: expected a buffer, a loop, a number of its iterations and a cache level of 1 to 3"),
+        (["B", "j", 1, 4], "and a cache level of 1 to 3"),
+        (["B", "i2", 1, 1], "expected a buffer and a loop out of i, j, k, found 'B' and 'i2'"),
+    ],
+)
+def test_what_is_asked_ahead_is_there(given: list[Any], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        compiled(product(8, 24, 64), lambda s: s.annotate("k", "prefetch", given))

@@ -1,10 +1,12 @@
 """Libraries that cannot be run here are errors before any of their code runs."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+import tvm_ffi
 from onnx_models import weighted
 
 import relayc
@@ -64,10 +66,10 @@ def saying(**facts):
     return edit
 
 
-def refused(path, message, **options):
+def refused(path, message, at=None, **options):
     with pytest.raises(LibraryError, match=message) as found:
         relayc.load_module(path, **options)
-    assert str(found.value).startswith(f"{path}: ") and "\n" not in str(found.value)
+    assert str(found.value).startswith(f"{at or path}: ") and "\n" not in str(found.value)
 
 
 def test_the_library_as_it_is_loads(folder):
@@ -100,6 +102,46 @@ def test_parameters_that_were_changed(folder, tmp_path):
     content[section(content, SECTIONS.params).start + 100] ^= 1
     (tmp_path / "model.so").write_bytes(content)
     refused(tmp_path / "model.so", r"expected the parameters as they were exported, found some that were changed since \(CRC-32\)")
+
+
+@pytest.fixture
+def beside(folder, tmp_path):
+    """A library with its parameters beside it, and the file of these."""
+    relayc.compile(folder / "model.onnx", cache=False).export_library(tmp_path / "apart.so", params="beside")
+    return tmp_path / "apart.so", tmp_path / "apart.safetensors"
+
+
+def test_parameters_beside_are_mapped(folder, beside):
+    library, params = beside
+    x = np.ones((1, 64), np.float32)
+    wanted = relayc.load_module(folder / "model.so")["main"](x)
+    loaded = relayc.load_module(library)
+    np.testing.assert_array_equal(loaded["main"](x), wanted)
+    assert library.stat().st_size < params.stat().st_size + (folder / "model.so").stat().st_size
+    assert str(params) in Path("/proc/self/maps").read_text()
+    arrays = relayc.runtime.load_param_dict_from_file(params)
+    assert sum(array.nbytes for array in arrays.values()) >= 4 * 64 * 64
+    moved = params.rename(params.with_name("moved.safetensors"))
+    refused(library, "expected the parameters of the library, found no such file", at=params)
+    np.testing.assert_array_equal(relayc.load_module(library, params=moved)["main"](x), wanted)
+    with pytest.raises(ValueError, match=r"main: expected relayc\.load_module, which maps the parameters in apart\.safetensors"):
+        tvm_ffi.load_module(library)["main"](x)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda content: content[: len(content) // 2], "expected a whole safetensors file, found "),
+        (lambda content: b"", "found an empty file"),
+        (lambda content: content[:-1] + bytes([content[-1] ^ 1]), r"found some that were changed since \(CRC-32\)"),
+        (lambda content: content.replace(b'relayc.identity":"', b'relayc.identity":"0', 1).replace(b" ", b"", 1), "found others"),
+    ],
+    ids=["cut off", "empty", "changed", "of another library"],
+)
+def test_parameters_beside_that_are_not_those_of_the_library(beside, edit, message):
+    library, params = beside
+    params.write_bytes(edit(params.read_bytes()))
+    refused(library, message, at=params)
 
 
 def test_one_for_another_kind_of_machine(changed):

@@ -1,9 +1,11 @@
 """Exported modules give what the module gives that they were made of, loaded in each of the four ways."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from relayc import TensorType
 from relayc.pipelines.cpu import engine
 from relayc.pipelines.cpu.export import linker
 from relayc.runtime import Module
+from relayc.tools.runtime_wheel import write_runtime_wheel
 
 ROOT = Path(relayc.__file__).parent
 RNG = np.random.default_rng(0)
@@ -150,6 +153,28 @@ for path in sys.argv[2:]:
         same(outputs, found if isinstance(found, tuple) else [found])
 """
     in_another_process(code, COMPILER, *[path for _, path in exported.values()])
+
+
+def test_the_wheel_of_the_runtime_has_all_that_it_needs(exported, tmp_path):
+    wheel = write_runtime_wheel(tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+        names = archive.namelist()
+    assert not [name for name in names if name.split("/")[1] in ("pipelines", "frontend", "dialects", "tools", "bench")]
+    (metadata,) = (tmp_path / "installed").glob("relayc_runtime-*.dist-info/METADATA")
+    wanted = [line.split()[1] for line in metadata.read_text().splitlines() if line.startswith("Requires-Dist")]
+    assert {re.split("[<>=;]", name)[0] for name in wanted} == {"apache-tvm-ffi", "intel-openmp", "ml_dtypes", "numpy", "typing-extensions"}
+    code = """
+sys.meta_path = [finder for finder in sys.meta_path if "__editable__" not in repr(finder)]
+sys.path.insert(0, sys.argv[2])
+import relayc
+assert relayc.__file__.startswith(sys.argv[2]), relayc.__file__
+for function, inputs, outputs in each(sys.argv[3]):
+    same(outputs, [relayc.load_module(sys.argv[3])[function](*inputs)])
+packages = {name.split(".")[0] for name, module in sys.modules.items() if "site-packages" in str(getattr(module, "__file__", ""))}
+assert {name for name in packages if not name.startswith("_")} <= {"tvm_ffi", "numpy", "ml_dtypes", "typing_extensions"}, packages
+"""
+    in_another_process(code, ("torch_mlir", "onnx", "rich"), tmp_path / "installed", exported["symbolic"][1])
 
 
 def test_tvm_ffi_alone_loads_and_runs_libraries(exported):

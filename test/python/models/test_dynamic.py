@@ -9,7 +9,7 @@ import pytest
 
 import relayc
 from relayc.pipelines import PassContext
-from relayc.runtime import Module
+from relayc.runtime import GraphExecutor, Module
 from relayc.runtime.artifact import numpy_dtype
 from relayc.tools.reference import compare, run_onnxruntime
 
@@ -63,6 +63,22 @@ def test_one_module_agrees_with_onnxruntime_at_every_size(name):
         inputs = arguments(compiled(name), sizes)
         found = compare(compiled(name).run(inputs), run_onnxruntime(FOLDER / f"{name}.onnx", inputs))
         assert found.agrees, (sizes, found)
+
+
+@pytest.mark.parametrize("name", [name for name in SIZES if name != "recurrent"])
+def test_a_graph_at_given_sizes_computes_the_same_bits(name):
+    module = compiled(name)
+    for sizes in SIZES[name]:
+        inputs = arguments(module, sizes)
+        executor = GraphExecutor(module, sizes=sizes)
+        executor.run(**inputs)
+        for output, expected in module.run(inputs).items():
+            np.testing.assert_array_equal(executor.get_output(output).numpy(), expected)
+
+
+def test_a_program_that_finds_out_sizes_is_no_graph():
+    with pytest.raises(ValueError, match=r"main: expected a graph: .*; found sizes that only the program finds out"):
+        compiled("recurrent").graph(sizes=SIZES["recurrent"][0])
 
 
 @pytest.mark.parametrize("name", ["decoder", "recurrent"])

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from relayc.pipelines.cpu import peak
-from relayc.runtime import Peak, num_threads
+from relayc.runtime import Peak, load_module, num_threads
 from relayc.tools import cli
 
 
@@ -80,6 +80,16 @@ def test_run_prints_latency_stages_and_kernels(model, capsys):
     for text in ("latency: median", "3 runs", "codegen", "GFLOP/s", "of memory", "fused_add_abs", "shift +1", "by operators", "add abs"):
         assert text in out
     assert f"peak of {num_threads()} threads: 200 GFLOP/s f32, 20.0 GB/s memory" in out
+
+
+def test_compile_writes_a_library(model, tmp_path, capsys):
+    out = tmp_path / "model.so"
+    assert cli.main(["compile", model, "-o", str(out), "--params", "beside", "--no-openmp", "--target", "cpu -mcpu=x86-64-v2"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"model\.onnx: \d+ kernels, compiled in ", shown) and re.search(r"model\.so: .* bytes", shown)
+    assert {file.name for file in tmp_path.iterdir()} - {"model.safetensors"} == {"model.onnx", "model.so"}
+    y, z = load_module(out)["main"](np.zeros((2, 3), np.float32))
+    assert y.tolist() == [[1, 2, 3]] * 2 and z == 12
 
 
 def test_the_profile_is_written_as_json(model, tmp_path, capsys):

@@ -20,6 +20,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     FEWEST_TILES,
     PARALLEL_GRAIN,
     PARALLEL_TASKS,
+    Blocks,
     block_values,
     default_blocks,
     default_tile,
@@ -49,6 +50,18 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
 
 def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> ContractionNest | None:
     """The loops of such a kernel; None for any other."""
+    chosen = choose(kernel, target, tuning)
+    if chosen is None:
+        return None
+    plan, blocks = chosen
+    if blocks is not None:
+        return BlockedNest(plan, blocks)
+    has_masks = 0 < mask_bits(target) <= plan.contraction.a.node.element.width
+    return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)
+
+
+def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks | None] | None:
+    """How such a kernel is run, and the blocks for the caches, None where a padding bounds what is read; None for any other kernel."""
     found = match(kernel)
     if not found:
         return None
@@ -66,9 +79,7 @@ def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> Contract
     b = source_of_b(kernel, contraction, tile, target)
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
-        plan = Plan(kernel, contraction, tile, Source.MEMORY, b, *_work(contraction, tuning), target.num_threads, prefetches)
-        has_masks = 0 < mask_bits(target) <= contraction.a.node.element.width
-        return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)
+        return Plan(kernel, contraction, tile, Source.MEMORY, b, *_work(contraction, tuning), target.num_threads, prefetches), None
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
@@ -86,8 +97,7 @@ def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> Contract
     turns = whole and b is Source.PARAMETER and _turns(kernel, share, target)
     if turns:
         prefetches = isinstance(extent, int) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
-    plan = Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns)
-    return BlockedNest(plan, blocks)
+    return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns), blocks
 
 
 BUSY_ROWS = 4

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relayc.runtime.artifact import ObjectCode
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
     from relayc.pipelines.target import Target
-    from relayc.runtime.artifact import Artifact
-    from relayc.runtime.module import ExportRequest
+    from relayc.runtime.export import ExportedProgram, ExportRequest
     from relayc.runtime.profile import Peak
 
 
@@ -77,11 +76,8 @@ class Backend(ABC):
         """
         raise ValueError(f"target {self.kind}: expected a backend that makes machine code, found one that only lowers (use stop_after)")
 
-    def export_library(self, artifact: "Artifact", target: "Target", source: Mapping[str, Any], request: "ExportRequest") -> list[Path]:
+    def export_library(self, program: "ExportedProgram", request: "ExportRequest") -> list[Path]:
         """Writes a compiled module as a library; gives the files that were written (see `Module.export_library`).
-
-        Args:
-          source: what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
 
         Raises:
           ValueError: the backend makes no libraries, or not of this module.

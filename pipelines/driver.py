@@ -18,7 +18,7 @@ from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.library import file_sha256
-from relayc.runtime.module import ExportRequest, Module
+from relayc.runtime.module import Module
 from relayc.symbolic import FAR, Size
 
 if TYPE_CHECKING:
@@ -175,10 +175,8 @@ def _module(artifact: Artifact, target: Target, num_threads: int | None, source:
     module.num_threads = num_threads
     module.recompile = source.compile_again
 
-    def export(artifact: Artifact, request: ExportRequest) -> list[Path]:
-        return find_backend(target.kind).export_library(artifact, target, source.facts(), request)
-
-    module.exporter = export
+    module.exporter = find_backend(target.kind).export_library
+    module.source = source.facts
     return module
 
 

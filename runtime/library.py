@@ -1,6 +1,6 @@
 """Exported modules: shared libraries that say what they hold, checked before any of their code runs.
 
-Three sections of the library are relayc's: metadata in JSON, which says what the program is, what it was made from and what it needs; the
+Sections of the library are relayc's: metadata in JSON, which says what the program is, what it was made from and what it needs; the
 parameters, where they are not in a file beside the library; and the SHA-256 of the file without the parameters, computed with zeros in the
 place of the digest. Parameters are checked by the CRC-32 of each 16 MiB. Digests find what is stale, cut off or damaged. They are no
 signature: who can write the file can write others, so load only files of those whom you would let run programs.
@@ -41,7 +41,7 @@ class _Sections:
     """Names of the sections that are relayc's. (Linkers take names that begin with .rel for relocations.)"""
 
     metadata: str = ".metadata.relayc"
-    params: str = ".params.relayc"
+    params: str = ".params.relayc."
     digest: str = ".digest.relayc"
 
 
@@ -65,6 +65,11 @@ def params_symbol(identity: str) -> str:
 _File = str | os.PathLike[str]
 
 
+def params_section(identity: str) -> str:
+    """Name of the section of the parameters of the module of an identity."""
+    return f"{SECTIONS.params}{identity[:16]}"
+
+
 def load_module(path: _File, model: _File | None = None, params: _File | None = None) -> Module:
     """Loads an exported module. The compiler is not needed; parameters are mapped, so that processes share them.
 
@@ -81,7 +86,7 @@ def load_module(path: _File, model: _File | None = None, params: _File | None = 
     """
     path = Path(path)
     try:
-        return Module(_load(path, None if model is None else Path(model), None if params is None else Path(params)))
+        return _load(path, None if model is None else Path(model), None if params is None else Path(params))
     except (ElfError, DeviceError) as error:
         raise LibraryError(f"{path}: {error}") from None
 
@@ -122,8 +127,8 @@ class _Mapped:
 
 def _file_digest(content: memoryview, sections: Mapping[str, Section]) -> bytes:
     """SHA-256 of a library as it is said above."""
-    digest, params = sections[SECTIONS.digest], sections.get(SECTIONS.params)
-    holes = sorted((s.offset, s.offset + s.size, s is digest) for s in (digest, params) if s is not None)
+    left_out = {name: place for name, place in sections.items() if name == SECTIONS.digest or name.startswith(SECTIONS.params)}
+    holes = sorted((place.offset, place.offset + place.size, name == SECTIONS.digest) for name, place in left_out.items())
     found, at = hashlib.sha256(), 0
     for begin, end, is_digest in holes:
         found.update(content[at:begin])
@@ -193,41 +198,70 @@ def file_sha256(path: Path) -> str:
 # ---- loading ------------------------------------------------------------------------------------------------------------------------
 
 
-def _load(path: Path, model: Path | None, given: Path | None) -> Artifact:
+def _load(path: Path, model: Path | None, given: Path | None) -> Module:
     with _Mapped(path) as content, ThreadPoolExecutor(1) as pool:
         metadata, sections = _checked(path, content)
         _check_versions(path, metadata)
         if model is not None:
             _check_model(path, metadata, model)
+        programs = _with_imports(metadata)
         kind = device_kind(metadata["program"]["device"])
-        lacking = kind.lacking(metadata["features"])
+        lacking = kind.lacking(sorted({feature for program in programs for feature in program["features"]}))
         if lacking:
             raise LibraryError(f"{path}: expected a {kind.name} with {', '.join(lacking)}, found {kind.facts(0).name}, which lacks these")
-        wanted, where, params = metadata["params"], path, aligned_empty(0)
-        if wanted["file"]:
-            where = path.parent / wanted["file"] if given is None else given
-            params = _mapped_params(where, metadata)
-        elif wanted["bytes"]:
-            place = sections[SECTIONS.params]
-            params = np.frombuffer(content, np.uint8, place.size, place.offset)
+        files = {program["identity"]: path.parent / name for program in programs if (name := program["params"]["file"])}
+        if files and given is not None:
+            files[metadata["identity"]] = given
+        seen = [_params_seen(program, content, sections, files.get(program["identity"])) for program in programs]
         # Parameters are the most of a file: they are looked through while all else is made ready.
-        found = pool.submit(checksums, params)
-        symbol = entries_symbol(metadata["identity"])
-        library = kind.open_library(path, symbol)
-        fields = program_fields(metadata["program"])
-        if found.result() != wanted["crc32"]:
-            raise LibraryError(f"{where}: expected the parameters as they were exported, found some that were changed since (CRC-32)")
-        del found
-        if wanted["bytes"] and not wanted["file"]:
-            params = _library_params(library, metadata)
-    names, entries = metadata["functions"], getattr(library, symbol)
+        found = pool.submit(lambda: [checksums(params) for params in seen])
+        library = kind.open_library(path, entries_symbol(metadata["identity"]))
+        fields = [program_fields(program["program"]) for program in programs]
+        for program, sums in zip(programs, found.result(), strict=True):
+            if sums != program["params"]["crc32"]:
+                where = files.get(program["identity"], path)
+                raise LibraryError(f"{where}: expected the parameters as they were exported, found some that were changed since (CRC-32)")
+        kept = [params if p["identity"] in files else _library_params(library, p) for p, params in zip(programs, seen, strict=True)]
+    made = {
+        program["identity"]: Module(Artifact(functions=_functions(library, program), keep_alive=library, params=params, **of))
+        for program, params, of in zip(programs, kept, fields, strict=True)
+    }
+    for program in programs:
+        for imported in program["imports"]:
+            made[program["identity"]].import_module(made[imported["identity"]])
+    return made[metadata["identity"]]
+
+
+def _with_imports(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a library says of a module and of all that it imports, each once."""
+    found = {metadata["identity"]: metadata}
+    for imported in metadata["imports"]:
+        found |= {program["identity"]: program for program in _with_imports(imported) if program["identity"] not in found}
+    return list(found.values())
+
+
+def _params_seen(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, Section], file: Path | None) -> np.ndarray:
+    """The parameters as the file has them: those in the library, or a map of the file beside it."""
+    if file is not None:
+        return _mapped_params(file, program)
+    if not program["params"]["bytes"]:
+        return aligned_empty(0)
+    place = sections[params_section(program["identity"])]
+    return np.frombuffer(content, np.uint8, place.size, place.offset)
+
+
+def _functions(library: ctypes.CDLL, program: Mapping[str, Any]) -> dict[str, int]:
+    """The addresses of the packed entries."""
+    names, entries = program["functions"], getattr(library, entries_symbol(program["identity"]))
     entries.restype = ctypes.c_void_p
     addresses = (ctypes.c_size_t * len(names)).from_address(entries())
-    return Artifact(functions=dict(zip(names, addresses, strict=True)), keep_alive=library, params=params, **fields)
+    return dict(zip(names, addresses, strict=True))
 
 
 def _library_params(library: ctypes.CDLL, metadata: Mapping[str, Any]) -> np.ndarray:
     """The parameters that a library has in memory."""
+    if not metadata["params"]["bytes"]:
+        return aligned_empty(0)
     memory = (ctypes.c_uint8 * metadata["params"]["bytes"]).in_dll(library, params_symbol(metadata["identity"]))
     params = np.frombuffer(memory, np.uint8)
     params.flags.writeable = False

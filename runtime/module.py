@@ -5,16 +5,17 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, aligned_empty, is_host_dtype, numpy_dtype
+from relayc.runtime.arenas import ArenaPool
+from relayc.runtime.artifact import Artifact, ProgramInfo, TensorSpec, aligned_array, is_host_dtype, numpy_dtype
 from relayc.runtime.device import Device, device_kind
 from relayc.runtime.exceptions import reraise_original
+from relayc.runtime.export import ExportedProgram, ExportRequest
 from relayc.runtime.graph import Graph, program_graph
 from relayc.runtime.host import HOST_PREFIX, HostValues, ProgramStrings, current
 from relayc.runtime.imports import Imports, Library
@@ -34,57 +35,6 @@ _NO_SIZES: Mapping[str, int] = {}
 _NO_HOST_VALUES: AbstractContextManager[None] = nullcontext()
 _Made = tuple[tuple[int, ...], np.dtype, int]
 """Shape, dtype and bytes of an output."""
-
-_IDLE_SECONDS = 10.0
-"""How long an arena is kept while others are used."""
-_MOST_SPARE_BYTES = 1 << 28
-"""By how much an arena may be larger than any call has asked for."""
-
-
-class ArenaPool:
-    """Scratch memory for calls of programs: an arena belongs to one call at a time, and is kept for the next.
-
-    There are as many as calls at the same time; one that has not been needed for a while goes, so that a burst of calls does not take
-    memory for ever.
-    """
-
-    def __init__(self, params: np.ndarray) -> None:
-        self._params = to_tensor(params)
-        # Last used last, each with the time. What is done to the list is atomic: no lock.
-        self._free: list[tuple[float, tuple[tvm_ffi.Tensor, np.ndarray]]] = []
-
-    def acquire(self, num_bytes: int) -> tuple[tvm_ffi.Tensor, np.ndarray]:
-        """An arena of at least that size as a tensor and as an array; to be given back with `release`.
-
-        One that is too small goes: those that are kept come to be as large as the largest call.
-        """
-        room = num_bytes
-        try:
-            found = self._free.pop()[1]
-            if found[1].nbytes >= num_bytes:
-                return found
-            # Sizes that grow by and by get new memory, whose pages cost time, seldom. What no call touches has no pages.
-            room = max(num_bytes, found[1].nbytes + min(found[1].nbytes, _MOST_SPARE_BYTES))
-            del found
-        except IndexError:
-            pass
-        arena = aligned_empty(room)
-        return to_tensor(arena), arena
-
-    def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
-        now = time.monotonic()
-        self._free.append((now, arena))
-        for since, _ in self._free[:1]:
-            if now - since > _IDLE_SECONDS:
-                del self._free[:1]
-
-    @property
-    def params(self) -> tvm_ffi.Tensor:
-        return self._params
-
-    def set_params(self, params: np.ndarray) -> None:
-        """Gives calls that begin from now on another parameter blob."""
-        self._params = to_tensor(params)
 
 
 class Function:
@@ -303,16 +253,6 @@ class _Texts(dict[str, str]):
         raise KeyError(f"no IR of stage {stage!r} was kept: compile with keep_ir=True (kept: {', '.join(self) or 'none'})")
 
 
-@dataclass(frozen=True)
-class ExportRequest:
-    """What `Module.export_library` is asked for; `beside` is whether the parameters are."""
-
-    path: Path
-    beside: bool
-    prefix: str
-    bundle: bool
-
-
 class Module:
     """A compiled module: `module["main"](*inputs)`, or `module.run({"x": ...})` by name.
 
@@ -333,6 +273,7 @@ class Module:
       recompile: what `specialize` calls: gives the module compiled for some sizes, from a model or where that is None from what it was
         compiled from. None where there is no compiler.
       exporter: what `export_library` calls with the program; None where there is no compiler.
+      source: gives what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
         the program can be looked at, and kept in the cache for machines that have them.
     """
@@ -347,7 +288,8 @@ class Module:
           RuntimeError: the system refuses the process what the program needs.
         """
         self.recompile: Callable[[Sequence[Mapping[str, int]], Any], Module] | None = None
-        self.exporter: Callable[[Artifact, ExportRequest], list[Path]] | None = None
+        self.exporter: Callable[[ExportedProgram, ExportRequest], list[Path]] | None = None
+        self.source: Callable[[], Mapping[str, Any]] | None = None
         self._imports = Imports()
         self._artifact = artifact
         self._measure_peak = measure_peak
@@ -458,7 +400,7 @@ class Module:
     def export_library(
         self, path: str | os.PathLike[str], *, params: str = "embedded", prefix: str = "", bundle: bool = True
     ) -> list[Path]:
-        """Writes the module as a library for machines on which relayc is not installed (docs/export.md).
+        """Writes the module, and those that it imports, as a library for machines on which relayc is not installed (docs/export.md).
 
         Args:
           path: of a shared library (model.so), which `relayc.load_module` and `tvm_ffi.load_module` load; or of an object (model.o), beside
@@ -478,7 +420,14 @@ class Module:
             raise ValueError("export_library: expected a module that relayc.compile gave, found one without a compiler")
         if params not in ("embedded", "beside"):
             raise ValueError(f"export_library: params: expected 'embedded' or 'beside', found {params!r}")
-        return self.exporter(self._artifact, ExportRequest(Path(path).absolute(), params == "beside", prefix, bundle))
+        return self.exporter(self._exported(), ExportRequest(Path(path).absolute(), params == "beside", prefix, bundle))
+
+    def _exported(self) -> ExportedProgram:
+        """The program and those of imported modules. Raises ValueError where one of them was not compiled here."""
+        others = [module for module in self.imported_modules if not isinstance(module, Module)]
+        if others or self.source is None:
+            raise ValueError(f"export_library: expected imported modules that relayc.compile gave, found {others[0] if others else self!r}")
+        return ExportedProgram(self._artifact, self.source(), tuple(module._exported() for module in self.imported_modules))
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relayc.pipelines.backend import Backend, MachineCode, register_backend
 from relayc.pipelines.cpu.target import CpuTarget
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.schedule.table import Entry
-    from relayc.runtime.artifact import Artifact
-    from relayc.runtime.module import ExportRequest
+    from relayc.runtime.export import ExportedProgram, ExportRequest
 
 
 class CpuBackend(Backend):
@@ -59,10 +58,10 @@ class CpuBackend(Backend):
         loaded, owner = device.load(code, len(entries))
         return MachineCode(dict(zip(entries, loaded, strict=True)), owner, code)
 
-    def export_library(self, artifact: "Artifact", target: Target, source: Mapping[str, Any], request: "ExportRequest") -> list[Path]:
+    def export_library(self, program: "ExportedProgram", request: "ExportRequest") -> list[Path]:
         from relayc.pipelines.cpu.export.library import export_library
 
-        return export_library(artifact, _cpu(target), source, request)
+        return export_library(program, request)
 
     def permissions(self, program: "TirModule", target: Target) -> tuple[str, ...]:
         return ("tiles",) if program.uses_tiles and not _cpu(target).emulate else ()

@@ -6,7 +6,7 @@ several as an array. Outputs of sizes that only the program finds out are always
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from relayc.pipelines.codegen.size_text import SizeText
@@ -42,19 +42,24 @@ def metadata_symbols(name: str) -> tuple[str, ...]:
     return f"{_METADATA_PREFIX}{name}", f"{_DOC_PREFIX}{name}"
 
 
-def entries_text(artifact: Artifact, symbols: Symbols, prefix: str, facts: dict[str, object], params_file: str) -> tuple[str, list[str]]:
+def entries_text(
+    artifact: Artifact, symbols: Symbols, prefix: str, facts: dict[str, object], params_file: str, taken: Collection[str] = ()
+) -> tuple[str, list[str]]:
     """The text of the exported functions in the LLVM dialect, and their symbols.
 
     Args:
       prefix: what comes before the name of each function, so that several libraries can be linked into one application.
       facts: what the metadata of each public program says besides its signature.
       params_file: name of the file with the parameters; nothing where they are in the library.
+      taken: names of functions that others export.
     """
     strings = Strings()
     texts = {key: strings.offset(text) for key, text in TEXTS.items()}
     parts, exported = [], []
     programs = {program.name: program for program in artifact.programs}
     for number, name in enumerate(artifact.functions):
+        if name in taken:
+            continue
         symbol = f"{PACKED_PREFIX}{prefix}{name}"
         exported.append(symbol)
         if name not in programs:

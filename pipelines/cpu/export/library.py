@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,11 +22,12 @@ from relayc.pipelines.cpu.export.linker import link_object, link_shared
 from relayc.pipelines.cpu.export.objects import Data, with_names, write_data_object
 from relayc.pipelines.cpu.jit import set_target
 from relayc.pipelines.cpu.target import CpuTarget
+from relayc.pipelines.target import Target
 from relayc.runtime.artifact import ENTRIES_SYMBOL, Artifact, ObjectCode
 from relayc.runtime.cache import checksums
 from relayc.runtime.cpu.objects import read_object
-from relayc.runtime.library import DIGEST_BYTES, FORMAT, IDENTITY, SECTIONS, entries_symbol, params_symbol, seal
-from relayc.runtime.module import ExportRequest
+from relayc.runtime.export import ExportedProgram, ExportRequest
+from relayc.runtime.library import DIGEST_BYTES, FORMAT, IDENTITY, SECTIONS, entries_symbol, params_section, params_symbol, seal
 from relayc.runtime.records import as_plain, program_record
 from relayc.runtime.safetensors import write_blob
 from relayc.runtime.threads import loaded_library, openmp_library
@@ -58,11 +59,8 @@ class _Export:
         return self.metadata["params"]["file"]
 
 
-def export_library(artifact: Artifact, target: CpuTarget, source: Mapping[str, Any], request: ExportRequest) -> list[Path]:
+def export_library(program: ExportedProgram, request: ExportRequest) -> list[Path]:
     """Writes a module as a shared library (PATH.so), or as an object and a header (PATH.o, PATH.h); gives the files that were written.
-
-    Args:
-      source: what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
 
     Raises:
       ValueError: the path ends otherwise, the module has no object files, or the objects cannot be linked (LinkError).
@@ -71,88 +69,114 @@ def export_library(artifact: Artifact, target: CpuTarget, source: Mapping[str, A
     path = request.path
     if path.suffix not in (".so", ".o"):
         raise ValueError(f"export_library: expected a path that ends in .so or .o, found {path}")
-    if artifact.code is None:
-        raise ValueError("export_library: expected a module made of object files, found one whose code is in memory only")
-    beside = path.with_suffix(".safetensors") if request.beside and artifact.params.nbytes else None
-    if beside and path.suffix == ".o":
+    if request.beside and path.suffix == ".o":
         raise ValueError("export_library: params: expected 'embedded' for an object, found 'beside'")
-    exported = _export(artifact, artifact.code, target, source, beside.name if beside else "")
+    found: dict[str, _Export] = {}
+    _collect(program, path.stem if request.beside else "", found)
+    exports = list(found.values())
     with TemporaryDirectory(prefix=".relayc-", dir=path.parent) as folder:
-        objects = _write_objects(exported, Path(folder), request.prefix)
+        objects = _write_objects(exports, Path(folder), request.prefix)
         made = Path(folder) / path.name
         if path.suffix == ".o":
             link_object(objects, made)
             os.replace(made, path)
             header = path.with_suffix(".h")
-            header.write_text(header_text(artifact, request.prefix, path.stem))
+            header.write_text(header_text(program.artifact, request.prefix, path.stem))
             return [path, header]
-        openmp = _uses_openmp(artifact.code)
+        openmp = any(_uses_openmp(export.code) for export in exports)
         libraries = [Path(libinfo.find_libtvm_ffi()), *([Path(openmp_library())] if openmp else []), *_system_libraries()]
         link_shared(objects, libraries, made, path.name)
         seal(made)
-        if beside:
-            params = Path(folder) / beside.name
-            places = [(info.spec, info.offset) for info in artifact.parameters]
-            write_blob(params, artifact.params, places, {IDENTITY: exported.identity})
-            os.replace(params, beside)
-        os.replace(made, path)
-    return [path, *([beside] if beside else []), *([_bundle(path.parent)] if openmp and request.bundle else [])]
+        beside = [_write_params(export, Path(folder)) for export in exports if export.params_file]
+        for file in (*beside, made):
+            os.replace(file, path.parent / file.name)
+    return [path, *(path.parent / file.name for file in beside), *([_bundle(path.parent)] if openmp and request.bundle else [])]
 
 
-def _export(artifact: Artifact, code: ObjectCode, target: CpuTarget, source: Mapping[str, Any], params_file: str) -> _Export:
-    program = json.loads(json.dumps(program_record(artifact), default=as_plain))
+def _write_params(export: _Export, folder: Path) -> Path:
+    artifact, file = export.artifact, folder / export.params_file
+    write_blob(file, artifact.params, [(info.spec, info.offset) for info in artifact.parameters], {IDENTITY: export.identity})
+    return file
+
+
+def _collect(program: ExportedProgram, params_stem: str, found: dict[str, _Export]) -> Mapping[str, Any]:
+    """Adds a program, and behind it those that it imports, to what is exported by identity; gives its metadata.
+
+    Args:
+      params_stem: what the names of files of parameters begin with; nothing where they go into the library.
+    """
+    artifact = program.artifact
+    if artifact.code is None:
+        raise ValueError("export_library: expected a module made of object files, found one whose code is in memory only")
+    target = Target(artifact.target)
+    assert isinstance(target, CpuTarget)
+    record = json.loads(json.dumps(program_record(artifact), default=as_plain))
     functions = list(artifact.functions)
-    params = {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params), "file": params_file}
-    said = json.dumps([program, functions, params], sort_keys=True).encode()
-    identity = hashlib.sha256()
-    for content in (said, code.root, *(part for _, part in code.parts)):
-        identity.update(hashlib.sha256(content).digest())
+    params = {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params)}
+    digest = hashlib.sha256()
+    for content in (json.dumps([record, functions, params]).encode(), artifact.code.root, *(part for _, part in artifact.code.parts)):
+        digest.update(hashlib.sha256(content).digest())
+    identity = digest.hexdigest()
+    if identity in found:
+        return found[identity].metadata
+    number = f"-{len(found)}" if found else ""
+    file = f"{params_stem}{number}.safetensors" if params_stem and artifact.params.nbytes else ""
     metadata = {
         "format": FORMAT,
-        "identity": identity.hexdigest(),
+        "identity": identity,
         "relayc": version("relayc"),
         "tvm_ffi": version("apache-tvm-ffi"),
         "features": sorted(target.machine.features),
-        "source": dict(source),
+        "source": dict(program.source),
         "functions": functions,
-        "params": params,
-        "program": program,
+        "params": {**params, "file": file},
+        "program": record,
     }
-    return _Export(artifact, code, target, identity.hexdigest(), metadata)
+    found[identity] = _Export(artifact, artifact.code, target, identity, metadata)
+    metadata["imports"] = [_collect(imported, params_stem, found) for imported in program.imports]
+    return metadata
 
 
-def _write_objects(exported: _Export, folder: Path, prefix: str) -> list[Path]:
-    """The objects to be linked."""
-    code, identity = exported.code, exported.identity
-    own = f"__relayc_{identity[:16]}_"
-    symbols = Symbols(entries_symbol(identity), params_symbol(identity))
-    kernels = {name: f"{own}kernel_{name}" for names, _ in code.parts for name in names}
-    contents = [with_names(part, {name: kernels[name] for name in names}) for names, part in code.parts]
-    contents.append(with_names(code.root, {**kernels, ENTRIES_SYMBOL: symbols.entries}, visible=(symbols.entries,)))
-    contents.append(_entries_object(exported, symbols, prefix))
+def _write_objects(exports: Sequence[_Export], folder: Path, prefix: str) -> list[Path]:
+    """The objects to be linked. The first export says of itself what the library is."""
+    contents: list[bytes] = []
+    said = json.dumps(exports[0].metadata, separators=(",", ":")).encode()
+    own = f"__relayc_{exports[0].identity[:16]}_"
+    data = [Data(SECTIONS.metadata, f"{own}metadata", said), Data(SECTIONS.digest, f"{own}digest", bytes(DIGEST_BYTES))]
+    taken: set[str] = set()
+    for export in exports:
+        contents += _objects(export, prefix, taken)
+        taken |= set(export.artifact.functions)
+        if not export.params_file:
+            params = export.artifact.params if export.artifact.params.nbytes else _EMPTY
+            data.append(Data(params_section(export.identity), params_symbol(export.identity), params, exported=True))
     files = [folder / f"{i}.o" for i in range(len(contents) + 1)]
     for file, content in zip(files, contents, strict=False):
         file.write_bytes(content)
-    text = json.dumps(exported.metadata, separators=(",", ":")).encode()
-    data = [
-        Data(SECTIONS.metadata, f"{own}metadata", text),
-        Data(SECTIONS.digest, f"{own}digest", bytes(DIGEST_BYTES)),
-    ]
-    if not exported.params_file:
-        params = exported.artifact.params if exported.artifact.params.nbytes else _EMPTY
-        data.append(Data(SECTIONS.params, symbols.params, params, exported=True))
     with files[-1].open("wb") as out:
         write_data_object(out, data)
     return files
 
 
-def _entries_object(exported: _Export, symbols: Symbols, prefix: str) -> bytes:
+def _objects(export: _Export, prefix: str, taken: Collection[str]) -> list[bytes]:
+    """The code of a program, and its exported functions but for those whose names are taken."""
+    code, identity = export.code, export.identity
+    symbols = Symbols(entries_symbol(identity), params_symbol(identity))
+    kernels = {name: f"__relayc_{identity[:16]}_kernel_{name}" for names, _ in code.parts for name in names}
+    contents = [with_names(part, {name: kernels[name] for name in names}) for names, part in code.parts]
+    contents.append(with_names(code.root, {**kernels, ENTRIES_SYMBOL: symbols.entries}, visible=(symbols.entries,)))
+    if set(export.artifact.functions) <= set(taken):
+        return contents
+    return [*contents, _entries_object(export, symbols, prefix, taken)]
+
+
+def _entries_object(exported: _Export, symbols: Symbols, prefix: str, taken: Collection[str]) -> bytes:
     """The object of the exported functions."""
     facts = {key: exported.metadata[key] for key in ("relayc", "tvm_ffi", "source", "identity")} | {
         "target": exported.artifact.target,
         "ranges": {name: list(known) for name, known in exported.artifact.ranges.items()},
     }
-    text, names = entries_text(exported.artifact, symbols, prefix, facts, exported.params_file)
+    text, names = entries_text(exported.artifact, symbols, prefix, facts, exported.params_file, taken)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         set_target(module, exported.target.machine)

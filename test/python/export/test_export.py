@@ -404,6 +404,28 @@ def test_a_machine_without_a_linker_is_an_error_that_says_how_to_get_one(exporte
     assert not list(tmp_path.iterdir())
 
 
+def test_imported_modules_are_in_the_library(exported, tmp_path):
+    module = relayc.compile(model_of([helper.make_node("Exp", ["x"], ["y"])], {"x": [3, 8]}), cache=False)
+    imported = exported["functions"][0]
+    module.import_module(imported)
+    x = FLOATS[0]
+    for params in ("embedded", "beside"):
+        path = tmp_path / f"{params}.so"
+        module.export_library(path, params=params)
+        loaded = relayc.load_module(path)
+        np.testing.assert_array_equal(loaded["main"](FLOATS), module["main"](FLOATS))
+        found = loaded.get_function("halved", query_imports=True)(x)
+        for one, wanted in zip(found, imported["halved"](x), strict=True):
+            np.testing.assert_array_equal(one, wanted)
+        with pytest.raises(KeyError):
+            loaded.get_function("halved")
+    library = tvm_ffi.load_module(tmp_path / "embedded.so")
+    assert library.implements_function("main") and library.implements_function("distance")
+    module.import_module(library)
+    with pytest.raises(ValueError, match="export_library: expected imported modules that"):
+        module.export_library(tmp_path / "other.so")
+
+
 def test_a_path_of_another_kind_is_an_error(exported, tmp_path):
     with pytest.raises(ValueError, match=r"expected a path that ends in \.so or \.o, found .*model\.dll"):
         exported["product"][0].export_library(tmp_path / "model.dll")

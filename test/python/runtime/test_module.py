@@ -10,8 +10,8 @@ import tvm_ffi
 from handmade import PARAMETER, build_artifact
 
 from relayc.runtime import CallSite, KernelInfo, Module, Peak
+from relayc.runtime.arenas import ArenaPool
 from relayc.runtime.artifact import ALIGNMENT, aligned_empty
-from relayc.runtime.module import ArenaPool
 from relayc.runtime.profile import make_profile
 
 

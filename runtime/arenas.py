@@ -1,0 +1,60 @@
+"""Scratch memory of calls: arenas that are kept from one call to the next."""
+
+import time
+
+import numpy as np
+import tvm_ffi
+
+from relayc.runtime.artifact import aligned_empty
+from relayc.runtime.tensor import to_tensor
+
+_IDLE_SECONDS = 10.0
+"""How long an arena is kept while others are used."""
+_MOST_SPARE_BYTES = 1 << 28
+"""By how much an arena may be larger than any call has asked for."""
+
+
+class ArenaPool:
+    """Scratch memory for calls of programs: an arena belongs to one call at a time, and is kept for the next.
+
+    There are as many as calls at the same time; one that has not been needed for a while goes, so that a burst of calls does not take
+    memory for ever.
+    """
+
+    def __init__(self, params: np.ndarray) -> None:
+        self._params = to_tensor(params)
+        # Last used last, each with the time. What is done to the list is atomic: no lock.
+        self._free: list[tuple[float, tuple[tvm_ffi.Tensor, np.ndarray]]] = []
+
+    def acquire(self, num_bytes: int) -> tuple[tvm_ffi.Tensor, np.ndarray]:
+        """An arena of at least that size as a tensor and as an array; to be given back with `release`.
+
+        One that is too small goes: those that are kept come to be as large as the largest call.
+        """
+        room = num_bytes
+        try:
+            found = self._free.pop()[1]
+            if found[1].nbytes >= num_bytes:
+                return found
+            # Sizes that grow by and by get new memory, whose pages cost time, seldom. What no call touches has no pages.
+            room = max(num_bytes, found[1].nbytes + min(found[1].nbytes, _MOST_SPARE_BYTES))
+            del found
+        except IndexError:
+            pass
+        arena = aligned_empty(room)
+        return to_tensor(arena), arena
+
+    def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
+        now = time.monotonic()
+        self._free.append((now, arena))
+        for since, _ in self._free[:1]:
+            if now - since > _IDLE_SECONDS:
+                del self._free[:1]
+
+    @property
+    def params(self) -> tvm_ffi.Tensor:
+        return self._params
+
+    def set_params(self, params: np.ndarray) -> None:
+        """Gives calls that begin from now on another parameter blob."""
+        self._params = to_tensor(params)

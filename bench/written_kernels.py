@@ -6,13 +6,16 @@ part) are those that the kernel wants on a core with vectors of 512 bits.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+import relayc
 from relayc import te
 from relayc.bench.schedule_steps import product
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.blocks.references import LoopRV
 from relayc.pipelines.target import Target
 from relayc.tir import Schedule
 
@@ -225,6 +228,18 @@ def layer_norm(rows: int, columns: int) -> IRModule:
     return te.create_prim_func([x, scale, shift, y])
 
 
+def reduce_rows(s: Schedule, block: str) -> None:
+    """A reduction along rows: ROW partial results side by side in registers."""
+    _, inner = s.split(s.get_loops(block)[-1], [None, ROW])
+    partial = s.rfactor(inner, 0)
+    s.set_scope(partial, 0, "local")
+    *_, a, b = s.get_loops(partial)
+    steps, elements = (a, b) if b.name == inner.name else (b, a)
+    s.reorder(steps, elements)
+    s.vectorize(elements)
+    s.vectorize(s.get_loops(block)[-1])
+
+
 def rowwise(*blocks: str) -> Callable[[Schedule], None]:
     """The schedule of computations along rows: a row at a time on a thread, ROW partial results of a reduction side by side in registers.
 
@@ -238,14 +253,7 @@ def rowwise(*blocks: str) -> Callable[[Schedule], None]:
             s.compute_at(block, i)
             s.set_scope(block, 0, "local")
         for block in (b for b in blocks if b in REDUCTIONS):
-            _, inner = s.split(s.get_loops(block)[-1], [None, ROW])
-            partial = s.rfactor(inner, 0)
-            s.set_scope(partial, 0, "local")
-            *_, a, b = s.get_loops(partial)
-            steps, elements = (a, b) if b.name == inner.name else (b, a)
-            s.reorder(steps, elements)
-            s.vectorize(elements)
-            s.vectorize(s.get_loops(block)[-1])
+            reduce_rows(s, block)
         for block in (b for b in (*blocks, "Y") if b not in REDUCTIONS):
             s.vectorize(s.split(s.get_loops(block)[-1], [None, ROW])[1])
         s.parallel(i)
@@ -267,6 +275,72 @@ def _layer_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarr
     return apart / np.sqrt((apart * apart).mean(1, keepdims=True) + 1e-5) * scale + shift
 
 
+# ---- attention
+
+
+def attention(heads: int, queries: int, keys: int, depth: int) -> IRModule:
+    """The kernel of nn.attention [1, heads, queries, depth], f32; its blocks are those of the operator."""
+    program = relayc.Program()
+    query, key = (relayc.TensorType((1, heads, n, depth), "float32") for n in (queries, keys))
+
+    @program.function(q=query, k=key, v=key)
+    def main(q: Any, k: Any, v: Any) -> Any:
+        return program.op.nn.attention(q, k, v, scale=depth**-0.5)
+
+    made = relayc.compile(program.module(), stop_after="te", cache=False)
+    assert isinstance(made, IRModule)
+    return made
+
+
+def heads(queries: int) -> Callable[[Schedule], None]:
+    """The schedule of an attention: a head on a thread, whose keys are transposed once, some queries at a time.
+
+    Their scores of all keys lie in memory of the thread; both products are register tiles.
+    """
+
+    def product(s: Schedule, block: str, rows: LoopRV, columns: LoopRV, steps: LoopRV) -> None:
+        i0, i1 = s.split(rows, [None, 8])
+        j0, j1 = s.split(columns, [None, 32])
+        s.reorder(j0, i0, i1, j1, steps)
+        s.tensorize(i1, "dot_f32_8x32")
+
+    def schedule(s: Schedule) -> None:
+        scaled, scores, largest, weights, total, context, result, flat, y = (block.name for block in s.get_blocks())
+        s.compute_inline(result)
+        s.compute_inline(flat)
+        _, head, i, _ = s.get_loops(y)
+        tile, _ = s.split(i, [None, queries])
+        keys = s.cache_read(scores, "p1", "local")
+        s.transform_layout(scores, ("read", "p1_local"), lambda b, h, j, d: [b, h, j // 32, d, j % 32])
+        for block in (context, total, weights, largest, scores, scaled):
+            s.compute_at(block, tile)
+            s.set_scope(block, 0, "local")
+        s.compute_at(keys, head)
+        *_, j, d = s.get_loops(keys)
+        *j0, j1 = s.split(j, [None, 2, 16])
+        d0, d1 = s.split(d, [None, 16])
+        s.reorder(*j0, d0, d1, j1)
+        s.tensorize(d1, "transpose_f32_16")
+        *_, i, j, d = s.get_loops(scores)
+        product(s, scores, i, j, d)
+        *_, i, j, e = s.get_loops(context)
+        product(s, context, i, e, j)
+        for block in (largest, total):
+            reduce_rows(s, block)
+        s.tensorize(s.split(s.get_loops(weights)[-1], [None, ROW])[1], f"softmax_weights_{ROW}")
+        for block in (scaled, y):
+            s.vectorize(s.split(s.get_loops(block)[-1], [None, ROW])[1])
+        s.parallel(head)
+
+    return schedule
+
+
+def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True) @ v
+
+
 KERNELS = [
     _product(512, 512, 512, tiles(8, 32, 128, 128)),
     _product(128, 3072, 768, tiles(4, 96, 128, 64)),
@@ -283,7 +357,16 @@ KERNELS = [
         (1,),
         2 * 64 * 64 * 9 * 56 * 56,
     ),
+    Written(
+        "attention 12x128x128x64",
+        lambda: attention(12, 128, 128, 64),
+        heads(32),
+        [(1, 12, 128, 64)] * 3,
+        _attention,
+        (),
+        4 * 12 * 128 * 128 * 64,
+    ),
     Written("softmax 128x768", lambda: softmax(128, 768), rowwise("total", "power", "most"), [(128, 768)], _softmax),
     Written("layer_norm 128x768", lambda: layer_norm(128, 768), rowwise("square", "total"), [(128, 768), (768,), (768,)], _layer_norm),
 ]
-"""What is measured. Products are named m x n x k."""
+"""What is measured. Products are named m x n x k, attention heads x queries x keys x elements of a head."""

@@ -31,7 +31,7 @@ from relayc.frontend import suffixes
 from relayc.frontend.errors import MissingShapes
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
-from relayc.runtime import Module, Profile, set_num_threads
+from relayc.runtime import GraphExecutorDebug, Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.symbolic import Range
 from relayc.tools import cache, opt
@@ -126,8 +126,20 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         _print_latency(module, inputs, arguments.repeat, console)
     if arguments.profile or arguments.json is not None:
         _print_profile(module, inputs, arguments, console)
+    if arguments.trace is not None:
+        _trace(module, inputs, arguments.trace, console)
     if arguments.check:
         _check(arguments.model, module.precision, inputs, outputs, console)
+
+
+def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console: Console) -> None:
+    """Writes what each kernel call of a run gives, and its time."""
+    main = module[module.function_names()[0]]
+    with main.host_values():
+        sizes = main.call_shapes(main.check([inputs[spec.name] for spec in main.inputs]))[1]
+    executor = GraphExecutorDebug(module, sizes=sizes, dump_root=folder)
+    executor.run(**inputs)
+    console.print(f"wrote {len(executor.times)} calls to {folder}", markup=False, soft_wrap=True)
 
 
 def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
@@ -311,6 +323,8 @@ def make_parser() -> argparse.ArgumentParser:
     runner.add_argument("--repeat", type=_count, metavar="N", help="run N more times and print the latency")
     runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
     runner.add_argument("--json", type=Path, metavar="OUT.json", help="write the profile as JSON too; implies --profile")
+    traced = "write what each kernel call gives, and its time: trace.json for Chrome's trace viewer, tensors.npz, graph.json"
+    runner.add_argument("--trace", type=Path, metavar="DIR", help=traced)
     runner.add_argument("--check", action="store_true", help="compare the outputs with those of ONNX Runtime")
     runner.set_defaults(action=run)
     about = "Compile a model to a library that runs where relayc is not installed (docs/export.md)."

@@ -109,7 +109,8 @@ def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:
     if missing or len({loop.name for loop in found if loop is not None}) < len(loops) or block.guards(loops):
         raise ScheduleError(f"expected a loop for each iterator of {block}, and no other, found others")
     if loops:
-        chain(nest, loops[0], loops[-1])
+        if len(loops) > 1:
+            chain(nest, loops[0], loops[-1])
         if loops[-1].members() != [block.operation]:
             raise ScheduleError(f"expected {block} alone in {loops[-1].name}, found others")
     return found

@@ -5,6 +5,7 @@ index and divisor, and is rebuilt where what it is made of is substituted.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from math import gcd
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index, weighted
@@ -69,10 +70,23 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
     if index.is_constant:
         quotient = index.const // divisor
         return Index(quotient), Index(index.const - quotient * divisor)
-    found = index.split(divisor)
+    found = index.split(divisor) or _divided_by_parts(index, divisor)
     if found is not None:
         return found
     return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
+
+
+def _divided_by_parts(index: Index, divisor: Size) -> tuple[Index, Index] | None:
+    """The same of an index that is g times one and less than g beside it, where g divides the divisor: (16 i + j) // 32 is i // 2."""
+    if not isinstance(divisor, int) or not isinstance(index.const, int):
+        return None
+    for part in sorted({gcd(c, divisor) for c in index.terms.values() if isinstance(c, int)} - {1, divisor}, reverse=True):
+        whole = {v: c // part for v, c in index.terms.items() if isinstance(c, int) and c % part == 0}
+        rest = Index(index.const % part, {v: c for v, c in index.terms.items() if v not in whole})
+        if rest.is_within(0, part - 1):
+            quotient, left = divide(Index(index.const // part, whole), divisor // part)
+            return quotient, left * part + rest
+    return None
 
 
 def folded(index: Index) -> Index:

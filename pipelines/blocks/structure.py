@@ -1,7 +1,7 @@
 """What a function of blocks and loops holds, by name. Primitives look their operations up so: names stay when operations are rebuilt."""
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -86,7 +86,7 @@ class Nest:
         try:
             with self.function.context, ir.Location.unknown():
                 constants = self._constants or emit.Constants(self.entry, reuse=True)
-                with emit.constants_at(constants), sizes_in(SizeValues(self.entry, symbols)):
+                with emit.constants_at(constants), sizes_in(SizeValues(self.entry, symbols)) if symbols else nullcontext():
                     yield
                 self._sweep(constants)
             if self._stays_current:

@@ -5,7 +5,6 @@ A view is of an operation as it stands. Names stay when operations are moved or 
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
@@ -187,24 +186,36 @@ class Block:
         self._facts = facts
         self.around: tuple[Loop, ...] = ()
         self.inside: list[Member] = []
+        self._name: str | None = None
+        self._iterators: list[str] | None = None
+        self._extents: list[Size] | None = None
+        self._vars: list[Place] | None = None
         self._points: list[Index] | None = None
         self._guards: list[Guard] | None = None
 
-    @cached_property
+    @property
     def name(self) -> str:
-        return block_name(self.operation)
+        if self._name is None:
+            self._name = block_name(self.operation)
+        return self._name
 
-    @cached_property
+    @property
     def iterators(self) -> list[str]:
-        return iterators_of(self.operation)
+        if self._iterators is None:
+            self._iterators = iterators_of(self.operation)
+        return self._iterators
 
-    @cached_property
+    @property
     def extents(self) -> list[Size]:
-        return extents_of(self.operation)
+        if self._extents is None:
+            self._extents = extents_of(self.operation)
+        return self._extents
 
-    @cached_property
+    @property
     def vars(self) -> list[Place]:
-        return [Place(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, self.arguments, strict=True))]
+        if self._vars is None:
+            self._vars = [Place(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, self.arguments, strict=True))]
+        return self._vars
 
     def __repr__(self) -> str:
         return f"block {self.name}"

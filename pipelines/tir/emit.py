@@ -119,6 +119,7 @@ class Constants:
         self._values: dict[tuple[ir.Attribute, ir.Type], ir.Value] = {}
         self._scalars: dict[ir.Value, ir.Attribute] = {}
         self._numbers: dict[tuple[ir.Type, float | int, float], ir.Value] = {}
+        self._indices: dict[int, ir.Value] = {}
         self._parsed: dict[str, ir.Attribute] = {}
         self.is_alone = True
         for view in block.operations if reuse else ():
@@ -150,6 +151,13 @@ class Constants:
             self._numbers[key] = self.value(_number(value, type_), type_)
         return self._numbers[key]
 
+    def index(self, value: int) -> ir.Value:
+        """The constant of type index."""
+        found = self._indices.get(value)
+        if found is None:
+            found = self._indices[value] = self.number(value, ir.IndexType.get())
+        return found
+
     def parsed(self, text: str) -> ir.Attribute:
         """The attribute that a text is."""
         found = self._parsed.get(text)
@@ -168,6 +176,7 @@ class Constants:
                 del self._values[key]
                 self._scalars.pop(value, None)
                 self._numbers = {number: other for number, other in self._numbers.items() if other != value}
+                self._indices = {number: other for number, other in self._indices.items() if other != value}
                 value.owner.erase()
 
 
@@ -209,7 +218,10 @@ def _number(value: float | int, type_: ir.Type) -> ir.Attribute:
 
 def index_constant(value: Size) -> ir.Value:
     """A size as a value of type index: a constant, or what the function computes of its symbols."""
-    return number(value, ir.IndexType.get()) if isinstance(value, int) else size_value(value)
+    if not isinstance(value, int):
+        return size_value(value)
+    known = _CONSTANTS.get()
+    return number(value, ir.IndexType.get()) if known is None else known.index(value)
 
 
 def zero(type_: ir.Type) -> ir.Value:

@@ -150,15 +150,9 @@ class Bodies:
             yield
         self.scopes.pop()
 
-    @contextmanager
-    def along(self, lanes: Lanes | None) -> Iterator[None]:
+    def along(self, lanes: Lanes | None) -> "_Along":
         """In it the evaluator reads and writes vectors along lanes."""
-        e = self.evaluator
-        saved = e.lane, e.width, e.mask
-        if lanes is not None:
-            e.lane, e.width, e.mask = lanes.var, lanes.width, lanes.mask
-        yield
-        e.lane, e.width, e.mask = saved
+        return _Along(self.evaluator, lanes)
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` emitted for a key in this scope or one around it; else it emits that now."""
@@ -426,6 +420,22 @@ class Bodies:
             lows = {buffer: storage.lows for buffer, storage in self.storage.items()}
             self._programs[key] = read_steps(use, body, is_init, strides, lows)
         return self._programs[key]
+
+
+class _Along:
+    """See Bodies.along."""
+
+    def __init__(self, evaluator: Evaluator, lanes: Lanes | None) -> None:
+        self.evaluator, self.lanes = evaluator, lanes
+
+    def __enter__(self) -> None:
+        e, lanes = self.evaluator, self.lanes
+        self.saved = e.lane, e.width, e.mask
+        if lanes is not None:
+            e.lane, e.width, e.mask = lanes.var, lanes.width, lanes.mask
+
+    def __exit__(self, *error: object) -> None:
+        self.evaluator.lane, self.evaluator.width, self.evaluator.mask = self.saved
 
 
 class _Body:

@@ -6,11 +6,12 @@ import pytest
 import relayc
 from relayc.bench import __main__ as command
 from relayc.bench.schedule_steps import product
-from relayc.bench.written_kernels import convolution, layer_norm, lines, rowwise, softmax, tiles
+from relayc.bench.written_kernels import attention, convolution, heads, layer_norm, lines, rowwise, softmax, tiles
 
 CASES = {
     "product": (product(20, 96, 40), tiles(4, 48, 8, 16), [(20, 40), (40, 96), (96,)], (1,)),
     "convolution": (convolution(32, 64, 10), lines(7), [(2, 12, 12, 16), (64, 32, 3, 3)], (1,)),
+    "attention": (attention(2, 24, 96, 32), heads(8), [(1, 2, 24, 32), (1, 2, 96, 32), (1, 2, 96, 32)], ()),
     "softmax": (softmax(5, 128), rowwise("total", "power", "most"), [(5, 128)], ()),
     "layer_norm": (layer_norm(5, 128), rowwise("square", "total"), [(5, 128), (128,), (128,)], ()),
 }

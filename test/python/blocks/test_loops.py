@@ -123,6 +123,15 @@ def test_iterators_become_one_and_change_their_order() -> None:
     check(kernel, schedule)
 
 
+def test_an_iterator_of_one_value_beside_the_only_one() -> None:
+    a = te.placeholder((7,), name="A")
+    b = te.compute((7,), lambda i: a[i] + 1.0, name="B")
+    kernel = Kernel(te.create_prim_func([a, b]), [np.arange(7, dtype=np.float32)], {})
+    schedule = Schedule(kernel.mod)
+    assert [loop.name for loop in schedule.fuse_iterators("B", [[0], []])] == ["i", "unit"]
+    check(kernel, schedule)
+
+
 def test_what_fused_iterators_read_is_a_box() -> None:
     a = te.placeholder((3, 4, 5), name="A")
     b = te.compute((3, 4, 5), lambda i, j, k: a[i, j, k] + 1.0, name="B")

@@ -157,6 +157,32 @@ def test_a_faulty_schedule_is_named_with_its_kernel(model, tmp_path, capsys, fau
     assert differs(tmp_path)
 
 
+LOOP = """
+<ir_version: 8, opset_import: ["" : 17]>
+repeated (float[3, 8] x, bool more) => (float[3, 8] y)
+{
+  count = Constant <value = int64 {3}> ()
+  y = Loop (count, more, x) <body = step (int64 i, bool go, float[3, 8] v) => (bool again, float[3, 8] next) {
+    again = Identity (go)
+    sums = ReduceSum <keepdims = 1> (v, axis)
+    next = Div (v, sums)
+  }>
+}
+"""
+
+
+def test_a_faulty_schedule_is_named_where_the_program_is_no_graph(tmp_path, capsys, faulty_strategy):
+    model = onnx.parser.parse_model(LOOP)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axis"))
+    onnx.save(model, tmp_path / "loop.onnx")
+    np.savez(tmp_path / "in.npz", x=np.arange(24, dtype=np.float32).reshape(3, 8) + 1, more=np.array(True))
+    code, out, _ = run(capsys, tmp_path / "loop.onnx", "--inputs", tmp_path / "in.npz", "--check", "--out", tmp_path)
+    assert code == 1 and "kernel at fault" in out
+    found = fault_in(tmp_path)
+    assert found["strategy"].startswith("faulty") and "sum" in found["relay operators"].split()
+    assert operators_of(tmp_path) == ["Loop"]
+
+
 @pytest.mark.parametrize("faulty_strategy", [lambda kernel, target: bool(symbol_names(kernel.function))], indirect=True, ids=["symbolic"])
 def test_a_fault_of_symbolic_sizes_is_shown_with_them(model, tmp_path, capsys, faulty_strategy):
     code, out, _ = run(capsys, model, "--check", "--out", tmp_path, "--size", "n=5")

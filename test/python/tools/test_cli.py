@@ -51,6 +51,15 @@ def test_run_names_the_outputs(model, capsys):
     assert "output y: float32[4, 3]" in out and "output z: float32[]" in out
 
 
+def test_run_writes_what_each_kernel_gives(model, tmp_path, capsys):
+    code, out, _ = run(capsys, "run", model, "--size", "n=4", "--trace", str(tmp_path / "trace"))
+    assert code == 0 and "calls to" in out
+    events = json.loads((tmp_path / "trace" / "trace.json").read_text())["traceEvents"]
+    with np.load(tmp_path / "trace" / "tensors.npz") as tensors:
+        assert {event["name"] for event in events if event["ph"] == "X"} <= set(tensors)
+        assert (4, 3) in {tensors[name].shape for name in tensors}
+
+
 def test_run_reads_inputs_and_writes_outputs(model, tmp_path, capsys):
     x = np.random.default_rng(0).standard_normal((2, 3), dtype=np.float32)
     np.savez(tmp_path / "in.npz", x=x)

@@ -8,10 +8,15 @@ Products, for any number of steps k; `i` counts rows of C, `j` its columns, and 
 - dot_amx_{rows}x{columns}: C[i, t, j] += A[i, k, p] * B[t, k, j, p] over pairs p of bf16, C f32, on CPUs with AMX, for tiles t of 16
   columns. The pairs of a row of a tile of B lie side by side, and so do those of a row of A. The sums stay in tile registers.
 
-The last dimensions lie side by side, unless it says otherwise. All begin sums by themselves. Tiles may end early in their rows, columns and
-steps, as far as each says.
+Steps of attention beside its products, all f32:
+
+- softmax_weights_{columns}: W[j] = exp(X[j] - M[0]), as softmax needs it: infinite from e**88.4 on.
+- transpose_f32_{size}: Y[i, j] = X[j, i].
+
+The last dimensions lie side by side, unless it says otherwise. Products begin sums by themselves. Tiles may end early in their rows,
+columns and steps, as far as each says.
 """
 
-from relayc.pipelines.cpu.schedule.intrinsics import amx, registers
+from relayc.pipelines.cpu.schedule.intrinsics import amx, attention, registers
 
-__all__ = ["amx", "registers"]
+__all__ = ["amx", "attention", "registers"]

@@ -196,7 +196,10 @@ class Emission:
         nest.when(condition, self.bodies.evaluator, *[self._alone(branch) for branch in branches])
 
     def _ends_inside(self, node: LoopNode) -> bool:
-        """Whether a loop with a guard of a parallel one is inside of it, which then ends where the guard says."""
+        """Whether a loop with a guard of a parallel one is inside of it, which then ends where the guard says; what a tensor intrinsic
+        computes has no such loop."""
+        if any(guard.index.coefficient(node.loop.var) != 0 for use in node.uses if use.tensor is not None for guard in use.tensor.guards):
+            return False
         guards = [guard for use in node.uses for guard in self.guards.of(use) if guard.index.coefficient(node.loop.var) != 0]
         serial = {loop.var for use in node.uses for loop in use.loops if loop.kind == Kind.SERIAL and loop.extent != 1}
         return all(not serial.isdisjoint(guard.index.terms) for guard in guards)

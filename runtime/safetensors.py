@@ -2,7 +2,8 @@
 
 The format is that of https://github.com/huggingface/safetensors: eight bytes of the header's length, little-endian; the header, an object
 of `{"dtype", "shape", "data_offsets"}` by name with texts under `__metadata__`; the data. Element types that the format has no name for are
-stored as their bits, and `__metadata__` says which they are under `dtype:NAME`.
+stored as their bits, and `__metadata__` says which they are under `dtype:NAME`. The package safetensors reads these files and writes such
+(test_params.py), but it copies every array, and its data lie at multiples of 8 bytes: here they are mapped, at multiples of a cache line.
 """
 
 import json

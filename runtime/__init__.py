@@ -15,12 +15,13 @@ from relayc.runtime.artifact import (
     TensorSpec,
 )
 from relayc.runtime.device import Device, DeviceError, DeviceFacts, DeviceKind, device_kind, device_of, register_device_kind
+from relayc.runtime.function import Function
 from relayc.runtime.graph import Graph
 from relayc.runtime.graph_executor import BenchmarkResult, GraphExecutor
 from relayc.runtime.graph_executor_debug import GraphExecutorDebug
 from relayc.runtime.imports import Library
 from relayc.runtime.library import LibraryError, library_metadata, load_module
-from relayc.runtime.module import Function, Module
+from relayc.runtime.module import Module
 from relayc.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file
 from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
 from relayc.runtime.registry import get_global_func, register_func

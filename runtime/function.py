@@ -1,0 +1,236 @@
+"""A named function of a compiled program on arrays: it checks what it is given, and makes what it gives."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+
+from relayc.runtime.arenas import ArenaPool
+from relayc.runtime.artifact import TensorSpec, aligned_array, is_host_dtype, numpy_dtype
+from relayc.runtime.device import Device
+from relayc.runtime.exceptions import reraise_original
+from relayc.runtime.host import HostValues, ProgramStrings, current
+from relayc.runtime.late import Late
+from relayc.runtime.shapes import Shapes
+from relayc.runtime.tensor import as_array, to_argument, to_tensor
+from relayc.runtime.threads import Team
+from relayc.symbolic import Dim, Size
+
+_PLAIN = 0x0101
+"""numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
+
+_NO_SIZES: Mapping[str, int] = {}
+_NO_HOST_VALUES: AbstractContextManager[None] = nullcontext()
+_Made = tuple[tuple[int, ...], np.dtype, int]
+"""Shape, dtype and bytes of an output."""
+
+
+class Function:
+    """A compiled function on arrays: a program such as `main`, or a kernel.
+
+    Takes numpy arrays or tensors that speak DLPack, in the host's memory, of exactly the dtype and shape it was compiled for; strided ones
+    are copied first. Returns new numpy arrays (64-byte aligned): one bare, several as a tuple. Calls from several threads run at the same
+    time; the GIL is released. Strings come as arrays of str or bytes (objects, U, S or StringDType) or nested lists of them, and are
+    returned as arrays of str objects.
+
+    Attributes:
+      name: of the function in the module.
+      inputs, outputs: specs of the tensors it takes and gives.
+      device: where it runs.
+      packed: the tvm-ffi function underneath. It writes to outputs that are passed after the inputs; that of a program takes two more
+        arguments, the arena and the parameters. Called directly, it runs on as many threads as OpenMP says for the calling thread.
+      team: the threads of its calls.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        packed: tvm_ffi.Function,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
+        arenas: ArenaPool | None,
+        device: Device,
+        shapes: Shapes | None = None,
+        arena_bytes: int = 0,
+        late: Late | None = None,
+        strings: ProgramStrings | None = None,
+    ) -> None:
+        """
+        Args:
+          strings: of a program with values of the host, the program's own strings; None for one without such values.
+        """
+        self.name = name
+        self.device = device
+        self.packed = packed
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.team = Team()
+        self._arenas, self._shapes, self._arena_bytes, self._late, self._strings = arenas, shapes, arena_bytes, late, strings
+        known = [spec for i, spec in enumerate(outputs) if late is None or i not in late.positions]
+        self._wanted = [(spec, spec.shape if not spec.is_symbolic else None, numpy_dtype(spec.dtype)) for spec in inputs]
+        self._dtypes = [numpy_dtype(spec.dtype) for spec in known]
+        sized = zip(known, self._dtypes, strict=True) if shapes is None else ()
+        self._made = [(spec.at({}), dtype, int(spec.num_bytes)) for spec, dtype in sized]
+
+    def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None) -> Any:
+        """Runs the function.
+
+        Args:
+          inputs: in order.
+          out: what to write the outputs to instead of new arrays, and to return: an array or tensor, or a sequence of as many as there
+            are outputs. Each has the shape and dtype of its output, is contiguous and shares no memory with another argument.
+          wrap: called on each new output as a tvm-ffi tensor, to return it as a tensor of another framework: `wrap=torch.from_dlpack`.
+
+        Raises:
+          TypeError: wrong number of inputs, something that is not a tensor, or a wrong dtype.
+          ValueError: wrong rank, shape or device; `out` or `wrap` where an output is no tensor of numbers. Both name the argument, what was
+            expected and what was found.
+          RecursionError: more calls of a program are under way in one another than the program allows.
+
+        What a Python function raises that the program calls arrives as it is (see `register_func`).
+        """
+        if self._strings is not None and (out is not None or wrap is not None):
+            self._check_tensors_only("out" if out is not None else "wrap")
+        with self.host_values() as host:
+            results = self._run(inputs, out)
+            if host is not None:
+                results = [host.given(array, spec) for array, spec in zip(results, self.outputs, strict=True)]
+        if out is not None:
+            return out
+        found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _check_tensors_only(self, what: str) -> None:
+        host = next((spec for spec in self.outputs if is_host_dtype(spec.dtype)), None)
+        if host is not None:
+            raise ValueError(f"{self.name}: {what}: expected outputs that are tensors of numbers, found {host.name!r}: {host}")
+
+    @property
+    def has_host_values(self) -> bool:
+        """Whether a call has values of the host."""
+        return self._strings is not None
+
+    def host_values(self) -> AbstractContextManager[HostValues | None]:
+        """What a call has of the host's values, or nothing; a check of its inputs and the call itself are inside of it."""
+        return _NO_HOST_VALUES if self._strings is None else HostValues(self._strings)
+
+    def _run(self, inputs: Sequence[Any], out: Any) -> Sequence[np.ndarray]:
+        """Runs the function; gives the arrays that it wrote."""
+        arrays = self.check(inputs)
+        made, sizes, arena_bytes = self.call_shapes(arrays)
+        results = [aligned_array(*one) for one in made] if out is None else self._check_out(out, arrays, made)
+        arguments = map(to_argument, (*arrays, *results))
+        given = [] if self._late is None else [self._late.place()]
+        try:
+            if self._arenas is None:
+                with self.team:
+                    self.packed(*arguments, *sizes.values())
+            else:
+                arena = self._arenas.acquire(arena_bytes)
+                try:
+                    with self.team:
+                        self.packed(*arguments, arena[0], self._arenas.params, *given)
+                finally:
+                    self._arenas.release(arena)
+        except BaseException as error:
+            reraise_original(error)
+            raise
+        return results if self._late is None else self._late.results(results, given[0], sizes)
+
+    def call_shapes(self, arrays: Sequence[np.ndarray]) -> tuple[Sequence[_Made], Mapping[str, int], int]:
+        """Shape, dtype and bytes of each output, the values of the symbols in their order, and bytes of the arena, of a call.
+
+        Raises ValueError for shapes that do not fit together, are out of bounds, or need more memory than there can be.
+        """
+        if self._shapes is None:
+            return self._made, _NO_SIZES, self._arena_bytes
+        found = self._shapes.of(tuple([array.shape for array in arrays]))
+        made = [(shape, dtype, num_bytes) for (shape, num_bytes), dtype in zip(found.outputs, self._dtypes, strict=True)]
+        return made, found.sizes, found.arena_bytes
+
+    def check(self, inputs: Sequence[Any]) -> list[np.ndarray]:
+        """The inputs as contiguous numpy arrays, copied where they are not; raises as `__call__` does."""
+        if len(inputs) != len(self.inputs):
+            names = ", ".join(spec.name for spec in self.inputs)
+            raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
+        return [self._check_input(i, value, *wanted) for i, (value, wanted) in enumerate(zip(inputs, self._wanted, strict=True))]
+
+    def _check_input(self, i: int, value: Any, spec: TensorSpec, shape: tuple[Size, ...] | None, dtype: np.dtype) -> np.ndarray:
+        if self._strings is not None and is_host_dtype(spec.dtype):
+            value = self._taken(value, i, spec)
+        elif type(value) is not np.ndarray:
+            value = self._as_array(value, self._argument(i, spec))
+        if value.dtype != dtype:
+            raise TypeError(f"{self._argument(i, spec)}, found {_describe(value)}")
+        if value.shape != shape and (shape is not None or not _fits(value.shape, spec)):
+            raise ValueError(f"{self._argument(i, spec)}, found {TensorSpec('', value.shape, spec.dtype)}")
+        if value.flags.num & _PLAIN != _PLAIN:
+            # Not np.ascontiguousarray: it makes a scalar one-dimensional, and leaves unaligned memory as it is.
+            copy = aligned_array(value.shape, dtype, value.nbytes)
+            copy[...] = value
+            return copy
+        return value
+
+    def _taken(self, value: Any, i: int, spec: TensorSpec) -> np.ndarray:
+        """The numbers of an argument of the host's values."""
+        try:
+            return current().taken(value, spec)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self._argument(i, spec)}, {error}") from error
+
+    def _check_out(self, out: Any, inputs: Sequence[np.ndarray], made: Sequence[_Made]) -> list[np.ndarray]:
+        if self._late is not None:
+            names = ", ".join(self.outputs[i].name for i in self._late.positions)
+            raise ValueError(f"{self.name}: out: expected outputs whose sizes are known before the call, found {names}")
+        values = list(out) if isinstance(out, (list, tuple)) else [out]
+        if len(values) != len(self.outputs):
+            raise TypeError(f"{self.name}: expected {len(self.outputs)} arrays in out, found {len(values)}")
+        arrays: list[np.ndarray] = []
+        for i, (value, spec, (shape, dtype, _)) in enumerate(zip(values, self.outputs, made, strict=True)):
+            where = f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous array {TensorSpec('', shape, spec.dtype)}"
+            array = self._as_array(value, where)
+            if array.dtype != dtype:
+                raise TypeError(f"{where}, found {_describe(array)}")
+            if array.shape != shape or array.flags.num & _PLAIN != _PLAIN or not array.flags.writeable:
+                raise ValueError(f"{where}, found {_describe(array)} with strides {array.strides}, writable {array.flags.writeable}")
+            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays)):
+                raise ValueError(f"{where} with memory of its own, found one that overlaps another argument")
+            arrays.append(array)
+        return arrays
+
+    def _as_array(self, value: Any, where: str) -> np.ndarray:
+        try:
+            return as_array(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where} on the {self.device.kind}, {error}") from error
+
+    def _argument(self, i: int, spec: TensorSpec) -> str:
+        return f"{self.name}: argument {i} {spec.name!r}: expected {spec}"
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{spec.name}: {spec}" for spec in self.inputs)
+        gives = ", ".join(str(spec) for spec in self.outputs)
+        return f"<relayc function {self.name}({takes}) -> {gives}>"
+
+
+def _fits(shape: tuple[int, ...], spec: TensorSpec) -> bool:
+    """Whether a shape has the rank and the fixed dimensions that a spec says."""
+    return len(shape) == len(spec.shape) and all(isinstance(d, Dim) or d == n for n, d in zip(shape, spec.shape, strict=True))
+
+
+def _describe(value: np.ndarray) -> str:
+    return str(TensorSpec("", value.shape, value.dtype.name if value.dtype.isnative else value.dtype.str))
+
+
+def in_order(inputs: Mapping[str, Any] | Sequence[Any], specs: Sequence[TensorSpec]) -> Sequence[Any]:
+    """Inputs in the order of a function, where they are given by name."""
+    if not isinstance(inputs, Mapping):
+        return inputs
+    names = [spec.name for spec in specs]
+    if inputs.keys() != set(names):
+        missing = [name for name in names if name not in inputs]
+        unknown = [name for name in inputs if name not in names]
+        raise ValueError(f"expected the inputs {', '.join(names)}; missing {missing}, unknown {unknown}")
+    return [inputs[name] for name in names]

@@ -68,7 +68,7 @@ class Written:
 
 def tiles(rows: int, columns: int, block: int, depth: int) -> Callable[[Schedule], None]:
     """The schedule of a product with an epilogue: tiles of rows by columns in registers, in blocks of rows, parts of the reduction of
-    `depth` whose sums lie in memory between them."""
+    `depth` whose sums lie in memory between them, each of which asks the memory for the parameter's next part."""
 
     def schedule(s: Schedule) -> None:
         s.transform_layout("C", ("read", "B"), lambda k, j: [j // columns, k, j % columns], pad_value=0.0)
@@ -82,6 +82,7 @@ def tiles(rows: int, columns: int, block: int, depth: int) -> Callable[[Schedule
         c0, c1 = s.split(ci, [None, rows])
         k0, k1 = s.split(ck, [None, depth])
         s.reorder(k0, c0, k1, c1, cj)
+        s.annotate(k1, "prefetch", ["B", k0.name, 1, 2])
         s.unroll(c1)
         s.vectorize(cj)
         s.vectorize(j1)
@@ -343,7 +344,7 @@ def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 KERNELS = [
     _product(512, 512, 512, tiles(8, 32, 128, 128)),
-    _product(128, 3072, 768, tiles(4, 96, 128, 64)),
+    _product(128, 3072, 768, tiles(4, 96, 128, 128)),
     _product(1500, 1536, 384, tiles(6, 48, 126, 128)),
     _product_of_bf16(512, 512, 512, amx_tiles(32, 32, False)),
     _product_of_bf16(128, 3072, 768, amx_tiles(32, 32, True)),

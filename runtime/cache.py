@@ -21,13 +21,13 @@ import stat
 import struct
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from isal import isal_zlib
 
 from relayc.runtime.artifact import Artifact, ObjectCode
 from relayc.runtime.device import DeviceError, device_kind
@@ -268,7 +268,7 @@ def _each(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
 
 def checksums(blob: np.ndarray) -> list[int]:
     """CRC-32 of each 16 MiB of memory of one dimension, computed by all cores."""
-    return _each(zlib.crc32, [blob[i : i + _CHUNK] for i in range(0, len(blob), _CHUNK)])
+    return _each(isal_zlib.crc32, [blob[i : i + _CHUNK] for i in range(0, len(blob), _CHUNK)])
 
 
 def _params_at(body_bytes: int) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 import relayc
 
 _ROOT = Path(relayc.__file__).parent
-_NEEDED = ("apache-tvm-ffi", "intel-openmp", "ml_dtypes", "numpy", "typing-extensions")
+_NEEDED = ("apache-tvm-ffi", "intel-openmp", "isal", "ml_dtypes", "numpy", "typing-extensions")
 """Those dependencies of relayc that its runtime has too."""
 _NAME = "relayc_runtime"
 

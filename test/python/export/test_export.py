@@ -163,7 +163,14 @@ def test_the_wheel_of_the_runtime_has_all_that_it_needs(exported, tmp_path):
     assert not [name for name in names if name.split("/")[1] in ("pipelines", "frontend", "dialects", "tools", "bench")]
     (metadata,) = (tmp_path / "installed").glob("relayc_runtime-*.dist-info/METADATA")
     wanted = [line.split()[1] for line in metadata.read_text().splitlines() if line.startswith("Requires-Dist")]
-    assert {re.split("[<>=;]", name)[0] for name in wanted} == {"apache-tvm-ffi", "intel-openmp", "ml_dtypes", "numpy", "typing-extensions"}
+    assert {re.split("[<>=;]", name)[0] for name in wanted} == {
+        "apache-tvm-ffi",
+        "intel-openmp",
+        "isal",
+        "ml_dtypes",
+        "numpy",
+        "typing-extensions",
+    }
     code = """
 sys.meta_path = [finder for finder in sys.meta_path if "__editable__" not in repr(finder)]
 sys.path.insert(0, sys.argv[2])
@@ -172,7 +179,7 @@ assert relayc.__file__.startswith(sys.argv[2]), relayc.__file__
 for function, inputs, outputs in each(sys.argv[3]):
     same(outputs, [relayc.load_module(sys.argv[3])[function](*inputs)])
 packages = {name.split(".")[0] for name, module in sys.modules.items() if "site-packages" in str(getattr(module, "__file__", ""))}
-assert {name for name in packages if not name.startswith("_")} <= {"tvm_ffi", "numpy", "ml_dtypes", "typing_extensions"}, packages
+assert {name for name in packages if not name.startswith("_")} <= {"tvm_ffi", "numpy", "ml_dtypes", "isal", "typing_extensions"}, packages
 """
     in_another_process(code, ("torch_mlir", "onnx", "rich"), tmp_path / "installed", exported["symbolic"][1])
 

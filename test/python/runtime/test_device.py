@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 from handmade import build_artifact
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from onnx_models import model_of
@@ -138,6 +138,7 @@ def test_a_device_beyond_the_machine_can_be_named_but_not_used():
             use()
 
 
+@settings(deadline=None)
 @given(st.sampled_from(DTYPES), st.lists(st.integers(0, 4), max_size=4))
 def test_tensors_hold_what_was_copied_to_them(dtype, shape):
     array = np.random.default_rng(0).integers(0, 2, shape).astype(numpy_dtype(dtype))

@@ -42,6 +42,11 @@ class Names:
         return self.free(f"{name}_{count}") if count else name
 
 
+def calls_others(function: Function) -> bool:
+    """Whether a function calls one: a program calls kernels, which call none."""
+    return any(op.operation.name == "func.call" for op in function.regions[0].blocks[0].operations)
+
+
 def strings_attribute(texts: Iterable[str]) -> ir.ArrayAttr:
     """Texts as an array of string attributes."""
     return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts])

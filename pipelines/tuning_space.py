@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from relayc.dialects.functions import symbol_name
+from relayc.dialects.functions import calls_others, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.kernel.graph import NotStructured, read_kernel
@@ -96,7 +96,7 @@ def _kernels(mod: IRModule) -> dict[str, ir.OpView]:
     if found:
         return dict(found)
     defined = [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]
-    return {symbol_name(f): f for f in defined if not any(op.operation.name == "func.call" for op in f.entry_block.operations)}
+    return {symbol_name(f): f for f in defined if not calls_others(f)}
 
 
 def _spaces(

@@ -1,9 +1,9 @@
 """The passes of blocks and loops, under their command-line names: those of the lit tests of primitives."""
 
+from relayc.dialects.functions import calls_others
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir.names import FORM
 from relayc.pipelines.blocks.create import create_nest
-from relayc.pipelines.blocks.schedule import calls_others
 from relayc.pipelines.blocks.script import run_sequence
 from relayc.pipelines.passes import PassContext, functions, module_pass
 

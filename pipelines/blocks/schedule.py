@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relayc.dialects.functions import symbol_name
+from relayc.dialects.functions import calls_others, symbol_name
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
@@ -250,11 +250,6 @@ def blocks_module(
     if not len(out.module.body.operations):
         raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
     return out
-
-
-def calls_others(function: ir.OpView) -> bool:
-    """Whether a function is a program: one that calls kernels."""
-    return any(op.operation.name == "func.call" for op in function.regions[0].blocks[0].operations)
 
 
 def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relayc.dialects.functions import Names, signature_of, strings_attribute, symbol_name, value_attributes, value_names
+from relayc.dialects.functions import Names, calls_others, signature_of, strings_attribute, symbol_name, value_attributes, value_names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -66,7 +66,7 @@ def te_program(mod: IRModule) -> IRModule:
     """
     with mod.context, ir.Location.unknown(), mod.ranges:
         found = [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]
-        if len(found) == 1 and not any(inner.operation.name == "func.call" for inner in found[0].regions[0].blocks[0].operations):
+        if len(found) == 1 and not calls_others(found[0]):
             kernel, name = _find(mod.module, None), symbol_name(found[0])
             kernel.attributes["sym_name"] = ir.StringAttr.get(Names(mod.module).free(f"{name}_kernel"))
             kernel.attributes["sym_visibility"] = ir.StringAttr.get("private")
@@ -103,7 +103,7 @@ def _find(module: ir.Module, name: str | None) -> ir.OpView:
         and all(isinstance(t, ir.RankedTensorType) for t in (*_tensors_of(op), *signature_of(op).results))
         and len(signature_of(op).results)
         and name in (None, symbol_name(op))
-        and (name is not None or not any(inner.operation.name == "func.call" for inner in op.regions[0].blocks[0].operations))
+        and (name is not None or not calls_others(op))
     ]
     if len(found) != 1:
         names = ", ".join(f"@{symbol_name(op)}" for op in found) or "none"

@@ -20,6 +20,14 @@ from relayc.pipelines.cpu.schedule.rows import schedule_rows
 from relayc.pipelines.cpu.schedule.windows import channels, columns
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
+_TILES = (
+    Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
+    Parameter("vectors", "fewest cycles", "vectors of columns of a tile", 8),
+    Parameter("block_tiles", "the caches", "row tiles of a task, where nothing is padded"),
+    Parameter("block_panels", "the caches", "panels of columns of a task, each as wide as a tile"),
+    Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
+    Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
+)
 _BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
 _WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
 
@@ -105,12 +113,7 @@ TABLE = (
         "2 columns or more",
         "all of 16 bits or more (sums)",
         (
-            Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
-            Parameter("vectors", "fewest cycles", "vectors of columns of a tile", 8),
-            Parameter("block_tiles", "the caches", "row tiles of a task, where nothing is padded"),
-            Parameter("block_panels", "the caches", "panels of columns of a task, each as wide as a tile"),
-            Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
-            Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
+            *_TILES,
             Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have"),
         ),
     ),
@@ -120,14 +123,7 @@ TABLE = (
         "dense, matmul, conv without padding and what follows elementwise",
         "a parameter on one side, sizes that are numbers; asked only where it is named",
         "all of 16 bits or more (sums)",
-        (
-            Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
-            Parameter("vectors", "fewest cycles", "vectors of columns of a tile", 8),
-            Parameter("block_tiles", "the caches", "row tiles of a task"),
-            Parameter("block_panels", "the caches", "panels of columns of a task, each as wide as a tile"),
-            Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
-            Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
-        ),
+        _TILES,
     ),
     Entry(
         "window_channels",

@@ -57,6 +57,10 @@ class Backend(ABC):
     def target(self) -> "type[Target]":
         """The class of its targets: attributes, how they are parsed and filled, what passes and schedules ask."""
 
+    def device_of(self, target: "Target") -> str:
+        """Kind of the devices that run the code of a target."""
+        return self.device
+
     @abstractmethod
     def strategies(self) -> "Sequence[Entry]":
         """The strategy table: asked from the first to the last for each kernel (see schedule.table)."""
@@ -97,7 +101,7 @@ class Backend(ABC):
 # ---- the registry -------------------------------------------------------------------------------------------------------------------
 
 _BACKENDS: dict[str, Backend] = {}
-_HOMES = {"cpu": "relayc.pipelines.cpu.backend"}
+_HOMES = {"cpu": "relayc.pipelines.cpu.backend", "cuda": "relayc.pipelines.cuda.backend"}
 """Modules that register a backend when it is first asked for."""
 _ALIASES = {"llvm": "cpu"}
 

@@ -130,7 +130,7 @@ def build(
         target=str(target),
         precision=precision,
         lacking=target.lacking,
-        device=backend.device,
+        device=backend.device_of(target),
         permissions=backend.permissions(program, target),
         code=made.code,
         strings=mod.strings,

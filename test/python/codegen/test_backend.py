@@ -144,7 +144,7 @@ def test_kinds_are_taken_once(registered):
 
 
 def test_an_unknown_kind_is_an_error_that_names_those_there_are():
-    with pytest.raises(ValueError, match="target: expected a kind out of cpu, llvm, found gpu"):
+    with pytest.raises(ValueError, match="target: expected a kind out of cpu, cuda, llvm, found gpu"):
         relayc.compile(b"", target="gpu")
 
 

@@ -1,0 +1,57 @@
+"""What NVIDIA's architectures have: facts of the CUDA C++ Programming Guide, "Compute Capabilities", and of the PTX ISA."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """An architecture that code is generated for.
+
+    Attributes:
+      name: as ptxas takes it; the letter behind the number says that code runs on this architecture alone, with all its instructions.
+      capability: compute capability, (9, 0) for sm_90a.
+      multiprocessors, l2_bytes: of the largest common product of the architecture; schedules plan for them where no device is asked.
+      shared_bytes: the most shared memory of a block; `multiprocessor_shared_bytes` of all blocks of a multiprocessor.
+      multiprocessor_threads: the most threads that are resident on a multiprocessor.
+      features: instructions beyond those of sm_75, by names of ours.
+      ptx: the version of the PTX ISA that the code is written in: the oldest with these instructions, so that older drivers take it.
+    """
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    l2_bytes: int
+    shared_bytes: int
+    multiprocessor_shared_bytes: int
+    multiprocessor_threads: int
+    features: frozenset[str]
+    ptx: int
+
+
+_SM_75 = frozenset({"mma-f16", "ldmatrix"})
+_SM_80 = _SM_75 | {"mma-bf16", "mma-tf32", "mma-s8", "cp-async"}
+_SM_90 = _SM_80 | {"tma", "mbarrier", "cluster"}
+
+ARCHITECTURES = {
+    a.name: a
+    for a in (
+        Architecture("sm_75", (7, 5), 40, 4 << 20, 64 << 10, 64 << 10, 1024, _SM_75, 70),
+        Architecture("sm_80", (8, 0), 108, 40 << 20, 163 << 10, 164 << 10, 2048, _SM_80, 70),
+        Architecture("sm_86", (8, 6), 84, 6 << 20, 99 << 10, 100 << 10, 1536, _SM_80, 71),
+        Architecture("sm_89", (8, 9), 128, 72 << 20, 99 << 10, 100 << 10, 1536, _SM_80, 78),
+        Architecture("sm_90", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, _SM_90, 80),
+        Architecture("sm_90a", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, _SM_90 | {"wgmma"}, 80),
+        Architecture("sm_100a", (10, 0), 148, 126 << 20, 227 << 10, 228 << 10, 2048, _SM_90, 86),
+        Architecture("sm_120a", (12, 0), 170, 96 << 20, 99 << 10, 100 << 10, 1536, _SM_90, 87),
+    )
+}
+
+WARP = 32
+"""Threads of a warp."""
+MOST_THREADS = 1024
+"""Of a block."""
+REGISTERS = 65536
+"""32-bit registers of a multiprocessor; a thread has at most MOST_REGISTERS."""
+MOST_REGISTERS = 255
+STATIC_SHARED_BYTES = 48 << 10
+"""Shared memory of a block that needs no permission of the driver; more is dynamic."""

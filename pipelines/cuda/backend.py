@@ -1,0 +1,63 @@
+"""The backend of the kind cuda. What it needs of MLIR is imported when a program is compiled."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from relayc.pipelines.backend import Backend, MachineCode, find_backend, register_backend
+from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.target import Target
+
+if TYPE_CHECKING:
+    from relayc.dialects.mlir import ir
+    from relayc.pipelines.packed_entry import PackedEntry
+    from relayc.pipelines.schedule.table import Entry
+
+
+class CudaBackend(Backend):
+    """NVIDIA GPUs: kernels by PTX, programs by the backend of the host."""
+
+    kind = "cuda"
+    device = "cuda"
+    modules = ("relayc.pipelines.cuda.schedule.table",)
+
+    @property
+    def target(self) -> type[Target]:
+        return CudaTarget
+
+    def device_of(self, target: Target) -> str:
+        return "cpu" if _cuda(target).emulate else self.device
+
+    def strategies(self) -> "Sequence[Entry]":
+        from relayc.pipelines.cuda.schedule.table import TABLE
+
+        return TABLE
+
+    def lower(self, module: "ir.Module", target: Target) -> None:
+        from relayc.pipelines.gpu.outline import outline_launches
+
+        outline_launches(module)
+        if not _cuda(target).emulate:
+            raise ValueError(f"target {target}: expected emulate=True, found a program for a device")
+        from relayc.pipelines.gpu.emulate import emulate_kernels
+
+        emulate_kernels(module)
+        host = _host(target)
+        find_backend(host.kind).lower(module, host)
+
+    def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
+        host = _host(target)
+        return find_backend(host.kind).machine_code(module, host, entries)
+
+
+def _host(target: Target) -> Target:
+    """What the programs are compiled for: this machine."""
+    return Target("cpu", num_threads=target.num_threads)
+
+
+def _cuda(target: Target) -> CudaTarget:
+    if not isinstance(target, CudaTarget):
+        raise TypeError(f"expected a target of an NVIDIA GPU, found {target}")
+    return target
+
+
+register_backend(CudaBackend())

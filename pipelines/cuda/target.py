@@ -1,0 +1,96 @@
+"""NVIDIA GPUs as targets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from relayc.pipelines.cuda.architectures import ARCHITECTURES, MOST_REGISTERS, STATIC_SHARED_BYTES, Architecture
+from relayc.pipelines.target import Option, Target
+from relayc.runtime.threads import checked_threads, usable_cpus
+
+DEFAULT_ARCH = "sm_80"
+"""Where none is given: its PTX runs on all later ones."""
+_MOST_MULTIPROCESSORS = 1024
+_VECTOR_BYTES = 16
+"""What a thread loads or stores at once at most."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class CudaTarget(Target):
+    """An NVIDIA GPU.
+
+    Attributes:
+      arch: an architecture as ptxas names it: "sm_80", "sm_90a" (see architectures.ARCHITECTURES).
+      features: of the architecture; none are added or taken away.
+      num_multiprocessors: that schedules plan for.
+      shared_bytes: of a block, at most.
+      num_threads: threads of the host that an emulated program uses.
+      vector_bytes: 16, what a thread loads or stores at once at most; num_vector_registers: its registers of 32 bits.
+      l1_bytes, l2_bytes, l3_bytes: shared memory of a block, the cache of the device, and that again.
+      emulate: whether the same kernels run on the CPU, thread by thread, with the results of the device: for tests, and for machines
+        without one; slow.
+    """
+
+    arch: str
+    num_multiprocessors: int
+    shared_bytes: int
+    emulate: bool
+
+    options: ClassVar[Mapping[str, Option]] = {
+        "arch": Option("arch", str),
+        "num-multiprocessors": Option("num_multiprocessors", int),
+        "shared-bytes": Option("shared_bytes", int),
+        "num-threads": Option("num_threads", int),
+        "emulate": Option("emulate", bool),
+    }
+
+    @classmethod
+    def complete(cls, given: Mapping[str, Any], base: Target | None) -> dict[str, Any]:
+        kept = {} if base is None else {option.attribute: getattr(base, option.attribute) for option in cls.options.values()}
+        if given.get("arch", kept.get("arch")) != kept.get("arch"):
+            kept = {name: kept[name] for name in ("num_threads", "emulate") if name in kept}
+        name = given.get("arch", kept.get("arch", DEFAULT_ARCH))
+        if name not in ARCHITECTURES:
+            raise ValueError(f"target cuda: expected arch {', '.join(ARCHITECTURES)}, found {name or 'nothing'}")
+        arch = ARCHITECTURES[name]
+        found = {
+            "arch": name,
+            "num_multiprocessors": arch.multiprocessors,
+            "shared_bytes": arch.shared_bytes,
+            "num_threads": usable_cpus(),
+            "emulate": False,
+            **kept,
+            **given,
+        }
+        checked_threads(found["num_threads"])
+        if not 1 <= found["num_multiprocessors"] <= _MOST_MULTIPROCESSORS:
+            count = found["num_multiprocessors"]
+            raise ValueError(f"target cuda: num_multiprocessors: expected 1 to {_MOST_MULTIPROCESSORS}, found {count}")
+        if not STATIC_SHARED_BYTES <= found["shared_bytes"] <= arch.shared_bytes:
+            expected = f"{STATIC_SHARED_BYTES} to {arch.shared_bytes}, what {name} has"
+            raise ValueError(f"target cuda: shared_bytes: expected {expected}, found {found['shared_bytes']}")
+        shared, l2 = found["shared_bytes"], arch.l2_bytes
+        facts = {"features": arch.features, "vector_bytes": _VECTOR_BYTES, "num_vector_registers": MOST_REGISTERS}
+        return {**found, **facts, "l1_bytes": shared, "l2_bytes": l2, "l3_bytes": l2}
+
+    @property
+    def architecture(self) -> Architecture:
+        """What the architecture has."""
+        return ARCHITECTURES[self.arch]
+
+    @property
+    def has_fma(self) -> bool:
+        return True
+
+    @property
+    def has_bf16(self) -> bool:
+        return self.has("mma-bf16")
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Emulated code is that of this machine."""
+        return Target("cpu").fingerprint if self.emulate else ""

@@ -1,0 +1,97 @@
+"""Launches in tir: the operation, and what threads of a block do together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit
+from relayc.symbolic import Size, proves
+
+WARP = 32
+"""Threads that shuffle values among themselves."""
+
+_AXES = 3
+_OPERANDS = 12
+"""Groups of operands of gpu.launch, of which 1 to 6 are the sizes of grid and block."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch while its body is emitted.
+
+    Attributes:
+      block: number of the block along each axis of the grid.
+      thread: number of the thread in its block.
+      shared: flat buffers of the block.
+    """
+
+    block: tuple[Var, Var, Var]
+    thread: Var
+    shared: tuple[ir.Value, ...]
+
+
+def shared_type(count: int, element: ir.Type) -> ir.MemRefType:
+    """A flat buffer in shared memory."""
+    return ir.MemRefType.get([count], element, memory_space=emit.parsed("#gpu.address_space<workgroup>"))
+
+
+@contextmanager
+def launch(grid: Sequence[Size], threads: int, shared: Sequence[tuple[int, ir.Type]] = ()) -> Iterator[Launch]:
+    """A gpu.launch at the ambient insertion point, in whose body the insertion point then is.
+
+    Where a size of the grid may be 0 the launch is in a branch of the host.
+
+    Args:
+      grid: blocks along up to three axes; none may be known to be 0.
+      threads: of a block, along x.
+      shared: elements and element type of the buffers that a block shares.
+    """
+    sizes = [*grid, *[1] * (_AXES - len(grid))]
+    index, one = ir.IndexType.get(), emit.index_constant(1)
+    total = prod(sizes)
+    if proves(lambda: total >= 1):
+        place = ir.InsertionPoint.current
+    else:
+        branch = scf.IfOp(emit.compare("ne", emit.index_constant(total), emit.index_constant(0)))
+        with ir.InsertionPoint(branch.then_block):
+            emit.yield_values([])
+        place = ir.InsertionPoint.at_block_begin(branch.then_block)
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([int(1 <= i <= 2 * _AXES) for i in range(_OPERANDS)]),
+        "workgroup_attributions": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shared)),
+    }
+    operands = [*map(emit.index_constant, sizes), emit.index_constant(threads), one, one]
+    made = ir.Operation.create("gpu.launch", operands=operands, attributes=attributes, regions=1, ip=place)
+    body = made.regions[0].blocks.append(*[index] * (4 * _AXES), *[shared_type(*buffer) for buffer in shared])
+    arguments = list(body.arguments)
+    x, y, z = (Var(0, size - 1, value, name=f"block{i}") for i, (size, value) in enumerate(zip(sizes, arguments, strict=False)))
+    with ir.InsertionPoint(body):
+        yield Launch((x, y, z), Var(0, threads - 1, arguments[_AXES], name="thread"), tuple(arguments[4 * _AXES :]))
+        emit.create("gpu.terminator", [], [])
+
+
+def barrier() -> None:
+    """Every thread of the block waits for the others; what they wrote before is seen after."""
+    emit.create("gpu.barrier", [], [])
+
+
+def shuffle(mode: str, value: ir.Value, by: int | ir.Value) -> ir.Value:
+    """The value that another lane of the warp has: of mode "xor", "up", "down" (a distance) or "idx" (a lane). Of f32, i32, or others of
+    these widths."""
+    i32, i1 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(1)
+    lane = emit.number(by, i32) if isinstance(by, int) else by
+    attributes = {"mode": emit.parsed(f"#gpu<shuffle_mode {mode}>")}
+    return emit.create("gpu.shuffle", [value.type, i1], [value, lane, emit.number(WARP, i32)], attributes)
+
+
+def reduce_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value], lanes: int = WARP, stride: int = 1) -> ir.Value:
+    """A value combined over `lanes` lanes that are `stride` apart (both powers of two); every one of them has the result."""
+    distance = lanes * stride // 2
+    while distance >= stride:
+        value = combine(value, shuffle("xor", value, distance))
+        distance //= 2
+    return value
+

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir, scf
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, proves
 
@@ -94,4 +94,3 @@ def reduce_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Val
         value = combine(value, shuffle("xor", value, distance))
         distance //= 2
     return value
-

@@ -18,7 +18,7 @@ class CudaBackend(Backend):
 
     kind = "cuda"
     device = "cuda"
-    modules = ("relayc.pipelines.cuda.schedule.table",)
+    modules = ("relayc.pipelines.gpu.passes", "relayc.pipelines.cuda.schedule.table")
 
     @property
     def target(self) -> type[Target]:

@@ -1,0 +1,9 @@
+"""Kernels of GPUs on the CPU: every outlined kernel becomes an ordinary function that runs its whole grid, and its launches become calls.
+
+The blocks of a grid run in parallel on the threads of the CPU. A kernel whose threads do not wait for each other is two loops, over blocks
+and over the threads of each.
+"""
+
+from relayc.pipelines.gpu.emulate.kernels import emulate_kernels
+
+__all__ = ["emulate_kernels"]

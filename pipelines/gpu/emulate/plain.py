@@ -1,0 +1,28 @@
+"""Kernels whose threads do not wait for each other: loops over blocks and threads."""
+
+from contextlib import ExitStack
+
+from relayc.dialects.mlir import func, ir
+from relayc.pipelines.gpu.emulate.kernel import Kernel, answer_positions, local_memory
+from relayc.pipelines.gpu.emulate.positions import Position, each_block, linear_thread
+from relayc.pipelines.kernel.index import Var
+from relayc.pipelines.tir import emit
+
+
+def run_in_loops(kernel: Kernel, name: str) -> None:
+    """Emits a function that runs the grid of a kernel at the insertion point; the kernel is empty after."""
+    function, sizes = kernel.function_of_grid(name)
+    grid, block = sizes[:3], sizes[3:]
+    arguments = list(function.arguments)[: len(kernel.types)]
+    with ir.InsertionPoint(function.entry_block):
+        with each_block(grid) as block_id, ExitStack() as threads:
+            shared = [local_memory(t) for t in kernel.shared]
+            private = [local_memory(t) for t in kernel.private]
+            loops = [Var(0, 0) for _ in block]
+            for var, size in reversed(list(zip(loops, block, strict=True))):
+                threads.enter_context(emit.for_loop(0, size, 1, var))
+            thread_id = [var.value for var in loops]
+            position = Position(grid, block, block_id, thread_id, linear_thread(block, thread_id))
+            kernel.move_in([*arguments, *shared, *private])
+        func.ReturnOp([])
+    answer_positions(kernel.name, function.operation, position)

@@ -1,0 +1,22 @@
+"""Passes on kernels of GPUs, under their command-line names."""
+
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.passes import PassContext, module_pass
+
+
+@module_pass(opt_level=0, name="OutlineLaunches", stage="llvm")
+def outline_launches(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Launches become kernels in a gpu.module, with what they need of the host as arguments (pipelines.gpu.outline)."""
+    from relayc.pipelines.gpu.outline import outline_launches as outline
+
+    outline(mod.module)
+    return mod
+
+
+@module_pass(opt_level=0, name="EmulateKernels", stage="llvm")
+def emulate_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Outlined kernels become functions that run the whole grid on the CPU (pipelines.gpu.emulate)."""
+    from relayc.pipelines.gpu.emulate import emulate_kernels as emulate
+
+    emulate(mod.module)
+    return mod

@@ -1,0 +1,131 @@
+"""Kernels without synchronisation: loops over blocks and threads."""
+
+import numpy as np
+import pytest
+from gpu_kernels import emulated, strategy
+from oracle import values
+from support import program
+from symbolic_ops import symbolic_program, tensor
+
+from relayc.dialects.mlir import ir, scf
+from relayc.dialects.relay import build
+from relayc.pipelines.driver import compile
+from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
+from relayc.symbolic import Range, ceil_div
+
+THREADS = 64
+
+
+def schedule_elements(kernel, target, tuning):
+    """A block for some elements of each row of the one result of two dimensions, a thread for each of them."""
+    (node,) = kernel.results
+    rows, columns = node.shape
+    with kernel_body(kernel) as body:
+        sizes = [emit.index_constant(n) for n in (ceil_div(columns, THREADS), rows, 1, THREADS, 1, 1)]
+        counts = ir.DenseI32ArrayAttr.get([0, *[1] * 6, *[0] * 5])
+        launch = ir.Operation.create("gpu.launch", operands=sizes, attributes={"operandSegmentSizes": counts}, regions=1)
+        block = launch.regions[0].blocks.append(*[ir.IndexType.get()] * 12)
+        group, row, _, thread = list(block.arguments)[:4]
+        with ir.InsertionPoint(block):
+            column = emit.arith("addi", emit.arith("muli", group, emit.index_constant(THREADS)), thread)
+            inside = scf.IfOp(emit.compare("ult", column, emit.index_constant(columns)))
+            with ir.InsertionPoint(inside.then_block), body.evaluator.scope():
+                place = [Index.of(Var(0, rows - 1, row)), Index.of(Var(0, columns - 1, column))]
+                value = body.evaluator.at(node, place)
+                body.evaluator.store(value, body.outputs[0], linearize(place, node.shape))
+                emit.yield_values([])
+            emit.create("gpu.terminator", [], [])
+    return Scheduled(body.function)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_a_program_runs_its_kernels_on_the_cpu(arch):
+    x, y = values((7, 100)), values((7, 100), seed=1)
+    with strategy(schedule_elements):
+        module = compile(
+            program(lambda a, b: [build("multiply", build("add", a, b), a)], [x, y]), target=Target("cuda", arch=arch, emulate=True)
+        )
+    assert [kernel.schedule for kernel in module.kernels] == ["test"]
+    np.testing.assert_allclose(module["main"](x, y), (x + y) * x, rtol=1e-6)
+
+
+def test_a_symbolic_program_launches_as_many_blocks_as_a_call_needs():
+    x = values((5, 100))
+    with strategy(schedule_elements):
+        mod = symbolic_program(lambda a: [build("add", a, a)], [tensor("float32[n, 100]")], {"n": Range(1)})
+        module = compile(mod, target=Target("cuda", emulate=True))
+    for rows in (1, 5):
+        np.testing.assert_array_equal(module["main"](x[:rows]), x[:rows] + x[:rows])
+
+
+LAUNCH = """
+func.func private @k(%x: memref<6x4x10xi32>, %y: memref<240xi32>, %n: index) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c5 = arith.constant 5 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.addi %c4, %c4 : index
+  %flat = memref.collapse_shape %x [[0, 1, 2]] : memref<6x4x10xi32> into memref<240xi32>
+  gpu.launch blocks(%b0, %b1, %b2) in (%g0 = %c5, %g1 = %c2, %g2 = %n)
+             threads(%t0, %t1, %t2) in (%s0 = %c2, %s1 = %c2, %s2 = %c1)
+             private(%p : memref<1xi32, #gpu.address_space<private>>) {
+    %c0 = arith.constant 0 : index
+    %z0 = arith.muli %b2, %g1 : index
+    %z1 = arith.addi %z0, %b1 : index
+    %z2 = arith.muli %z1, %s1 : index
+    %z3 = arith.addi %z2, %t1 : index
+    %z4 = arith.muli %z3, %g0 : index
+    %z5 = arith.addi %z4, %b0 : index
+    %z6 = arith.muli %z5, %s0 : index
+    %i = arith.addi %z6, %t0 : index
+    %warp = gpu.lane_id
+    %w = arith.index_cast %warp : index to i32
+    %v = memref.load %flat[%i] : memref<240xi32>
+    %u = arith.muli %v, %w : i32
+    memref.store %u, %p[%c0] : memref<1xi32, #gpu.address_space<private>>
+    %r = memref.load %p[%c0] : memref<1xi32, #gpu.address_space<private>>
+    memref.store %r, %y[%i] : memref<240xi32>
+    gpu.terminator
+  }
+  gpu.launch blocks(%b0, %b1, %b2) in (%g0 = %c3, %g1 = %c1, %g2 = %c1) threads(%t0, %t1, %t2) in (%s0 = %c8, %s1 = %c1, %s2 = %c1) {
+    %j = affine.apply affine_map<(b, t) -> (b * 8 + t)>(%b0, %t0)
+    %v = memref.load %y[%j] : memref<240xi32>
+    %u = arith.addi %v, %v : i32
+    memref.store %u, %y[%j] : memref<240xi32>
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+def test_grids_and_blocks_of_three_dimensions_and_launches_in_order():
+    x, y = values((6, 4, 10), "int32"), np.zeros(240, np.int32)
+    emulated(LAUNCH)["k"](x, y, 6)
+    # A block has 2 x 2 threads, which are 0 to 3 of its one warp.
+    lanes = np.broadcast_to(np.arange(4, dtype=np.int32).reshape(1, 1, 2, 1, 2), (6, 2, 2, 5, 2)).reshape(-1)
+    expected = x.reshape(-1) * lanes
+    expected[:24] *= 2
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("%g0 = %c3, ", "%g0 = %zero, ", "kernel k_1 at .*: grid size x: expected at least 1, found 0"),
+        ("%s1 = %c1, ", "%s1 = %zero, ", "kernel k_1 at .*: block size y: expected at least 1, found 0"),
+        (
+            "%warp = gpu.lane_id",
+            "%warp = gpu.cluster_block_id x",
+            "kernel k_0 at .*: expected operations that .*, found gpu.cluster_block_id",
+        ),
+    ],
+)
+def test_what_cannot_be_launched_is_refused(old, new, message):
+    text = new.join(LAUNCH.rsplit(old, 1)).replace("%c1 = arith", "%zero = arith.constant 0 : index\n  %c1 = arith", 1)
+    with pytest.raises(ValueError, match=message):
+        emulated(text)

@@ -1,0 +1,48 @@
+"""Helpers of the tests of GPU targets: kernels that the tests write themselves, run by the emulation."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import tvm_ffi
+
+from relayc.dialects.functions import signature_of, symbol_name
+from relayc.dialects.mlir import func, ir, make_context
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.backend import find_backend
+from relayc.pipelines.packed_entry import PackedEntry
+from relayc.pipelines.schedule.table import STRATEGIES, Entry, Strategy, register_strategies
+from relayc.pipelines.target import Target
+from relayc.runtime.artifact import TensorSpec
+
+
+def emulated(text: str, **options) -> dict[str, tvm_ffi.Function]:
+    """The functions of a tir module in MLIR text, by name, for the emulation of a GPU; `options` are those of the target.
+
+    A function takes static memrefs, for which arrays are given, and values of type index behind them.
+    """
+    target = Target("cuda", emulate=True, **options)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        entries = {symbol_name(op): _entry(op) for op in module.body.operations if isinstance(op, func.FuncOp)}
+        backend = find_backend(target.kind)
+        backend.lower(module, target)
+        code = backend.machine_code(module, target, entries)
+    return {name: tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=code.owner) for name, address in code.functions.items()}
+
+
+def _entry(function: func.FuncOp) -> PackedEntry:
+    types = signature_of(function).inputs
+    buffers = [t for t in types if isinstance(t, ir.MemRefType)]
+    tensors = [TensorType.from_mlir(ir.RankedTensorType.get(t.shape, t.element_type)) for t in buffers]
+    specs = tuple(TensorSpec(f"a{i}", t.shape, t.dtype) for i, t in enumerate(tensors))
+    return PackedEntry(specs, tuple(f"n{i}" for i in range(len(types) - len(specs))))
+
+
+@contextmanager
+def strategy(schedule: Strategy) -> Iterator[None]:
+    """A strategy for kernels on NVIDIA GPUs, which is asked first inside."""
+    register_strategies("cuda", Entry("test", schedule))
+    try:
+        yield
+    finally:
+        STRATEGIES["cuda"].pop(0)

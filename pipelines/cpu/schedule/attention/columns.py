@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows, larger
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows
 from relayc.pipelines.cpu.schedule.attention.rows import Rows
 from relayc.pipelines.cpu.schedule.attention.rows import default_parameters as few_parameters
 from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Strips
@@ -24,6 +24,7 @@ from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning, part_sizes, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.attention import larger
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 

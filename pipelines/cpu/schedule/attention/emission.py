@@ -8,15 +8,14 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.attention.exponential import exp_below_zero
 from relayc.pipelines.kernel.attention import KEY, Attention
-from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, linearize
-from relayc.pipelines.kernel.reduction import multiply_add_casts
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Body, Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
+from relayc.pipelines.tir.attention import AttentionCode
 from relayc.pipelines.tir.buffers import local_buffer
-from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, proves
 
 PARALLEL_GRAIN = 1 << 17
@@ -33,33 +32,30 @@ def has_few_rows(attention: Attention, target: Target) -> bool:
     return proves(lambda: attention.rows <= most_few_rows(attention, target))
 
 
-class Emission(ABC):
+class Emission(AttentionCode, ABC):
     """Emits an attention kernel: loops over heads, in parallel, with `_task` inside. Buffers of a thread are flat.
 
     Attributes:
-      kernel, a: the kernel, and its attention.
+      kernel: the kernel.
       wide: element type of the scores.
       keys, depth, width: keys, elements of a head of query and key, elements of a head of value.
       row_loops: loops within a task: the row loop, unless others are said to be.
       outer: loops outside of those that have several iterations.
-      casts: conversions of an element of key, and of value, that come before its product.
       uses_tiles: whether the products are on AMX tiles.
       buffers: of a thread, by name.
     """
 
     uses_tiles = False
-    evaluator: Evaluator
     output: ir.Value
     buffers: dict[str, ir.Value]
 
     def __init__(self, kernel: Kernel, attention: Attention, row_loops: Sequence[int] = ()) -> None:
-        self.kernel, self.a = kernel, attention
+        super().__init__(attention)
+        self.kernel = kernel
         self.wide = attention.product.element
         self.keys, self.depth, self.width = attention.shape[KEY], attention.depth, attention.width
         self.row_loops = list(row_loops) or [attention.row_loop]
         self.outer = [i for i in range(KEY) if i not in self.row_loops and attention.shape[i] != 1]
-        casts = [multiply_add_casts(n.structured) for n in (attention.product, attention.context)]
-        self.casts = [c[1] if c is not None else [] for c in casts]
 
     @property
     @abstractmethod
@@ -108,35 +104,6 @@ class Emission(ABC):
     def _store(self, name: str, offset: Index, value: ir.Value) -> None:
         self.evaluator.store(value, self.buffers[name], offset)
 
-    def _result(self, row: Sequence[Index], element: Index, context: ir.Value, total: ir.Value) -> ir.Value:
-        """What the kernel gives for an element of the context and the total of its row."""
-        row = [Index() if extent == 1 else index for index, extent in zip(row, self.a.shape, strict=False)]
-        point = self.a.context_point(row, element)
-        self.evaluator.remember(self.a.total, row, total)
-        self.evaluator.remember(self.a.context, point, context)
-        return self.evaluator.at(self.a.result, self.a.result_point(point))
-
-    def _place(self, row: Sequence[Index], element: Index) -> Index:
-        """Where the result for an element of the context goes."""
-        return linearize(self.a.context_point(row, element), self.a.context.shape)
-
-    def _is_read_in_place(self, node: Node) -> bool:
-        """Whether the second operand of a product is loaded as it is, from memory."""
-        source = node.structured.inputs[1]
-        while source.kind in ("view", "slice"):
-            source = source.inputs[0]
-        return source.kind == "arg" and not self.casts[node is self.a.context]
-
-    def _operand(self, node: Node, position: int, point: Sequence[Index]) -> ir.Value:
-        """An operand of a product at a point of its loops, as the product takes it."""
-        structured = node.structured
-        value = self.evaluator.at(structured.inputs[position], self.evaluator.apply(structured.maps[position], point))
-        return emit.convert(value, self.casts[node is self.a.context] if position else [])
-
-    def _initial(self, node: Node) -> ir.Value:
-        """What a reduction starts with."""
-        return emit.broadcast(self.evaluator.at(node.structured.inits[0], []), self.evaluator.width)
-
     def _weight(self, score: ir.Value, largest: ir.Value) -> ir.Value:
         return exp_below_zero(emit.arith("subf", score, largest))
 
@@ -181,8 +148,3 @@ def emit_versions(kernel: Kernel, versions: Sequence[Version], tuning: Tuning) -
 
         rest(0)
     return Scheduled(body.function, uses_tiles=any(v.emission.uses_tiles for v in kept))
-
-
-def larger(score: ir.Value, largest: ir.Value) -> ir.Value:
-    """The larger of two scores; the second where the first is NaN, whose weight then becomes NaN too."""
-    return emit.select(emit.compare("ogt", score, largest), score, largest)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, larger, most_few_rows
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, has_few_rows, most_few_rows
 from relayc.pipelines.kernel.attention import KEY, QUERY, QUERY_HEAD, Attention, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
@@ -19,6 +19,7 @@ from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning, distinct, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.attention import larger
 from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 
 BLOCK_BYTES = 8 << 10

@@ -12,7 +12,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.attention.columns import Columns
 from relayc.pipelines.cpu.schedule.attention.columns import default_parameters as column_parameters
-from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows, larger, most_few_rows
+from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows, most_few_rows
 from relayc.pipelines.cpu.schedule.attention.rows import Rows
 from relayc.pipelines.cpu.schedule.attention.rows import default_parameters as row_parameters
 from relayc.pipelines.cpu.schedule.bf16.amx import MAX_ROWS, MAX_STEP, Tiles
@@ -25,6 +25,7 @@ from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning, distinct, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.attention import larger
 from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]

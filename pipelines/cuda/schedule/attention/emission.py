@@ -1,0 +1,97 @@
+"""What the schedules of attention have in common: rows of a block, the keys that they see, scores and their softmax.
+
+The queries that share keys and values are rows: heads of the query of one head of the key, and the queries of each. The blocks of a launch
+go over batches, heads of the key, and blocks of rows.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.gpu.launch import WARP
+from relayc.pipelines.kernel.attention import BATCH, KEY, KEY_HEAD, QUERY, QUERY_HEAD, Attention
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.schedule.strategy import Body
+from relayc.pipelines.tir import emit
+from relayc.pipelines.tir.attention import AttentionCode
+from relayc.symbolic import Size, ceil_div, proves
+
+LOG2E = 1.4426950408889634
+
+
+def exp(x: ir.Value) -> ir.Value:
+    """e**x of a scalar; of an f32 by the power of two that the hardware has: within 2e-7 + 9e-8 * |x| of itself."""
+    if not isinstance(x.type, ir.F32Type):
+        return emit.create("math.exp", [x.type], [x])
+    attributes = {"fastmath": emit.parsed("#arith.fastmath<afn>")}
+    return emit.create("math.exp2", [x.type], [emit.arith("mulf", x, emit.number(LOG2E, x.type))], attributes)
+
+
+class GpuAttention(AttentionCode):
+    """An attention while code for it is emitted into launches.
+
+    Attributes:
+      wide: element type of the scores.
+      keys, depth, width: keys, elements of a head of query and key, elements of a head of value.
+      rows: that share keys.
+      heads: batches times heads of the key.
+    """
+
+    def __init__(self, attention: Attention) -> None:
+        super().__init__(attention)
+        shape = attention.shape
+        self.wide = attention.product.element
+        self.keys, self.depth, self.width = shape[KEY], attention.depth, attention.width
+        self.rows: Size = shape[QUERY_HEAD] * shape[QUERY]
+        self.heads: Size = shape[BATCH] * shape[KEY_HEAD]
+
+    def begin(self, body: Body) -> None:
+        """What is emitted from now on reads and writes the buffers of a function."""
+        self.evaluator, self.output = body.evaluator, body.outputs[0]
+
+    def row_point(self, head: Index, row: Index) -> list[Index]:
+        """Indices BATCH to QUERY of a row of a head, which is a number below `heads`."""
+        shape, split = self.a.shape, self.evaluator.quotient_and_rest
+        found: list[Index] = []
+        for index, outer, inner in ((head, BATCH, KEY_HEAD), (row, QUERY_HEAD, QUERY)):
+            if shape[outer] == 1:
+                found += [Index(), index]
+            elif shape[inner] == 1:
+                found += [index, Index()]
+            else:
+                found += split(index, shape[inner])
+        return [Index() if extent == 1 else index for extent, index in zip(shape, found, strict=False)]
+
+    def seen(self, first: Index, count: int) -> ir.Value:
+        """How many of the keys, from the first one on, some of `count` rows from a row on may see (index)."""
+        if self.a.causal is None:
+            return emit.index_constant(self.keys)
+        last = emit.at_most(first + (count - 1), self.rows - 1)
+        shape = self.a.shape
+        query = last
+        if shape[QUERY] == 1:
+            query = Index()
+        elif shape[QUERY_HEAD] != 1:
+            (first_head, _), (last_head, place) = (self.evaluator.quotient_and_rest(i, shape[QUERY]) for i in (first, last))
+            same = emit.compare("eq", emit.materialize(first_head), emit.materialize(last_head))
+            query = self.evaluator.opaque(emit.select(same, emit.materialize(place), emit.index_constant(shape[QUERY] - 1)), 0, shape[QUERY] - 1)
+        return emit.smaller(emit.larger(emit.materialize(query + self.a.causal + 1), 0), self.keys)
+
+    def score(self, row: Sequence[Index], key: Index, product: ir.Value, end: ir.Value | None) -> ir.Value:
+        """The score of a product, -inf for keys from `end` on (None where there are none); what those read belongs to the last key."""
+        inside = None if end is None else emit.compare("slt", emit.materialize(key), end)
+        if end is not None:
+            key = emit.at_most(key, self.keys - 1)
+        point = [*row, key]
+        with self.evaluator.scope():
+            self.evaluator.remember(self.a.product, point, product)
+            score = self.evaluator.at(self.a.scores, point)
+        return score if inside is None else emit.select(inside, score, emit.number(float("-inf"), self.wide))
+
+    def weight(self, score: ir.Value, largest: ir.Value) -> ir.Value:
+        return exp(emit.arith("subf", score, largest))
+
+    def store_result(self, row: Sequence[Index], element: Index, context: ir.Value, total: ir.Value) -> None:
+        """Writes what the kernel gives for an element of the context and the total of its row."""
+        with self.evaluator.scope():
+            self.evaluator.store(self._result(row, element, context, total), self.output, self._place(row, element))

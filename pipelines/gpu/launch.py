@@ -7,7 +7,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.kernel.index import Var
-from relayc.pipelines.tir import emit
+from relayc.pipelines.tir import emit, vectors
 from relayc.symbolic import Size, proves
 
 WARP = 32
@@ -79,12 +79,17 @@ def barrier() -> None:
 
 
 def shuffle(mode: str, value: ir.Value, by: int | ir.Value) -> ir.Value:
-    """The value that another lane of the warp has: of mode "xor", "up", "down" (a distance) or "idx" (a lane). Of f32, i32, or others of
-    these widths."""
+    """The value, of 32 or 64 bits, that another lane of the warp has: of mode "xor", "up", "down" (a distance) or "idx" (a lane)."""
     i32, i1 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(1)
+    type_ = value.type
+    if type_.width == 64:
+        single = ir.VectorType.get([1], type_)
+        words = vectors.bitcast(emit.create("vector.broadcast", [single], [value]), i32)
+        moved = vectors.from_elements([shuffle(mode, vectors.extract(words, i), by) for i in range(2)])
+        return vectors.extract(vectors.bitcast(moved, type_), 0)
     lane = emit.number(by, i32) if isinstance(by, int) else by
     attributes = {"mode": emit.parsed(f"#gpu<shuffle_mode {mode}>")}
-    return emit.create("gpu.shuffle", [value.type, i1], [value, lane, emit.number(WARP, i32)], attributes)
+    return emit.create("gpu.shuffle", [type_, i1], [value, lane, emit.number(WARP, i32)], attributes)
 
 
 def reduce_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value], lanes: int = WARP, stride: int = 1) -> ir.Value:

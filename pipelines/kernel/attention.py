@@ -64,6 +64,16 @@ class Attention:
         """Extent of the row loop."""
         return self.shape[self.row_loop]
 
+    @property
+    def heads_of_key(self) -> Size:
+        """Heads of key and value, of all batches."""
+        return self.shape[BATCH] * self.shape[KEY_HEAD]
+
+    @property
+    def rows_of_key(self) -> Size:
+        """Queries that share a key: of all heads of the query for each head of the key."""
+        return self.shape[QUERY_HEAD] * self.shape[QUERY]
+
     def context_point(self, row: Sequence[Index], element: Index) -> Point:
         """Indices of the context for those of a row (BATCH to QUERY) and an element of the head."""
         loops = [*row, Index(), element]

@@ -1,8 +1,26 @@
 """The strategy table of NVIDIA GPUs: what kernels are offered to, in which order, and the numbers that can be set."""
 
-from relayc.pipelines.schedule.table import Entry, declare_options
+from relayc.pipelines.cuda.schedule.attention import flash
+from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
-TABLE: tuple[Entry, ...] = ()
+TABLE: tuple[Entry, ...] = (
+    Entry(
+        "flash",
+        flash.schedule_flash,
+        "attention",
+        "any",
+        "f16, bf16, f32, f64",
+        (
+            Parameter("warps", flash.BLOCKS.warps, "warps of a block", 16),
+            Parameter("rows", flash.BLOCKS.rows, "queries of a warp", 32),
+            Parameter("keys", flash.BLOCKS.keys, "keys that come to shared memory at a time", 256),
+            Parameter("splits", "blocks for all multiprocessors", "splits of the keys, where few queries share them", 256),
+            Parameter("split_warps", flash.SPLIT_WARPS, "warps of a block with a split", 16),
+            Parameter("split_rows", flash.SPLIT_ROWS, "queries of a block with a split", flash.FEW_ROWS),
+            Parameter("split_keys", flash.KEYS_AT_A_TIME, "keys that lanes read at a time", 16),
+        ),
+    ),
+)
 """Asked from the first to the last."""
 
 declare_options(TABLE)

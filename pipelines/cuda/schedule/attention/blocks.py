@@ -11,6 +11,7 @@ from itertools import product
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.schedule.attention.emission import GpuAttention
+from relayc.pipelines.gpu import aligned
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
 from relayc.pipelines.kernel.attention import ELEMENT, KEY, Attention
 from relayc.pipelines.kernel.graph import Node, NotStructured
@@ -18,8 +19,6 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.attention import larger
 from relayc.symbolic import ceil_div, proves
-
-VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Blocks(GpuAttention):
     def __init__(self, attention: Attention, parameters: BlockParameters) -> None:
         super().__init__(attention)
         self.p = parameters
-        self.lanes = VECTOR_BYTES * 8 // self.wide.width
+        self.lanes = aligned.VECTOR_BYTES * 8 // self.wide.width
         self.steps = ceil_div(self.depth, self.lanes)
         self.pitch = (self.steps + 1) * self.lanes
         self.columns = ceil_div(self.width, WARP)
@@ -106,7 +105,7 @@ class Blocks(GpuAttention):
             row, step = self.evaluator.quotient_and_rest(Index.of(item), self.steps)
             place = row * self.pitch + step * self.lanes
             if self.depth % self.lanes == 0:
-                vectors.store(emit.broadcast(value(row, step * self.lanes, self.lanes), self.lanes), buffer, place)
+                aligned.store(emit.broadcast(value(row, step * self.lanes, self.lanes), self.lanes), buffer, place)
                 return
             zero = emit.zero(self.wide)
             for lane in range(self.lanes):
@@ -143,7 +142,7 @@ class Blocks(GpuAttention):
             if lanes == 1:
                 emit.create("memref.store", [], [value, self.value_tile, emit.materialize(place)])
             else:
-                vectors.store(value, self.value_tile, place)
+                aligned.store(value, self.value_tile, place)
 
     # ---- a block of keys
 
@@ -181,9 +180,9 @@ class Blocks(GpuAttention):
         zeros = [self._initial(self.a.product)] * (rows * groups)
         with emit.for_loop(0, self.steps * self.lanes, self.lanes, step, zeros) as loop:
             sums = list(loop.inner_iter_args)
-            keys = [vectors.load(self.key_tile, (self.lane + j * WARP) * self.pitch + step, self.lanes) for j in range(groups)]
+            keys = [aligned.load(self.key_tile, (self.lane + j * WARP) * self.pitch + step, self.lanes) for j in range(groups)]
             for i in range(rows):
-                query = vectors.load(self.queries, (self.own + i) * self.pitch + step, self.lanes)
+                query = aligned.load(self.queries, (self.own + i) * self.pitch + step, self.lanes)
                 for j, lane in product(range(groups), range(self.lanes)):
                     at = i * groups + j
                     sums[at] = emit.multiply_add(vectors.extract(query, lane), vectors.extract(keys[j], lane), sums[at])
@@ -201,12 +200,10 @@ class Blocks(GpuAttention):
         key = Var(0, self.p.keys - self.lanes, step=self.lanes, name="key")
         with emit.for_loop(0, self.p.keys, self.lanes, key, context) as loop:
             sums = list(loop.inner_iter_args)
-            weights = [vectors.load(self.weights, (self.own + i) * self.p.keys + key, self.lanes) for i in range(rows)]
+            weights = [aligned.load(self.weights, (self.own + i) * self.p.keys + key, self.lanes) for i in range(rows)]
             for lane in range(self.lanes):
                 start = (Index.of(key) + lane) * (self.columns * WARP) + self.lane
-                values = [
-                    emit.create("memref.load", [self.wide], [self.value_tile, emit.materialize(start + j * WARP)]) for j in columns
-                ]
+                values = [emit.create("memref.load", [self.wide], [self.value_tile, emit.materialize(start + j * WARP)]) for j in columns]
                 for i, j in product(range(rows), columns):
                     at = i * self.columns + j
                     sums[at] = emit.multiply_add(vectors.extract(weights[i], lane), values[j], sums[at])
@@ -228,17 +225,18 @@ class Blocks(GpuAttention):
             if (j + 1) * WARP <= self.width:
                 self.store_result(self.row_points[i], element, value, total)
                 continue
+            bounded = self.evaluator.opaque(emit.materialize(element), 0, self.width - 1)
             nest.when(
                 emit.below(element, self.width),
                 self.evaluator,
-                lambda element=element, value=value: self.store_result(self.row_points[i], element, value, total),  # type: ignore[misc]
+                lambda bounded=bounded, value=value: self.store_result(self.row_points[i], bounded, value, total),  # type: ignore[misc]
             )
 
 
 def fitted(attention: Attention, parameters: BlockParameters, shared_bytes: int) -> BlockParameters:
     """The numbers with which a block fits in shared memory: fewer keys, then fewer rows. Raises NotStructured where none do."""
-    keys = ceil_div(parameters.keys, WARP) * WARP
-    for keys, rows in [(k, parameters.rows) for k in range(keys, 0, -WARP)] + [(WARP, r) for r in range(parameters.rows - 1, 0, -1)]:
+    most = ceil_div(parameters.keys, WARP) * WARP
+    for keys, rows in [(k, parameters.rows) for k in range(most, 0, -WARP)] + [(WARP, r) for r in range(parameters.rows - 1, 0, -1)]:
         found = BlockParameters(parameters.warps, rows, keys)
         if Blocks(attention, found).shared_bytes <= shared_bytes:
             return found

@@ -4,17 +4,15 @@ The queries that share keys and values are rows: heads of the query of one head 
 go over batches, heads of the key, and blocks of rows.
 """
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.gpu.launch import WARP
+from relayc.pipelines.gpu.aligned import AlignedEvaluator
 from relayc.pipelines.kernel.attention import BATCH, KEY, KEY_HEAD, QUERY, QUERY_HEAD, Attention
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.attention import AttentionCode
-from relayc.symbolic import Size, ceil_div, proves
 
 LOG2E = 1.4426950408889634
 
@@ -42,12 +40,11 @@ class GpuAttention(AttentionCode):
         shape = attention.shape
         self.wide = attention.product.element
         self.keys, self.depth, self.width = shape[KEY], attention.depth, attention.width
-        self.rows: Size = shape[QUERY_HEAD] * shape[QUERY]
-        self.heads: Size = shape[BATCH] * shape[KEY_HEAD]
+        self.rows, self.heads = attention.rows_of_key, attention.heads_of_key
 
     def begin(self, body: Body) -> None:
         """What is emitted from now on reads and writes the buffers of a function."""
-        self.evaluator, self.output = body.evaluator, body.outputs[0]
+        self.evaluator, self.output = AlignedEvaluator(body.evaluator.buffers), body.outputs[0]
 
     def row_point(self, head: Index, row: Index) -> list[Index]:
         """Indices BATCH to QUERY of a row of a head, which is a number below `heads`."""
@@ -74,7 +71,8 @@ class GpuAttention(AttentionCode):
         elif shape[QUERY_HEAD] != 1:
             (first_head, _), (last_head, place) = (self.evaluator.quotient_and_rest(i, shape[QUERY]) for i in (first, last))
             same = emit.compare("eq", emit.materialize(first_head), emit.materialize(last_head))
-            query = self.evaluator.opaque(emit.select(same, emit.materialize(place), emit.index_constant(shape[QUERY] - 1)), 0, shape[QUERY] - 1)
+            end = shape[QUERY] - 1
+            query = self.evaluator.opaque(emit.select(same, emit.materialize(place), emit.index_constant(end)), 0, end)
         return emit.smaller(emit.larger(emit.materialize(query + self.a.causal + 1), 0), self.keys)
 
     def score(self, row: Sequence[Index], key: Index, product: ir.Value, end: ir.Value | None) -> ir.Value:

@@ -14,7 +14,7 @@ from functools import cache
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import Point
-from relayc.pipelines.cpu.schedule.contraction.tile import Tile, cycles
+from relayc.pipelines.cpu.schedule.contraction.tile import Tile, cycles, sets_of_sums
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, bounds, maximum, proves
@@ -55,6 +55,9 @@ class Heights:
         """Cycles of a step of the tiles that cover rows, fewer than a whole tile."""
         return self._best(rows, True)[0]
 
+    def _cycles(self, height: int) -> float:
+        return cycles(height, self.vectors, sets_of_sums(height * self.vectors))
+
     def _best(self, rows: int, alone: bool) -> tuple[float, dict[int, int]]:
         """The tiles of fewest cycles that cover rows, and their cycles."""
         sizes = [n for n in self.sizes if n <= rows or self.repeats or not alone]
@@ -64,7 +67,7 @@ class Heights:
             for n in sizes:
                 cost, counts = found[max(0, row - n)]
                 if counts[n] < MOST_LEFT:
-                    options.append((cost + cycles(n, self.vectors), {**counts, n: counts[n] + 1}))
+                    options.append((cost + self._cycles(n), {**counts, n: counts[n] + 1}))
             found.append(min(options, key=lambda option: option[0], default=(float("inf"), {})))
         return found[rows]
 

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.tile import Tile
+from relayc.pipelines.cpu.schedule.contraction.tile import Tile, sets_of_sums
 from relayc.pipelines.kernel.contraction import Contraction, Operand
 from relayc.pipelines.kernel.graph import NotStructured
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, prefetch
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size
+from relayc.symbolic import Size, guess
 
 Accumulators = dict[tuple[int, int], ir.Value]  # by (row, column vector)
 Point = dict[Var, Index]
@@ -33,6 +33,9 @@ LEFT = Var(0, 0, name="left")
 """Key of the number of columns that are there from the first column of a panel on in a point, where it may not be a whole vector."""
 TILE = Var(0, 0, name="tile")
 """Key of the number of a row tile in a point, where A is packed."""
+
+SHORT = 32
+"""Steps below which the innermost loop is not worth several sums an element."""
 
 
 @dataclass(frozen=True)
@@ -128,13 +131,68 @@ class Microkernel:
         if edge is not None and any(index.coefficient(edge) for index, _ in checks):
             return self._unrolled(var, rest, checks, points, sweep, accumulators, edge)
         low, high = sweep.steps[var] if var in sweep.steps else steps_of(self.c, var, points[0])
-        loop = Var(0, var.high, name=var.name)
-        keys = list(accumulators)
-        with emit.for_loop(low, high, 1, loop, [accumulators[k] for k in keys]) as op, self.evaluator.scope():
-            inner = [{**p, var: Index.of(loop)} for p in points]
-            found = self._reduce(rest, inner, sweep, dict(zip(keys, op.inner_iter_args, strict=True)), edge)
-            emit.yield_values([found[k] for k in keys])
-        return dict(zip(keys, op.results, strict=True))
+        sets = 1 if rest else self._sets(var, accumulators)
+        if sets > 1:
+            return self._in_sets(var, low, high, sets, points, sweep, accumulators)
+        with self._each_step(var, low, high, 1, points, accumulators) as (inner, sums, loop):
+            found = self._reduce(rest, inner, sweep, sums, edge)
+            emit.yield_values([found[k] for k in accumulators])
+        return dict(zip(accumulators, loop.results, strict=True))
+
+    @contextmanager
+    def _each_step(
+        self, var: Var, low: ir.Value | Size, high: ir.Value | Size, step: int, points: Sequence[Point], sums: Accumulators
+    ) -> Iterator[tuple[list[Point], Accumulators, emit.Serial]]:
+        """A loop over steps of the reduction that carries sums; what is emitted inside ends in `yield_values`."""
+        loop = Var(0, var.high, step=step, name=var.name)
+        with emit.for_loop(low, high, step, loop, list(sums.values())) as op, self.evaluator.scope():
+            yield [{**p, var: Index.of(loop)} for p in points], dict(zip(sums, op.inner_iter_args, strict=True)), op
+
+    def _sets(self, var: Var, accumulators: Accumulators) -> int:
+        """How many sums each element has."""
+        if not isinstance(self.c.node.element, ir.FloatType) or guess(var.extent) < SHORT:
+            return 1
+        return sets_of_sums(len(accumulators))
+
+    def _in_sets(
+        self,
+        var: Var,
+        low: ir.Value | Size,
+        high: ir.Value | Size,
+        sets: int,
+        points: Sequence[Point],
+        sweep: Sweep,
+        accumulators: Accumulators,
+    ) -> Accumulators:
+        """The innermost loop with several sums for each element, of which a step adds to one; they are added up behind it. What is left
+        of the steps follows."""
+        end: ir.Value | Size
+        if isinstance(low, int) and isinstance(high, int):
+            end = high - (high - low) % sets
+        else:
+            low, high = (b if isinstance(b, ir.Value) else emit.index_constant(b) for b in (low, high))
+            left = emit.arith("remui", emit.arith("subi", high, low), emit.index_constant(sets))
+            end = emit.arith("subi", high, left)
+        rows = len(points)
+        # The sums of a set are those of rows of their own, as far as loops carry them.
+        carried = {(n * rows + i, j): v if n == 0 else emit.zero(v.type) for n in range(sets) for (i, j), v in accumulators.items()}
+        with self._each_step(var, low, end, sets, points, carried) as (inner, sums, loop):
+            found: Accumulators = {}
+            for n in range(sets):
+                at = [{**p, var: p[var] + n} for p in inner]
+                added = self._step(at, sweep, {(i, j): sums[n * rows + i, j] for i, j in accumulators})
+                found |= {(n * rows + i, j): value for (i, j), value in added.items()}
+            emit.yield_values([found[k] for k in carried])
+        given = dict(zip(carried, loop.results, strict=True))
+        total = {key: given[key] for key in accumulators}
+        for n in range(1, sets):
+            total = {(i, j): emit.arith("addf", value, given[n * rows + i, j]) for (i, j), value in total.items()}
+        if isinstance(end, int) and end == high:
+            return total
+        with self._each_step(var, end, high, 1, points, total) as (inner, sums, rest):
+            found = self._step(inner, sweep, sums)
+            emit.yield_values([found[k] for k in total])
+        return dict(zip(total, rest.results, strict=True))
 
     def _unrolled(
         self,

@@ -166,7 +166,8 @@ def source_of_a(kernel: Kernel, contraction: Contraction, tile: Tile) -> Source:
     if c.row_loops:
         return packed
     step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(c.rows[0].var)
-    if c.a.node.kind in ("arg", "pad") and step == 1 and guess(row * element_bytes(c.a.node)) % PAGE and guess(row):
+    source = c.a.node.inputs[0] if c.a.node.kind == "view" else c.a.node
+    if source.kind in ("arg", "pad") and step == 1 and guess(row * element_bytes(c.a.node)) % PAGE and guess(row):
         return Source.MEMORY
     worth_it = packed is Source.PARAMETER or ceil_div(guess(c.column_extent), tile.width) >= FEWEST_PANELS
     return packed if worth_it else Source.MEMORY

@@ -91,18 +91,18 @@ def _split_row(contraction: Contraction, evaluator: Evaluator, point: Point) -> 
 
 def _pack_steps(c: Contraction, evaluator: Evaluator, points: Sequence[Point], last: Var, lanes: int, base: Index, out: ir.Value) -> None:
     """Copies what rows hold along the innermost reduction loop: whole vectors as far as they go, then one by one."""
-    whole = last.extent // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
+    whole: Size = last.extent // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
 
     def read(point: Point, at: Index) -> ir.Value:
         return element(c.a, {**point, last: at}, evaluator)
 
-    if whole:
-        var = Var(0, whole - lanes, step=lanes, name="k")
+    if whole != 0:
+        var = Var(0, last.high, step=lanes, name="k")
         with emit.for_loop(0, whole, lanes, var), evaluator.lanes(lanes) as lane:
             rows = [read(p, Index.of(var) + lane) for p in points]
             place = base + c.step({**points[0], last: Index.of(var)}) * len(points)
             vectors.store_across(rows, out, place, len(points), lanes)
-    if whole <= last.high:
+    if whole != last.extent:
         var = Var(whole, last.high, name="k")
         with emit.for_loop(whole, last.extent, 1, var), evaluator.scope():
             for i, p in enumerate(points):

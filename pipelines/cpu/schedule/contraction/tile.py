@@ -80,6 +80,13 @@ REMAINDER = 1.03
 """What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
 
 
+SUMS_IN_FLIGHT = 12
+"""Vectors of sums that a core works on at once: an addition takes four or five cycles, and two begin in one; what they add has registers as
+well."""
+MOST_SETS = 4
+"""Sums that an element has at most while its tile goes over the reduction."""
+
+
 def default_tile(contraction: Contraction, target: Target) -> Tile:
     """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
 
@@ -167,9 +174,15 @@ def block_values(contraction: Contraction, tile: Tile, in_place: bool) -> dict[s
     }
 
 
-def cycles(rows: int, vectors: int) -> float:
-    """Cycles of a step of a tile (see `default_tile`)."""
-    return max(rows * vectors / 2, (rows + vectors) / 2, 5) + 0.25 + (rows + vectors) / 20
+def cycles(rows: int, vectors: int, sets: int = 1) -> float:
+    """Cycles of a step of a tile (see `default_tile`), whose elements have so many sums that steps add to in turns."""
+    return max(rows * vectors / 2, (rows + vectors) / 2, 5 / sets) + 0.25 + (rows + vectors) / 20
+
+
+def sets_of_sums(sums: int) -> int:
+    """How many sums each element of a tile of `sums` vectors may have: an addition to one waits for the last one, so that few vectors do
+    not keep a core busy."""
+    return max(1, min(MOST_SETS, SUMS_IN_FLIGHT // sums))
 
 
 def panel_fits(contraction: Contraction, tile: Tile, target: Target) -> bool:

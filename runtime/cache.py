@@ -48,6 +48,10 @@ _NOTE_SUFFIX = ".digest"
 """Of notes of the digests of model files."""
 _NOTE_SECONDS = 30 * 24 * 3600
 """Age after which such a note goes."""
+_PART_SUFFIX = ".part"
+"""Of what compilers made of parts of programs."""
+_PART_SECONDS = 30 * 24 * 3600
+"""Age since its last use after which such a file goes."""
 _REST_NANOSECONDS = 2_000_000_000
 """How long a file must have been left alone for its times to tell whether it is the same."""
 
@@ -205,10 +209,33 @@ class Cache:
             raise
         return True
 
+    # ---- parts of programs
+
+    def read_part(self, key: str) -> bytes | None:
+        """What `write_part` kept under a key, a digest of all it was made from; None where there is nothing, or nothing that checks."""
+        path = self.folder / f"{key}{_PART_SUFFIX}"
+        try:
+            if not self.is_trusted or path.stat().st_uid not in (0, os.getuid()):
+                return None
+            data = path.read_bytes()
+            if hashlib.sha256(data[32:]).digest() != data[:32]:
+                return None
+            os.utime(path)  # when it was last used
+        except OSError:
+            return None
+        return data[32:]
+
+    def write_part(self, key: str, content: bytes) -> bool:
+        """Keeps what a compiler made of a part of a program, for as long as it is used; False where that cannot be."""
+        if not self.is_trusted:
+            return False
+        data = hashlib.sha256(content).digest() + content
+        return self._try_to_write(self.folder / f"{key}{_PART_SUFFIX}", lambda handle: _write_all(handle, data, 0), len(data))
+
     def evict(self) -> None:
         """Removes the programs not used for longest until the rest fits, and what writers that died left behind."""
         now = time.time()
-        for suffix, age in ((".tmp", _STALE_SECONDS), (_NOTE_SUFFIX, _NOTE_SECONDS)):
+        for suffix, age in ((".tmp", _STALE_SECONDS), (_NOTE_SUFFIX, _NOTE_SECONDS), (_PART_SUFFIX, _PART_SECONDS)):
             for path in self._files(suffix):
                 if now - _modified(path, now) > age:
                     _remove(path)
@@ -221,7 +248,7 @@ class Cache:
     def clear(self) -> int:
         """Removes all programs; gives how many."""
         paths = list(self._files(_SUFFIX))
-        for path in [*paths, *self._files(".tmp"), *self._files(_NOTE_SUFFIX)]:
+        for path in [*paths, *self._files(".tmp"), *self._files(_NOTE_SUFFIX), *self._files(_PART_SUFFIX)]:
             _remove(path)
         return len(paths)
 

@@ -19,7 +19,7 @@ C library, one element at a time: other functions, and the f64 ones without a fa
 """
 
 import math as pymath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 
@@ -481,8 +481,8 @@ EXPANSIONS: dict[str, Callable[..., Number | None]] = {
 _CONTRACTED = ("arith.addf", "arith.subf", "arith.mulf")
 
 
-def expand_math(module: ir.Module) -> None:
-    """Expands the operations of EXPANSIONS in place, and lets products and sums become fused multiply-adds.
+def expand_math(module: ir.Module, expansions: Mapping[str, Callable[..., Number | None]] = EXPANSIONS) -> None:
+    """Expands the operations of `expansions` in place, and lets products and sums become fused multiply-adds.
 
     math operations on f16 and bf16 are computed in f32. Arithmetic on these types must have been turned to f32 before, which is what
     arith-emulate-unsupported-floats does.
@@ -490,7 +490,7 @@ def expand_math(module: ir.Module) -> None:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in EXPANSIONS or op.name in _CONTRACTED or op.name.startswith("math."):
+        if op.name in expansions or op.name in _CONTRACTED or op.name.startswith("math."):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -498,19 +498,19 @@ def expand_math(module: ir.Module) -> None:
         module.operation.walk(visit)
         for op in found:
             with op.location, ir.InsertionPoint(op):
-                _rewrite(op)
+                _rewrite(op, expansions)
 
 
-def _rewrite(op: ir.Operation) -> None:
+def _rewrite(op: ir.Operation, expansions: Mapping[str, Callable[..., Number | None]]) -> None:
     if op.name in _CONTRACTED:
         op.attributes["fastmath"] = contract()
         return
     if op.name.startswith("math.") and any(_is_narrow(v.type) for v in op.operands):
         op = _in_single(op)
-    if op.name not in EXPANSIONS:
+    if op.name not in expansions:
         return
     with ir.InsertionPoint(op):
-        result = EXPANSIONS[op.name](*[Number(v) for v in op.operands])
+        result = expansions[op.name](*[Number(v) for v in op.operands])
     if result is not None:
         op.results[0].replace_all_uses_with(result.value)
         op.erase()

@@ -12,7 +12,7 @@ class Architecture:
       capability: compute capability, (9, 0) for sm_90a.
       multiprocessors, l2_bytes: of the largest common product of the architecture; schedules plan for them where no device is asked.
       shared_bytes: the most shared memory of a block; `multiprocessor_shared_bytes` of all blocks of a multiprocessor.
-      multiprocessor_threads: the most threads that are resident on a multiprocessor.
+      multiprocessor_threads, multiprocessor_blocks: the most threads, and blocks, that are resident on a multiprocessor.
       features: instructions beyond those of sm_75, by names of ours.
       ptx: the version of the PTX ISA that the code is written in: the oldest with these instructions, so that older drivers take it.
     """
@@ -24,6 +24,7 @@ class Architecture:
     shared_bytes: int
     multiprocessor_shared_bytes: int
     multiprocessor_threads: int
+    multiprocessor_blocks: int
     features: frozenset[str]
     ptx: int
 
@@ -35,14 +36,14 @@ _SM_90 = _SM_80 | {"tma", "mbarrier", "cluster"}
 ARCHITECTURES = {
     a.name: a
     for a in (
-        Architecture("sm_75", (7, 5), 40, 4 << 20, 64 << 10, 64 << 10, 1024, _SM_75, 70),
-        Architecture("sm_80", (8, 0), 108, 40 << 20, 163 << 10, 164 << 10, 2048, _SM_80, 70),
-        Architecture("sm_86", (8, 6), 84, 6 << 20, 99 << 10, 100 << 10, 1536, _SM_80, 71),
-        Architecture("sm_89", (8, 9), 128, 72 << 20, 99 << 10, 100 << 10, 1536, _SM_80, 78),
-        Architecture("sm_90", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, _SM_90, 80),
-        Architecture("sm_90a", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, _SM_90 | {"wgmma"}, 80),
-        Architecture("sm_100a", (10, 0), 148, 126 << 20, 227 << 10, 228 << 10, 2048, _SM_90, 86),
-        Architecture("sm_120a", (12, 0), 170, 96 << 20, 99 << 10, 100 << 10, 1536, _SM_90, 87),
+        Architecture("sm_75", (7, 5), 40, 4 << 20, 64 << 10, 64 << 10, 1024, 16, _SM_75, 70),
+        Architecture("sm_80", (8, 0), 108, 40 << 20, 163 << 10, 164 << 10, 2048, 32, _SM_80, 70),
+        Architecture("sm_86", (8, 6), 84, 6 << 20, 99 << 10, 100 << 10, 1536, 16, _SM_80, 71),
+        Architecture("sm_89", (8, 9), 128, 72 << 20, 99 << 10, 100 << 10, 1536, 24, _SM_80, 78),
+        Architecture("sm_90", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, 32, _SM_90, 80),
+        Architecture("sm_90a", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, 32, _SM_90 | {"wgmma"}, 80),
+        Architecture("sm_100a", (10, 0), 148, 126 << 20, 227 << 10, 228 << 10, 2048, 32, _SM_90, 86),
+        Architecture("sm_120a", (12, 0), 170, 96 << 20, 99 << 10, 100 << 10, 1536, 24, _SM_90, 87),
     )
 }
 

@@ -18,7 +18,7 @@ class CudaBackend(Backend):
 
     kind = "cuda"
     device = "cuda"
-    modules = ("relayc.pipelines.gpu.passes", "relayc.pipelines.cuda.schedule.table")
+    modules = ("relayc.pipelines.gpu.passes", "relayc.pipelines.cuda.passes", "relayc.pipelines.cuda.schedule.table")
 
     @property
     def target(self) -> type[Target]:
@@ -37,7 +37,10 @@ class CudaBackend(Backend):
 
         outline_launches(module)
         if not _cuda(target).emulate:
-            raise ValueError(f"target {target}: expected emulate=True, found a program for a device")
+            from relayc.pipelines.cuda.device.lowering import lower_kernels
+
+            lower_kernels(module, _cuda(target))
+            return
         from relayc.pipelines.gpu.emulate import emulate_kernels
 
         emulate_kernels(module)
@@ -45,6 +48,8 @@ class CudaBackend(Backend):
         find_backend(host.kind).lower(module, host)
 
     def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
+        if not _cuda(target).emulate:
+            raise ValueError(f"target {target}: expected emulate=True, found a program for a device")
         host = _host(target)
         return find_backend(host.kind).machine_code(module, host, entries)
 

@@ -1,0 +1,24 @@
+"""Messages between processes: the length in 8 bytes, then JSON."""
+
+import json
+import struct
+from typing import IO, Any
+
+_HEAD = struct.Struct("<Q")
+
+
+def read_message(stream: IO[bytes]) -> Any:
+    """The next message; None where the other side is gone."""
+    head = stream.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return None
+    size = _HEAD.unpack(head)[0]
+    body = stream.read(size)
+    return json.loads(body) if len(body) == size else None
+
+
+def write_message(stream: IO[bytes], message: Any) -> None:
+    """Raises BrokenPipeError where the other side is gone."""
+    body = json.dumps(message).encode()
+    stream.write(_HEAD.pack(len(body)) + body)
+    stream.flush()

@@ -1,0 +1,22 @@
+"""Passes on kernels of NVIDIA GPUs, under their command-line names, and what can be set for their code."""
+
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.passes import PassContext, config_option, module_pass
+from relayc.pipelines.target import Target
+
+ARCHITECTURES = "cuda.architectures"
+config_option(ARCHITECTURES, list, [], "architectures besides the target's that a program for cuda is compiled for, such as sm_89")
+
+
+@module_pass(opt_level=0, name="LowerKernels", stage="llvm")
+def lower_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Outlined kernels become functions of the LLVM dialect for the context's target, or for cuda (pipelines.cuda.device.lowering)."""
+    from relayc.pipelines.cuda.device.lowering import lower_kernels as lower
+
+    target = ctx.get("target")
+    if not isinstance(target, CudaTarget):
+        target = Target("cuda")
+    assert isinstance(target, CudaTarget)
+    lower(mod.module, target)
+    return mod

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: programs as cubins and PTX, devices by the CUDA driver."""

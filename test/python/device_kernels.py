@@ -1,0 +1,55 @@
+"""Kernels for tests of device code, as tir with launches."""
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.cuda.device.code import DeviceCode, lower_device
+from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.gpu.outline import outline_launches
+from relayc.pipelines.target import Target
+
+WG = "#gpu.address_space<workgroup>"
+
+
+def cuda(arch: str) -> CudaTarget:
+    target = Target("cuda", arch=arch)
+    assert isinstance(target, CudaTarget)
+    return target
+
+
+def launched(arguments: str, body: str, threads: int = 128, blocks: int = 64, workgroup: str = "") -> str:
+    """A function @k that launches `body`: %b is the number of a block, %t that of a thread, %c0 to %c4 are indices."""
+    constants = "\n".join(f"  %c{i} = arith.constant {i} : index" for i in range(5))
+    shared = f"workgroup({workgroup})" if workgroup else ""
+    return f"""
+func.func private @k({arguments}) {{
+{constants}
+  %blocks = arith.constant {blocks} : index
+  %threads = arith.constant {threads} : index
+  gpu.launch blocks(%b, %by, %bz) in (%gx = %blocks, %gy = %c1, %gz = %c1)
+      threads(%t, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {shared} {{
+    {body}
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+def outlined(text: str) -> ir.Module:
+    """A module of tir text, its launches outlined."""
+    context = make_context()
+    with context:
+        context.load_all_available_dialects()
+        module = ir.Module.parse(text)
+        outline_launches(module)
+    return module
+
+
+def device_code(text: str, arch: str = "sm_80", architectures: tuple[str, ...] = ()) -> DeviceCode:
+    """The device code of tir text."""
+    return lower_device(outlined(text), cuda(arch), architectures)
+
+
+def ptx_of(text: str, arch: str = "sm_80") -> str:
+    """The PTX of the only kernel of tir text."""
+    (kernel,) = device_code(text, arch).images.kernels.values()
+    return kernel.of(arch).ptx

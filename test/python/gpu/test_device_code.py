@@ -1,0 +1,220 @@
+"""Kernels to PTX and cubins: what instructions they get, what ptxas says, and what is refused."""
+
+import pytest
+from device_kernels import WG, cuda, device_code, launched, outlined, ptx_of
+
+from relayc.pipelines.cuda.architectures import ARCHITECTURES
+from relayc.pipelines.cuda.device.code import compile_kernels, lower_device
+from relayc.pipelines.cuda.device.errors import DeviceCodeError
+from relayc.pipelines.cuda.device.figures import resident_blocks
+from relayc.pipelines.cuda.device.lowering import lower_kernels
+from relayc.pipelines.cuda.device.ptxas import tool
+
+needs_ptxas = pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed (package nvidia-cuda-nvcc)")
+needs_nvdisasm = pytest.mark.skipif(tool("nvdisasm") is None, reason="nvdisasm is not installed (package nvidia-cuda-nvdisasm)")
+
+COPY = """
+    %i = arith.muli %t, %c4 : index
+    %v = vector.load %x[%b, %i] : memref<64x512xf32>, vector<4xf32>
+    vector.store %v, %y[%b, %i] : memref<64x512xf32>, vector<4xf32>"""
+ROWS = "%x: memref<64x512xf32>, %y: memref<64x512xf32>"
+
+REDUCE = f"""
+    %i = arith.muli %t, %c4 : index
+    %v = vector.load %x[%b, %i] : memref<64x512xf32>, vector<4xf32>
+    %own = vector.reduction <add>, %v : vector<4xf32> into f32
+    %by16 = arith.constant 16 : i32
+    %width = arith.constant 32 : i32
+    %other, %valid = gpu.shuffle xor %own, %by16, %width : f32
+    %sum = arith.addf %own, %other : f32
+    memref.store %sum, %s[%t] : memref<128xf32, {WG}>
+    gpu.barrier
+    %first = memref.load %s[%c0] : memref<128xf32, {WG}>
+    %e = math.exp %first : f32
+    %w = vector.broadcast %e : f32 to vector<4xf32>
+    vector.store %w, %y[%b, %i] : memref<64x512xf32>, vector<4xf32>"""
+
+
+def test_vectors_of_16_bytes_are_one_access() -> None:
+    ptx = ptx_of(launched(ROWS, COPY))
+    assert ptx.count("ld.global.nc.v4.b32") == 1
+    assert ptx.count("st.global.v4.b32") == 1
+    assert ".maxntid 128, 1, 1" in ptx
+
+
+def test_a_view_at_an_odd_offset_is_read_element_by_element() -> None:
+    kernel = launched(ROWS, COPY)
+    ptx = ptx_of(f"""{kernel}
+func.func @main(%x: memref<64x512xf32>, %arena: memref<?xi8>) {{
+  %at = arith.constant 36 : index
+  %y = memref.view %arena[%at][] : memref<?xi8> to memref<64x512xf32>
+  call @k(%x, %y) : (memref<64x512xf32>, memref<64x512xf32>) -> ()
+  return
+}}""")
+    assert "ld.global.nc.v4.b32" in ptx  # of the other buffer nothing is known that speaks against it
+    assert "st.global.v" not in ptx
+    assert ptx.count("st.global.b32") == 4
+
+
+def test_a_buffer_that_is_written_is_not_read_through_the_cache_of_constants() -> None:
+    body = COPY.replace("vector.store %v", "%w = arith.addf %v, %v : vector<4xf32>\n vector.store %w")
+    ptx = ptx_of(launched("%y: memref<64x512xf32>", body.replace("%x", "%y")))
+    assert "ld.global.v4.b32" in ptx
+    assert ".nc" not in ptx
+
+
+def test_barriers_shuffles_and_shared_memory() -> None:
+    ptx = ptx_of(launched(ROWS, REDUCE, workgroup=f"%s : memref<128xf32, {WG}>"))
+    assert "shfl.sync.bfly.b32" in ptx
+    assert ptx.count("bar.sync") == 1
+    assert ".shared .align 512 .b8 k_shared_0[512]" in ptx
+    assert "__nv" not in ptx  # no library of the maker
+
+
+@needs_ptxas
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120a"])
+def test_ptxas_takes_the_code(arch: str) -> None:
+    (figures,) = device_code(launched(ROWS, REDUCE, workgroup=f"%s : memref<128xf32, {WG}>"), arch).figures()
+    assert figures.report is not None
+    assert 0 < figures.report.registers <= 40
+    assert (figures.report.spill_stores, figures.report.spill_loads, figures.report.warnings) == (0, 0, ())
+    assert figures.report.shared_bytes >= figures.static_shared_bytes == 512
+    assert figures.report.barriers == 1
+    assert figures.threads == 128
+    assert figures.occupancy == 1.0
+
+
+@needs_nvdisasm
+@needs_ptxas
+def test_instructions_are_counted() -> None:
+    (figures,) = device_code(launched(ROWS, COPY), "sm_90a").figures()
+    assert figures.is_sass
+    assert figures.instructions["LDG"] == figures.instructions["STG"] == 1
+    assert figures.tensor_core_instructions == 0
+
+
+def test_much_shared_memory_is_dynamic() -> None:
+    buffers = f"%s : memref<128x128xf32, {WG}>, %bars : memref<4xi64, {WG}>"
+    body = f"""
+    %v = memref.load %x[%b, %t] : memref<64x512xf32>
+    memref.store %v, %s[%t, %c1] : memref<128x128xf32, {WG}>
+    gpu.barrier
+    %n = memref.load %bars[%c1] : memref<4xi64, {WG}>
+    %w = memref.load %s[%c3, %t] : memref<128x128xf32, {WG}>
+    %f = arith.sitofp %n : i64 to f32
+    %r = arith.addf %w, %f : f32
+    memref.store %r, %y[%b, %t] : memref<64x512xf32>"""
+    (kernel,) = device_code(launched(ROWS, body, workgroup=buffers)).images.kernels.values()
+    assert (kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 128 * 128 * 4 + 4 * 8)
+    assert ".extern .shared .align 1024 .b8 k_shared[]" in kernel.of("sm_80").ptx
+
+
+def test_memory_of_a_thread_in_a_loop_is_allocated_once() -> None:
+    body = """
+    scf.for %i = %c0 to %threads step %c1 {
+      %m = memref.alloca() : memref<4xf32>
+      %j = memref.load %n[%i] : memref<128xi64>
+      %at = arith.index_cast %j : i64 to index
+      %v = memref.load %x[%b, %i] : memref<64x512xf32>
+      memref.store %v, %m[%at] : memref<4xf32>
+      %w = memref.load %m[%c1] : memref<4xf32>
+      memref.store %w, %y[%b, %i] : memref<64x512xf32>
+    }"""
+    ptx = ptx_of(launched(f"{ROWS}, %n: memref<128xi64>", body))
+    assert "__local_depot0[16]" in ptx
+    assert "alloca" not in ptx
+
+
+def test_sums_of_the_device_are_unordered_and_counts_are_ordered() -> None:
+    body = """
+    %v = memref.load %x[%b, %t] : memref<64x512xf32>
+    %0 = memref.atomic_rmw addf %v, %y[%b, %c0] : (f32, memref<64x512xf32>) -> f32"""
+    ptx = ptx_of(launched(ROWS, body))
+    assert "red.global.add.f32" in ptx or "atom.global.add.f32" in ptx
+    assert "fence" not in ptx
+    count = """
+    %one = arith.constant 1 : i32
+    %old = memref.atomic_rmw addi %one, %n[%c0] : (i32, memref<1xi32>) -> i32
+    %last = arith.sitofp %old : i32 to f32
+    memref.store %last, %y[%b, %t] : memref<64x512xf32>"""
+    ptx = ptx_of(launched(f"{ROWS}, %n: memref<1xi32>", body + count))
+    assert ptx.count("fence.acq_rel.gpu") == 2
+    assert ".sys" not in ptx
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------------------------------
+
+
+def test_an_operation_without_lowering_is_named() -> None:
+    body = "%v = memref.load %x[%b, %t] : memref<64x512xf32>\n%r = math.cbrt %v : f32\nmemref.store %r, %y[%b, %t] : memref<64x512xf32>"
+    with pytest.raises(DeviceCodeError, match=r"kernel k at .*: expected operations with a lowering to device code, found math.cbrt"):
+        device_code(launched(ROWS, body))
+
+
+def test_too_much_shared_memory_is_an_error() -> None:
+    body = f"%v = memref.load %s[%t] : memref<60000xf32, {WG}>\nmemref.store %v, %y[%b, %t] : memref<64x512xf32>"
+    kernel = launched(ROWS, body, workgroup=f"%s : memref<60000xf32, {WG}>")
+    with pytest.raises(DeviceCodeError, match=r"kernel k: shared memory: expected at most 166912 bytes, found 240000"):
+        device_code(kernel)
+
+
+def test_too_many_threads_are_an_error() -> None:
+    with pytest.raises(DeviceCodeError, match=r"kernel k: expected at most 1024 threads of a block, found 2048"):
+        device_code(launched(ROWS, COPY, threads=2048))
+
+
+def test_an_architecture_must_have_what_the_target_has() -> None:
+    module = outlined(launched(ROWS, COPY))
+    lower_kernels(module, cuda("sm_90a"))
+    with pytest.raises(DeviceCodeError, match=r"expected what has all of sm_90a, .* found sm_80: it lacks cluster, mbarrier, tma, wgmma"):
+        compile_kernels(module, cuda("sm_90a"), ["sm_80"])
+    with pytest.raises(DeviceCodeError, match=r"architectures: expected names out of sm_75, .*, found sm_1"):
+        compile_kernels(module, cuda("sm_90a"), ["sm_1"])
+
+
+def test_an_instruction_that_the_architecture_lacks_ends_no_process() -> None:
+    body = "%p = llvm.mlir.zero : !llvm.ptr<3>\nnvvm.mbarrier.init %p, %one : !llvm.ptr<3>, i32"
+    kernel = launched(ROWS, f"%one = arith.constant 1 : i32\n{body}")
+    with pytest.raises(DeviceCodeError, match=r"kernel k: expected what LLVM has instructions for on sm_75, found: .*mbarrier"):
+        device_code(kernel, "sm_75")
+    assert "st.global.v4.b32" in ptx_of(launched(ROWS, COPY), "sm_75")  # the next kernel has another process
+
+
+# ---- architectures and figures -------------------------------------------------------------------------------------------------------
+
+
+def test_several_architectures_side_by_side() -> None:
+    code = device_code(launched(ROWS, COPY), "sm_80", ("sm_89", "sm_90a", "sm_80"))
+    (kernel,) = code.images.kernels.values()
+    assert [image.arch for image in kernel.images] == ["sm_80", "sm_89", "sm_90a"]
+    for image in kernel.images:
+        assert f".target {image.arch}" in image.ptx
+
+
+@pytest.mark.parametrize(
+    ("arch", "threads", "registers", "shared", "blocks"),
+    [
+        # By the CUDA Occupancy Calculator.
+        ("sm_80", 256, 32, 0, 8),
+        ("sm_80", 256, 64, 0, 4),
+        ("sm_80", 256, 65, 0, 3),
+        ("sm_80", 128, 255, 0, 2),
+        ("sm_80", 128, 32, 48 << 10, 3),
+        ("sm_80", 32, 16, 0, 32),
+        ("sm_86", 256, 32, 0, 6),
+        ("sm_75", 1024, 64, 0, 1),
+        ("sm_90a", 384, 168, 196672, 1),
+        ("sm_80", 1024, 128, 0, 0),
+    ],
+)
+def test_resident_blocks(arch: str, threads: int, registers: int, shared: int, blocks: int) -> None:
+    assert resident_blocks(ARCHITECTURES[arch], threads, registers, shared) == blocks
+
+
+def test_functions_of_the_host_stay_as_they_are() -> None:
+    module = outlined(launched(ROWS, COPY))
+    before = str(module.body.operations[0])
+    lower_device(module, cuda("sm_80"))
+    assert str(module.body.operations[0]) == before
+    assert "gpu.launch_func" in before
+    assert module.operation.verify()

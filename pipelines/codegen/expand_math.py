@@ -108,7 +108,7 @@ def _single_only(expand: Callable[[Number], Number]) -> Callable[[Number], Numbe
 # ---- exponentials -----------------------------------------------------------------------------------------------------------------
 
 
-def _power_of_two(n_log2: Number) -> tuple[Number, Number]:
+def power_of_two(n_log2: Number) -> tuple[Number, Number]:
     """The nearest integer n of an exponent, and 2**(n - 1), which is 0 for the least n and finite for the largest."""
     f = _format(n_log2)
     shift = f.magic + (f.bias - 1)
@@ -120,25 +120,25 @@ def _exp_parts(x: Number) -> tuple[Number, Number]:
     """r and 2**(n - 1) with x = n * ln(2) + r; x is clamped to where the result is 0 and where it is infinite."""
     f = _format(x)
     x = x.at_least((1 - f.bias) * LN2).at_most((f.bias + 1.4) * LN2)
-    n, half_scale = _power_of_two(x * LOG2E)
+    n, half_scale = power_of_two(x * LOG2E)
     return (x - n * f.ln2_high) - n * f.ln2_low, half_scale
 
 
-def _exp_of_remainder(r: Number) -> Number:
+def exp_of_remainder(r: Number) -> Number:
     """2 * e**r for |r| <= ln(2) / 2."""
     return polynomial(r, [2.0, 2.0, *[2 * c for c in _format(r).exp_tail]])
 
 
 def exp(x: Number) -> Number:
     r, half_scale = _exp_parts(x)
-    return _exp_of_remainder(r) * half_scale
+    return exp_of_remainder(r) * half_scale
 
 
 def exp2(x: Number) -> Number:
     f = _format(x)
     x = x.at_least(1.0 - f.bias).at_most(f.bias + 1.25)
-    n, half_scale = _power_of_two(x)
-    return _exp_of_remainder((x - n) * LN2) * half_scale
+    n, half_scale = power_of_two(x)
+    return exp_of_remainder((x - n) * LN2) * half_scale
 
 
 def expm1(x: Number) -> Number:
@@ -173,7 +173,7 @@ _LOG_TAIL_DOUBLE = (
 )
 
 
-def _split(x: Number) -> tuple[Number, Number]:
+def split(x: Number) -> tuple[Number, Number]:
     """e and f with x = 2**e * (1 + f) and -1/3 <= f < 1/3, for positive finite x."""
     f = _format(x)
     small = x.compare("olt", f.tiny)
@@ -196,24 +196,24 @@ def _log_of_fraction(f: Number) -> tuple[Number, Number]:
     return f, s * (half_square + polynomial(z, _LOG_TAIL_DOUBLE) * z) - half_square
 
 
-def _log_limits(x: Number, result: Number) -> Number:
+def log_limits(x: Number, result: Number) -> Number:
     """`result` for positive finite x; the right values elsewhere: -inf of 0, inf of inf, NaN of the rest."""
     result = select(x.compare("oeq", INF), INF, result)
     return select(x.compare("ogt", 0.0), result, select(x.compare("oeq", 0.0), x.of(-INF), NAN))
 
 
 def log(x: Number) -> Number:
-    e, f = _split(x)
+    e, f = split(x)
     head, tail = _log_of_fraction(f)
     form = _format(x)
-    return _log_limits(x, (head + (tail + e * form.ln2_low)) + e * form.ln2_high)
+    return log_limits(x, (head + (tail + e * form.ln2_low)) + e * form.ln2_high)
 
 
 def _log_in_base(x: Number, factor: float, step: float) -> Number:
     """log(x) * factor, where `step` is factor * ln(2)."""
-    e, f = _split(x)
+    e, f = split(x)
     head, tail = _log_of_fraction(f)
-    return _log_limits(x, (head + tail) * factor + e * step)
+    return log_limits(x, (head + tail) * factor + e * step)
 
 
 def log2(x: Number) -> Number:
@@ -424,7 +424,7 @@ def powf(x: Number, y: Number) -> Number | None:
     half = y * 0.5
     odd = arith.andi(whole, half.floor().compare("une", half))
     signed = select(odd, magnitude.with_sign_of(x), magnitude)
-    valid = arith.ori(whole, x.compare("uge", 0.0))
+    valid = arith.ori(whole, arith.ori(x.compare("uge", 0.0), x.compare("oeq", -INF)))
     return select(y.compare("oeq", 0.0), 1.0, select(valid, signed, NAN))
 
 

@@ -1,6 +1,7 @@
 """Helpers of the code generation tests: MLIR text to machine code, called with arrays."""
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.target import Target
 
 
-def compile_text(text: str, bufferize: bool = False, mcpu: str = "native") -> Engine:
-    """Compiles tir text (te text with `bufferize`) for this machine, or for a level that it has."""
+def compile_text(text: str, bufferize: bool = False, mcpu: str = "native", prepare: Callable[[ir.Module], None] | None = None) -> Engine:
+    """Compiles tir text (te text with `bufferize`) for this machine, or for a level that it has; `prepare` changes it before."""
     target = Target("cpu", mcpu=mcpu)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         if bufferize:
             bufferize_kernel(module)
+        if prepare is not None:
+            prepare(module)
         lower_to_llvm(module, target)
         if mcpu != "native":
             # The engine puts around each function one for this machine, into which LLVM would take the body.

@@ -11,7 +11,9 @@ from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir, memref
 from relayc.pipelines.codegen.bare_pointers import give_bare_pointers
 from relayc.pipelines.codegen.bufferize import walk
-from relayc.pipelines.codegen.expand_math import EXPANSIONS, expand_math
+from relayc.pipelines.codegen.expand_double import EXPANSIONS
+from relayc.pipelines.codegen.expand_math import expand_math
+from relayc.pipelines.codegen.expand_remainder import expand_remainders
 from relayc.pipelines.cuda.architectures import MOST_THREADS
 from relayc.pipelines.cuda.device.approximate import approximate
 from relayc.pipelines.cuda.device.errors import DeviceCodeError, place_of
@@ -31,9 +33,6 @@ _TO_LLVM = (
     "finalize-memref-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,convert-ub-to-llvm,"
     "convert-nvvm-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
 )
-
-_EXPANSIONS = {name: expand for name, expand in EXPANSIONS.items() if name.startswith("math.")}
-"""Extrema that pass NaN on are instructions."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,8 @@ def _lower(gpu_module: ir.Operation, facts: Mapping[str, LaunchFacts], target: C
     run_upstream(device.operation, f"func.func({_CANONICAL})")
     for op in [op.operation for op in device.body.operations if op.operation.name == "func.func"]:
         approximate(op)
-    expand_math(device, _EXPANSIONS)
+    expand_math(device, EXPANSIONS)
+    expand_remainders(device)
     run_upstream(device.operation, f"func.func({_TO_BRANCHES},{_CANONICAL},{_TO_VALUES}),{_TO_LLVM}")
     _check_lowered(device)
     for op in [op.operation for op in device.body.operations]:

@@ -338,10 +338,18 @@ class ObjectCode:
     Attributes:
       root: the object of everything but the kernels in `parts`, which it refers to by name.
       parts: kernel names, in the order of the part's table, and the object that holds them.
+      images: the code of a device, where programs run on another one than the host, as its kind keeps it; `kernels` are the names of the
+        kernels in it, in the order in which the code of the host counts them.
     """
 
     root: bytes
     parts: tuple[tuple[tuple[str, ...], bytes], ...]
+    images: bytes = b""
+    kernels: tuple[str, ...] = ()
+
+    @property
+    def num_bytes(self) -> int:
+        return len(self.root) + sum(len(content) for _, content in self.parts) + len(self.images)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from relayc.runtime.records import as_plain, program_fields, program_record
 DEFAULT_LIMIT = 10 << 30
 """Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
 
-_MAGIC = b"relayc program 9"
+_MAGIC = b"relayc program A"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
@@ -179,7 +179,7 @@ class Cache:
         code = artifact.code
         if code is None or not self.is_trusted:
             return False
-        needed = artifact.params.nbytes + len(code.root) + sum(len(o) for _, o in code.parts)
+        needed = artifact.params.nbytes + code.num_bytes
         if needed > self.limit:
             return False
         written = self._try_to_write(self._path(key), lambda handle: _write(handle, key, artifact, code, origin), needed)
@@ -304,7 +304,7 @@ def _params_at(body_bytes: int) -> int:
 
 
 def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: Origin) -> None:
-    objects = [code.root, *(content for _, content in code.parts)]
+    objects = [code.root, *(content for _, content in code.parts), code.images]
     meta = {
         "key": key,
         "source": origin.source,
@@ -312,6 +312,7 @@ def _write(handle: int, key: str, artifact: Artifact, code: ObjectCode, origin: 
         "program": program_record(artifact),
         "functions": list(artifact.functions),
         "parts": [list(names) for names, _ in code.parts],
+        "kernels": list(code.kernels),
         "objects": [len(content) for content in objects],
         "params": {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params)},
     }
@@ -356,7 +357,9 @@ def _read(handle: int, key: str, digest_of: Callable[[str], str | None], runs_he
     for size in meta["objects"]:
         contents.append(objects[at : at + size])
         at += size
-    code = ObjectCode(contents[0], tuple((tuple(names), content) for names, content in zip(meta["parts"], contents[1:], strict=True)))
+    root, *parts, images = contents
+    named = tuple((tuple(names), content) for names, content in zip(meta["parts"], parts, strict=True))
+    code = ObjectCode(root, named, images, tuple(meta["kernels"]))
     device, functions, owner = device_kind(meta["program"]["device"]), dict.fromkeys(meta["functions"], 0), None
     if runs_here:
         addresses, owner = device.load(code, len(functions))

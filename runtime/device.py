@@ -7,7 +7,8 @@ themselves: `register_device_kind(MyKind())`.
 import ctypes
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -25,17 +26,22 @@ class DeviceError(ValueError):
     """A kind of device that nobody registered, a device that this machine does not have, or one that cannot do what is asked."""
 
 
+class DeviceMemoryError(MemoryError, RuntimeError):
+    """A device has no memory left."""
+
+
 @dataclass(frozen=True)
 class DeviceFacts:
     """What a device is.
 
     Attributes:
       name: what its maker calls it.
-      cores: units that run code independently: of a CPU those that this process may use.
+      cores: units that run code independently: of a CPU those that this process may use, of a GPU its multiprocessors.
       memory_bytes: its memory; 0 where the system does not tell.
       vector_bytes: width of its vector registers.
       cache_bytes: data caches from the first level on, those of one core or shared by several; a level of which the system tells nothing
-        is missing, and so are those behind it.
+        is missing, and so are those behind it. Of a GPU: shared memory of a block, L2.
+      architecture: that code is generated for, where the kind has several ("sm_90"); an empty text where the features of a target say it.
     """
 
     name: str
@@ -43,6 +49,36 @@ class DeviceFacts:
     memory_bytes: int
     vector_bytes: int
     cache_bytes: tuple[int, ...]
+    architecture: str = ""
+
+
+class Recording(ABC):
+    """Work for a device that was noted instead of done, and can be done again and again."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Gives the work to the device, behind what the thread's stream was given before."""
+
+
+class LoadedProgram(ABC):
+    """The code of a program on one device, for kinds whose compiled programs take a context (see DeviceKind.program)."""
+
+    @abstractmethod
+    def context(self, given: np.ndarray | None = None) -> ctypes.Array:
+        """What compiled code is told of the device in a call, in the order of the thread's stream: its address is the last argument of a
+        packed function. It belongs to one call, and is to be kept until that returns.
+
+        Args:
+          given: where the call writes the addresses and sizes of outputs that it allocates (see runtime.late).
+        """
+
+    @abstractmethod
+    def record(self, run: Callable[[ctypes.Array], None]) -> Recording:
+        """What `run`, which is called with a context, gives to the device. Raises what `run` raises."""
+
+    @abstractmethod
+    def time(self, run: Callable[[], None]) -> Callable[[], float]:
+        """Calls `run`; gives what tells, once the device has been waited for, how many seconds the work took that it gave to the device."""
 
 
 class DeviceKind(ABC):
@@ -51,10 +87,12 @@ class DeviceKind(ABC):
     Attributes:
       name: of the kind, a word without ":".
       dlpack_type: its DLDeviceType in DLPack (dlpack.h).
+      alignment: bytes at multiples of which tensors that compiled code is given have to begin, besides those of an element.
     """
 
     name: str
     dlpack_type: int
+    alignment: int = 1
 
     @abstractmethod
     def count(self) -> int:
@@ -88,6 +126,54 @@ class DeviceKind(ABC):
     def loads_code(self) -> bool:
         """Whether this machine can load object code of the kind (see `load`)."""
         return False
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the memory of its devices is the host's, which arrays can share."""
+        return True
+
+    def stream_of(self, index: int, values: Sequence[Any]) -> int:
+        """The stream on which work for some tensors is to be done: that of the framework that made them, else the thread's."""
+        return 0
+
+    def within(self, index: int, stream: int) -> AbstractContextManager[object]:
+        """Inside of it what this thread does with a device is done in the order of a stream, which is the thread's stream then (tvm-ffi's
+        environment stream). Methods of the kind act in that order."""
+        return nullcontext()
+
+    def taken(self, index: int, value: Any) -> tvm_ffi.Tensor:
+        """A tensor of the device that speaks DLPack as one of tvm-ffi, without a copy: the thread's stream waits for its contents.
+
+        Raises TypeError where it cannot be exported.
+        """
+        return tvm_ffi.from_dlpack(value)
+
+    def part(self, memory: tvm_ffi.Tensor, offset: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
+        """A tensor in the memory of another one, from a byte on, which it keeps alive."""
+        raise DeviceError(f"device {self.name}: expected a kind whose memory has parts, found one that does not")
+
+    def at(self, index: int, address: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
+        """The tensor at an address that a program gave (see runtime.late); its memory is given back with it."""
+        raise DeviceError(f"device {self.name}: expected a kind whose programs give memory, found one that does not")
+
+    def hand_over(self, index: int, stream: int, to: int) -> None:
+        """Lets another stream wait for what a stream was given so far."""
+        return  # one that has no streams has nothing to wait for
+
+    def program(self, owner: object, index: int) -> LoadedProgram:
+        """The code of a program on a device, loaded there when it is first asked for.
+
+        Args:
+          owner: of the code, as `load` gave it.
+
+        Raises:
+          DeviceError: the kind's programs take no context, or there is no code for the device.
+        """
+        raise DeviceError(f"device {self.name}: expected a kind whose programs take a context, found one that does not")
+
+    def missing(self, index: int) -> str:
+        """Why there is no device of a number, as a text."""
+        return f"expected an index below {self.count()}, the number of such devices, found {index}"
 
     def load(self, code: ObjectCode, count: int) -> tuple[Sequence[int], object]:
         """Addresses of the `count` packed entries of a program, and the owner of the code in memory.
@@ -130,7 +216,7 @@ class DeviceKind(ABC):
 # ---- the registry -------------------------------------------------------------------------------------------------------------------
 
 _KINDS: dict[str, DeviceKind] = {}
-_HOMES = {"cpu": "relayc.runtime.cpu.device"}
+_HOMES = {"cpu": "relayc.runtime.cpu.device", "cuda": "relayc.runtime.cuda.device"}
 """Modules that register a kind when it is first asked for."""
 
 
@@ -213,7 +299,7 @@ class Device:
         """The kind of a device that exists."""
         kind = device_kind(self.kind)
         if self.index >= kind.count():
-            raise DeviceError(f"device {self}: expected an index below {kind.count()}, the number of such devices, found {self.index}")
+            raise DeviceError(f"device {self}: {kind.missing(self.index)}")
         return kind
 
     @property
@@ -234,6 +320,16 @@ class Device:
     @property
     def cores(self) -> int:
         return self.facts.cores
+
+    @property
+    def multiprocessors(self) -> int:
+        """Of a GPU: what runs blocks of threads; the same as `cores`."""
+        return self.facts.cores
+
+    @property
+    def architecture(self) -> str:
+        """What code is generated for; see DeviceFacts."""
+        return self.facts.architecture
 
     @property
     def memory_bytes(self) -> int:
@@ -275,9 +371,11 @@ class Device:
 
         if isinstance(value, Tensor):
             made = self.empty(value.shape, value.dtype)
-        else:
+        elif isinstance(value, np.ndarray) or not hasattr(value, "__dlpack_device__") or device_of(value).kind != self.kind:
             value = as_array(value) if hasattr(value, "__dlpack__") else np.asarray(value)
             made = self.empty(value.shape, value.dtype.name)
+        else:
+            made = self.empty(tuple(value.shape), str(self._kind.taken(self.index, value).dtype))
         made.copy_from(value)
         return made
 

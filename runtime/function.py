@@ -150,6 +150,10 @@ class Function:
         made = [(shape, dtype, num_bytes) for (shape, num_bytes), dtype in zip(found.outputs, self._dtypes, strict=True)]
         return made, found.sizes, found.arena_bytes
 
+    def arena_bytes(self, inputs: Sequence[Any]) -> int:
+        """Memory for intermediate tensors that a call takes; raises as `__call__` does."""
+        return self.call_shapes(self.check(inputs))[2]
+
     def check(self, inputs: Sequence[Any]) -> list[np.ndarray]:
         """The inputs as contiguous numpy arrays, copied where they are not; raises as `__call__` does."""
         if len(inputs) != len(self.inputs):

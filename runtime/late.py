@@ -2,7 +2,8 @@
 
 import ctypes
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +31,24 @@ class Late:
 
     def results(self, others: Sequence[np.ndarray], place: np.ndarray, sizes: Mapping[str, int]) -> list[np.ndarray]:
         """All outputs of a call in order: those that it has given, which are freed when nobody holds them any more, among the others."""
+        return self.among(others, place, sizes, _array_at)
+
+    def among(
+        self, others: Sequence[Any], place: np.ndarray, sizes: Mapping[str, int], made: Callable[[int, tuple[int, ...], str], Any]
+    ) -> list[Any]:
+        """As `results`; `made` gives the tensor of an address, a shape and a dtype."""
         addresses, found = place[: len(self._specs)].tolist(), place[len(self._specs) :].tolist()
         sizes = {**sizes, **dict(zip(self._defined, found, strict=True))}
         results = list(others)
         for position, spec, address in zip(self.positions, self._specs, addresses, strict=True):
-            dtype, shape = numpy_dtype(spec.dtype), spec.at(sizes)
-            num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            memory = (ctypes.c_uint8 * num_bytes).from_address(address)
-            weakref.finalize(memory, _FREE, address)
-            results.insert(position, np.ndarray(shape, dtype, memoryview(memory)) if num_bytes else np.empty(shape, dtype))
+            results.insert(position, made(address, spec.at(sizes), spec.dtype))
         return results
+
+
+def _array_at(address: int, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """The array at an address of the C library's heap, which is freed with it."""
+    dtype = numpy_dtype(name)
+    num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = (ctypes.c_uint8 * num_bytes).from_address(address)
+    weakref.finalize(memory, _FREE, address)
+    return np.ndarray(shape, dtype, memoryview(memory)) if num_bytes else np.empty(shape, dtype)

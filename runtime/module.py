@@ -13,6 +13,8 @@ import tvm_ffi
 from relayc.runtime.arenas import ArenaPool
 from relayc.runtime.artifact import Artifact, ProgramInfo, aligned_array, is_host_dtype
 from relayc.runtime.device import Device, device_kind
+from relayc.runtime.device_arenas import DeviceArenas
+from relayc.runtime.device_function import DeviceFunction
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.export import ExportedProgram, ExportRequest
 from relayc.runtime.function import Function, in_order
@@ -23,7 +25,7 @@ from relayc.runtime.late import Late
 from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
-from relayc.runtime.stepwise import Stepwise, call_sites
+from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
 from relayc.runtime.threads import checked_threads
 
 
@@ -74,7 +76,8 @@ class Module:
         self._imports = Imports()
         self._artifact = artifact
         self._measure_peak = measure_peak
-        self._arenas = ArenaPool(artifact.params)
+        self._arenas = ArenaPool(artifact.params) if device_kind(artifact.device).is_host else None
+        self._device_arenas = None if self._arenas is not None else DeviceArenas(device_kind(artifact.device), artifact.params)
         self._strings = ProgramStrings(artifact.strings)
         self._programs = {program.name: program for program in artifact.programs}
         self._default = artifact.programs[0].name
@@ -109,6 +112,13 @@ class Module:
         late = Late(program) if program.late else None
         shapes = Shapes(program, self._artifact.ranges) if program.symbols else None
         arena_bytes = 0 if program.symbols else int(program.arena_bytes)
+        if self._device_arenas is not None:
+            of_program = name in self._programs
+            records = of_program and depends_on_sizes_only(name, self._programs)
+            owner = self._artifact.keep_alive, shapes, arena_bytes, late
+            return DeviceFunction(
+                name, packed, program.inputs, program.outputs, self._device_arenas, self.device, *owner, not of_program, records
+            )
         strings = self._strings if self._has_host_values(program) else None
         return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, arena_bytes, late, strings)
 
@@ -150,6 +160,18 @@ class Module:
     def num_threads(self, count: int | None) -> None:
         for function in self._functions.values():
             function.team.count = count if count is None else checked_threads(count)
+
+    @property
+    def records(self) -> bool:
+        """Whether calls on a device are recorded at the first call of a size and replayed after (CUDA graphs): by default where what a
+        program does depends on sizes alone. Setting it to False turns that off, and lets go of what was recorded."""
+        return any(isinstance(f, DeviceFunction) and f.records for f in self._functions.values())
+
+    @records.setter
+    def records(self, wanted: bool) -> None:
+        for function in self._functions.values():
+            if isinstance(function, DeviceFunction):
+                function.set_records(wanted)
 
     @property
     def specialized(self) -> tuple[dict[str, int], ...]:
@@ -294,7 +316,9 @@ class Module:
         """
         given = params if isinstance(params, Mapping) else load_param_dict_from_file(params)
         self._artifact = with_parameters(self._artifact, given)
-        self._arenas.set_params(self._artifact.params)
+        for memory in (self._arenas, self._device_arenas):
+            if memory is not None:
+                memory.set_params(self._artifact.params)
 
     def __getitem__(self, name: str) -> Function:
         return self.get_function(name)
@@ -346,7 +370,7 @@ class Module:
         """
         program = self._functions[self._program(function).name]
         with program.host_values():
-            return program.call_shapes(program.check(in_order(inputs, program.inputs)))[2]
+            return program.arena_bytes(in_order(inputs, program.inputs))
 
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], repeat: int = 10, function: str | None = None) -> Profile:
         """Times every call of a kernel or packed function that a program makes one by one, and whole calls; medians over `repeat` rounds.
@@ -371,17 +395,40 @@ class Module:
         program = self._functions[info.name]
         given = in_order(inputs, program.inputs)
         program(*given)  # raises what a call raises
-        with program.host_values():
-            arrays = program.check(given)
-            steps, rounds, threads = self._time_calls(program, arrays, repeat)
-        taken = given if program.has_host_values else arrays
-        whole = []
-        for _ in range(repeat):
-            start = time.perf_counter()
-            program(*taken)
-            whole.append(time.perf_counter() - start)
+        if isinstance(program, DeviceFunction):
+            steps, rounds, whole = self._time_on_device(program, given, repeat)
+            threads = 1
+        else:
+            with program.host_values():
+                arrays = program.check(given)
+                steps, rounds, threads = self._time_calls(program, arrays, repeat)
+            taken = given if program.has_host_values else arrays
+            whole = []
+            for _ in range(repeat):
+                start = time.perf_counter()
+                program(*taken)
+                whole.append(time.perf_counter() - start)
         times = [(statistics.median(s for s, _ in site), statistics.median_low(n for _, n in site)) for site in zip(*rounds, strict=True)]
         return make_profile(steps.sites, times, statistics.median(whole), threads, self._measure_peak, steps.work)
+
+    def _time_on_device(
+        self, program: DeviceFunction, given: Sequence[Any], repeat: int
+    ) -> tuple[Stepwise, list[list[tuple[float, int]]], list[float]]:
+        """The call after its last round, seconds and calls of each call site in each round, and the seconds of whole calls, by the clock of
+        the device."""
+        with program.on_device(given) as call:
+            spaces = {"input": call.inputs, "output": call.outputs, "arena": [call.arena], "param": [call.params]}
+            steps = Stepwise(
+                program.name, self._programs, self._infos, lambda name: self._functions[name].packed, spaces, call.sizes, call.memory
+            )
+            rounds = []
+            steps.run()
+            for _ in range(repeat):
+                steps.run()
+                rounds.append(list(zip(steps.seconds, steps.calls, strict=True)))
+            whole = [call.program.time(lambda: program(*call.inputs)) for _ in range(repeat)]
+            call.memory.wait()
+            return steps, rounds, [seconds() for seconds in whole]
 
     def _time_calls(
         self, program: Function, inputs: Sequence[np.ndarray], repeat: int
@@ -389,6 +436,7 @@ class Module:
         """The call after its last round, seconds and calls of each call site in each round, and the number of threads."""
         made, sizes, arena_bytes = program.call_shapes(inputs)
         outputs = [aligned_array(*one) for one in made]
+        assert self._arenas is not None  # the program runs on the host
         arena = self._arenas.acquire(arena_bytes)
         try:
             spaces = {"input": inputs, "output": outputs, "arena": [arena[1]], "param": [self._artifact.params]}

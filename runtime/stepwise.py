@@ -7,12 +7,11 @@ Only the call itself is timed. Its arguments are made when it is first reached; 
 in order (`relay.require`) is not checked: a call of the whole program did that.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import (
@@ -30,12 +29,10 @@ from relayc.runtime.artifact import (
     ProgramCall,
     ProgramInfo,
     Step,
-    aligned_empty,
-    numpy_dtype,
 )
 from relayc.runtime.profile import CallSite, SiteWork
 from relayc.runtime.registry import get_global_func
-from relayc.runtime.tensor import to_tensor
+from relayc.runtime.stepwise_memory import HostMemory, StepwiseMemory
 from relayc.symbolic import Size, evaluate, symbols_of
 
 _Path = tuple[str, ...]
@@ -118,6 +115,29 @@ def _is_fixed(nodes: Sequence[Node]) -> bool:
     return True
 
 
+def depends_on_sizes_only(function: str, programs: Mapping[str, ProgramInfo]) -> bool:
+    """Whether what a program does, and all that it calls, follows from the sizes of its arguments, and not from what is in tensors."""
+    found: dict[str, bool] = {}
+
+    def holds(nodes: Sequence[Node]) -> bool:
+        for node in nodes:
+            if isinstance(node, (Loop, Allocate, Define, Move, Give, PackedCall)):
+                return False
+            if isinstance(node, Branch) and not (isinstance(node.condition, EqualSizes) and holds(node.then) and holds(node.otherwise)):
+                return False
+            if isinstance(node, ProgramCall) and not of(node.function):
+                return False
+        return True
+
+    def of(name: str) -> bool:
+        if name not in found:
+            found[name] = False  # a program that calls itself ends by what is in tensors
+            found[name] = holds(programs[name].steps)
+        return found[name]
+
+    return of(function)
+
+
 class Stepwise:
     """A call of a program on arrays that can be repeated, one kernel or packed function at a time.
 
@@ -134,15 +154,18 @@ class Stepwise:
         programs: Mapping[str, ProgramInfo],
         kernels: Mapping[str, KernelInfo],
         packed: Callable[[str], tvm_ffi.Function],
-        spaces: Mapping[str, Sequence[np.ndarray]],
+        spaces: Mapping[str, Sequence[Any]],
         sizes: Mapping[str, int],
+        memory: StepwiseMemory | None = None,
     ) -> None:
         """
         Args:
-          spaces: contiguous arrays: "input" of the function, "output" those of its outputs whose sizes are known before the call, and one
+          spaces: contiguous tensors: "input" of the function, "output" those of its outputs whose sizes are known before the call, and one
             of "arena" and "param" each, of uint8.
           sizes: the values of the function's symbols.
+          memory: what tensors are; by default arrays.
         """
+        self.memory = memory or HostMemory()
         self.packed = packed
         self.kernels = kernels
         self.programs = programs
@@ -156,9 +179,7 @@ class Stepwise:
         self._numbers = {key: number for number, key in enumerate(sites)}
         self._start = self.entry(function, spaces, {}, sizes)
 
-    def entry(
-        self, function: str, spaces: Mapping[str, Sequence[np.ndarray]], depths: Mapping[str, int], sizes: Mapping[str, int]
-    ) -> "_Entry":
+    def entry(self, function: str, spaces: Mapping[str, Sequence[Any]], depths: Mapping[str, int], sizes: Mapping[str, int]) -> "_Entry":
         """A place from which a program is called with these (see _Frame)."""
         return _Entry(partial(_Frame, self, function, spaces, depths, sizes), self.fixed[function])
 
@@ -174,26 +195,28 @@ class Stepwise:
         self.work = [SiteWork()] * len(self.sites)
         # Sequences wait on a list of our own: programs may call themselves more often than Python functions.
         waiting = [self._start.sequence()]
+        self._timed: list[tuple[int, Callable[[], float]]] = []
         while waiting:
             inner = next(waiting[-1], None)
             if inner is None:
                 waiting.pop()
             else:
                 waiting.append(inner)
+        self.memory.wait()
+        for number, seconds in self._timed:
+            self.seconds[number] += seconds()
 
     def call(
         self, key: tuple[_Path, int], packed: tvm_ffi.Function, arguments: Sequence[tvm_ffi.Tensor | int], sizes: Mapping[str, int]
     ) -> _Action:
         """A timed call of the site `key`, of a kernel whose symbols have the given values."""
-        number, clock = self._numbers[key], time.perf_counter
+        number = self._numbers[key]
         kernel = self._called[number].at(sizes)
         self.sites[number] = replace(self.sites[number], kernel=kernel)
         done = SiteWork.of(kernel)
 
         def timed() -> None:
-            start = clock()
-            packed(*arguments)
-            self.seconds[number] += clock() - start
+            self._timed.append((number, self.memory.time(packed, arguments)))
             self.calls[number] += 1
             self.work[number] += done
 
@@ -227,7 +250,7 @@ class _Frame:
         self,
         owner: Stepwise,
         function: str,
-        spaces: Mapping[str, Sequence[np.ndarray]],
+        spaces: Mapping[str, Sequence[Any]],
         depths: Mapping[str, int],
         sizes: Mapping[str, int],
     ) -> None:
@@ -240,8 +263,8 @@ class _Frame:
         if program.max_depth and self.depths[function] > program.max_depth:
             raise RecursionError(f"{function}: expected at most {program.max_depth} calls in one another, found more")
         self.owner, self.spaces, self.sizes = owner, spaces, dict(sizes)
-        self.heap: dict[int, np.ndarray] = {}
-        self.given: tuple[list[np.ndarray], list[int]] = [], []
+        self.heap: dict[int, Any] = {}
+        self.given: tuple[list[Any], list[int]] = [], []
         self._is_fixed = owner.fixed[function]
         self.start = self.sequence((function,), program.steps)
 
@@ -249,13 +272,11 @@ class _Frame:
         """The value of a size in this call."""
         return evaluate(size, self.sizes)
 
-    def array(self, ref: BufferRef) -> np.ndarray:
-        """The memory of a buffer."""
-        shape = ref.spec.at(self.sizes)
-        if ref.space in ("input", "output"):
-            return self.spaces[ref.space][ref.index].reshape(shape)
-        memory = self.heap[ref.index] if ref.space == "heap" else self.spaces[ref.space][0]
-        return np.ndarray(shape, numpy_dtype(ref.spec.dtype), memory, self.number(ref.offset))
+    def tensor(self, ref: BufferRef) -> Any:
+        """A buffer as a tensor of the memory's kind."""
+        of_caller = ref.space in ("input", "output")
+        memory = self.heap[ref.index] if ref.space == "heap" else self.spaces[ref.space][ref.index if of_caller else 0]
+        return self.owner.memory.part(memory, 0 if of_caller else self.number(ref.offset), ref.spec.at(self.sizes), ref.spec.dtype)
 
     def sequence(self, path: _Path, nodes: Sequence[Node]) -> Callable[[], Iterator]:
         """Nodes to be run in order; what they need is made when they are first reached, or where it may change, each time."""
@@ -280,10 +301,10 @@ class _Frame:
             if isinstance(node.condition, EqualSizes):
                 return first if node.condition.holds(self.sizes) else second
             make = _branch if isinstance(node, Branch) else _loop
-            return make(self.array(node.condition).reshape(()), first, second)
+            return make(partial(self.owner.memory.element, self.tensor(node.condition), 0), first, second)
         if not isinstance(node, (Step, PackedCall)):
             return lambda: self.assign(node)
-        tensors = [to_tensor(self.array(ref)) for ref in (*node.inputs, *node.outputs)]
+        tensors = [self.owner.memory.argument(self.tensor(ref)) for ref in (*node.inputs, *node.outputs)]
         if isinstance(node, PackedCall):
             return self.owner.call(key, get_global_func(node.name), tensors, self.sizes)
         values = list(map(self.number, node.sizes))
@@ -293,24 +314,24 @@ class _Frame:
     def assign(self, node: Allocate | Define | Move | Give) -> None:
         """Changes what slots hold and sizes are, or notes what the program gives."""
         if isinstance(node, Allocate):
-            self.heap[node.slot] = aligned_empty(self.number(node.num_bytes))
+            self.heap[node.slot] = self.owner.memory.allocate(self.number(node.num_bytes))
         elif isinstance(node, Define):
-            self.sizes[node.name] = int(self.array(node.source).reshape(-1)[node.position])
+            self.sizes[node.name] = self.owner.memory.element(self.tensor(node.source), node.position)
         elif isinstance(node, Move):
             self.take(node.slots, node.names, [self.heap[slot] for slot in node.taken], list(map(self.number, node.sizes)))
         else:
             self.given = [self.heap[slot] for slot in node.slots], list(map(self.number, node.sizes))
 
-    def take(self, slots: Sequence[int], names: Sequence[str], memory: Sequence[np.ndarray], sizes: Sequence[int]) -> None:
+    def take(self, slots: Sequence[int], names: Sequence[str], memory: Sequence[Any], sizes: Sequence[int]) -> None:
         """Lets slots hold some memory, and names be sizes."""
         self.heap.update(zip(slots, memory, strict=True))
         self.sizes.update(zip(names, sizes, strict=True))
 
     def program(self, node: ProgramCall) -> _Action:
         spaces = {
-            "input": [self.array(ref) for ref in node.inputs],
-            "output": [self.array(ref) for ref in node.outputs],
-            "arena": [(self.spaces["arena"][0] if node.heap < 0 else self.heap[node.heap])[self.number(node.arena) :]],
+            "input": [self.tensor(ref) for ref in node.inputs],
+            "output": [self.tensor(ref) for ref in node.outputs],
+            "arena": [self.owner.memory.rest(self.spaces["arena"][0] if node.heap < 0 else self.heap[node.heap], self.number(node.arena))],
             "param": self.spaces["param"],
         }
         sizes = dict(zip(self.owner.programs[node.function].symbols, map(self.number, node.sizes), strict=True))
@@ -324,14 +345,14 @@ class _Frame:
         return call
 
 
-def _branch(condition: np.ndarray, then: Callable[[], Iterator], otherwise: Callable[[], Iterator]) -> _Action:
-    return lambda: then() if condition.item() else otherwise()
+def _branch(condition: Callable[[], int], then: Callable[[], Iterator], otherwise: Callable[[], Iterator]) -> _Action:
+    return lambda: then() if condition() else otherwise()
 
 
-def _loop(condition: np.ndarray, before: Callable[[], Iterator], body: Callable[[], Iterator]) -> _Action:
+def _loop(condition: Callable[[], int], before: Callable[[], Iterator], body: Callable[[], Iterator]) -> _Action:
     def loop() -> Iterator:
         yield before()
-        while condition.item():
+        while condition():
             yield body()
             yield before()
 

@@ -15,6 +15,8 @@ from relayc.runtime.device import Device, DeviceError, device_kind, device_of
 _DLPACK_VERSION = (1, 0)  # from here on a producer can say that memory is read-only instead of refusing
 _DTYPE_CODE_OFFSET = 32 + 20  # of DLManagedTensorVersioned.dl_tensor.dtype.code
 _HOST = 1  # kDLCPU: memory that numpy can see
+_LEGACY_STREAM, _NO_WAIT = 1, -1
+"""DLPack's numbers of a device's default stream, and of none that would have to wait."""
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -126,10 +128,11 @@ class Tensor:
     Attributes:
       data: the tvm-ffi tensor underneath, which owns the memory.
       device, shape, dtype: where it is, its dimensions, the name of its dtype.
+      stream: of the device, that has its contents once it has done what it was given.
     """
 
-    def __init__(self, data: tvm_ffi.Tensor) -> None:
-        self.data = data
+    def __init__(self, data: tvm_ffi.Tensor, stream: int = 0) -> None:
+        self.data, self.stream = data, stream
         self.device: Device = device_of(data)
         self.shape = tuple(int(extent) for extent in data.shape)
         self.dtype = str(data.dtype)
@@ -162,6 +165,11 @@ class Tensor:
             else:
                 kind.from_numpy(value.numpy(), self.data)
             return
+        if hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray) and device_of(value).kind == self.device.kind != "cpu":
+            taken = kind.taken(self.device.index, value)
+            self._check(tuple(taken.shape), str(taken.dtype))
+            kind.copy(taken, self.data)
+            return
         array = as_array(value)
         self._check(array.shape, array.dtype.name)
         kind.from_numpy(np.ascontiguousarray(array).reshape(array.shape), self.data)
@@ -172,7 +180,10 @@ class Tensor:
         if shape != self.shape:
             raise ValueError(f"tensor on {self.device}: expected shape {list(self.shape)}, found {list(shape)}")
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        """The capsule; `stream` of the device, in DLPack's numbers, waits for the contents."""
+        if stream is not None and stream != _NO_WAIT:
+            device_kind(self.device.kind).hand_over(self.device.index, self.stream, 0 if stream == _LEGACY_STREAM else stream)
         return self.data.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -10,6 +10,12 @@ from relayc.runtime.shapes import MAX_BYTES, SymbolSource
 from relayc.symbolic import FAR, Dim, Size, symbol, symbols_of
 
 
+CONTEXT, GIVEN_PLACE, FINISH = "__relayc_context", "__relayc_given", "__relayc_finish"
+"""Functions that a module has to have whose entries take a context: CONTEXT(arguments, position, place) -> i32 writes the address that is
+the argument at a position to a place, and gives 0, or -1 with an error raised; GIVEN_PLACE(context) -> ptr is where memory and sizes are
+written that a function gives; FINISH(context, status) -> i32 gives the status that an entry returns, and raises what the device refused."""
+
+
 @dataclass
 class EntryFunction:
     """A function that gets an entry.
@@ -27,7 +33,8 @@ class EntryFunction:
         """Of its arguments."""
         entry, pointer = self.entry, "!llvm.ptr"
         tensors = len(entry.taken) - entry.blobs
-        return [*[pointer] * tensors, *["i64"] * len(entry.symbols), *[pointer] * entry.blobs, *["i64"] * bool(entry.depth)]
+        last = [*["i64"] * bool(entry.depth), *["i64"] * entry.context]
+        return [*[pointer] * tensors, *["i64"] * len(entry.symbols), *[pointer] * entry.blobs, *last]
 
     @property
     def result(self) -> str:
@@ -64,11 +71,13 @@ class EntryBody:
     def text(self) -> str:
         entry = self.entry
         sizes = self.sizes() if entry.symbols else []
+        context = [self.context()] if entry.context else []
         pointers = [self.load(f"%data[{i}]", "!llvm.ptr") for i in range(len(entry.tensors))]
         after = len(entry.taken) - entry.blobs
         operands = [*pointers[:after], *sizes, *pointers[after : len(entry.taken)]]
         if entry.depth:
             operands.append(self.value(f"llvm.mlir.constant({entry.depth} : i64) : i64"))
+        operands += context
         result = self.function.result
         types = f"({', '.join(self.function.types)}) -> {result or '()'}"
         call = f'llvm.call @"{self.function.name}"({", ".join(operands)}) {{no_inline}} : {types}'
@@ -78,9 +87,21 @@ class EntryBody:
         else:
             status = self.value(call)
         if entry.memory:
-            status = self.given(status, result, pointers[-1])
+            place = self.value(f"llvm.call @{GIVEN_PLACE}({context[0]}) : (i64) -> !llvm.ptr") if context else pointers[-1]
+            status = self.given(status, result, place)
+        if context:
+            status = self.value(f"llvm.call @{FINISH}({context[0]}, {status}) : (i64, i32) -> i32")
         self.lines.append(f"  llvm.br ^end({status} : i32)")
         return "\n".join(self.lines)
+
+    def context(self) -> str:
+        """The address of what the code is told of the device, where the last argument is an integer; else the entry ends with a status."""
+        position = self.value(f"llvm.mlir.constant({len(self.entry.tensors) + self.entry.sizes} : i64) : i64")
+        place = self.value("llvm.alloca %one x i64 : (i32) -> !llvm.ptr")
+        status = self.value(f"llvm.call @{CONTEXT}(%args, {position}, {place}) : (!llvm.ptr, i64, !llvm.ptr) -> i32")
+        good = self.value(f'llvm.icmp "eq" {status}, %zero : i32')
+        self.lines += [f"  llvm.cond_br {good}, ^with_context, ^end({status} : i32)", "^with_context:"]
+        return self.value(f"llvm.load {place} : !llvm.ptr -> i64")
 
     def sizes(self) -> list[str]:
         """The values of the symbols, where all is right; else the entry ends with a status."""

@@ -25,7 +25,7 @@ from typing import Protocol
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.codegen.entry_body import EntryBody, EntryFunction, SizeChecks
+from relayc.pipelines.codegen.entry_body import CONTEXT, FINISH, GIVEN_PLACE, EntryBody, EntryFunction, SizeChecks
 from relayc.pipelines.codegen.size_check import size_function
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
 from relayc.pipelines.codegen.tensor_check import CHECK, FOUND_CODES, MESSAGES
@@ -38,6 +38,7 @@ llvm.func internal @"{prefix}{name}"(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32
   %count = llvm.mlir.constant({pointers} : i32) : i32
   %more = llvm.mlir.constant({sizes} : i32) : i32
   %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
   %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
   %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
   %entry = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -65,6 +66,13 @@ llvm.func @{symbol}() -> !llvm.ptr {{
 """
 
 
+_CONTEXT = f"""
+llvm.func @{CONTEXT}(!llvm.ptr, i64, !llvm.ptr) -> i32
+llvm.func @{GIVEN_PLACE}(i64) -> !llvm.ptr
+llvm.func @{FINISH}(i64, i32) -> i32
+"""
+
+
 class Linked(Protocol):
     """A compiled module in memory, such as an ExecutionEngine."""
 
@@ -85,7 +93,7 @@ def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[in
 def _entry(function: EntryFunction, row: int, program: int) -> str:
     body = EntryBody(function, program).text()
     pointers = 2 * len(function.entry.tensors)
-    sizes = function.entry.sizes
+    sizes = function.entry.integers
     return _ENTRY.format(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
 
 
@@ -157,6 +165,7 @@ def _entries_text(functions: Sequence[EntryFunction], device: DeviceKind) -> str
         i64_global("__relayc_table", table),
         CHECK.format(num_codes=len(FOUND_CODES), device_type=device.dlpack_type, **messages),
         *([size_function(depth, messages["value_error"])] if depth else []),
+        *([_CONTEXT] if any(f.entry.context for f in functions) else []),
         *entries,
         _entry_table([f.name for f in functions]),
     ]

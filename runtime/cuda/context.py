@@ -1,0 +1,16 @@
+"""What compiled host code is told in a call: an array of 64-bit words, whose address is its last argument (see pipelines.cuda.host)."""
+
+STATUS, STREAM, FUNCTIONS = 0, 1, 2
+"""Words of the first status of the driver that was an error, of the stream, and of the address of the table of kernels: a handle and the
+bytes of dynamic shared memory for each, in the order of their numbers."""
+ENTRY_POINTS = 3
+"""From here on the addresses of driver.ENTRY_POINTS."""
+GIVEN = 10
+"""Address of where the call writes the memory that it gives (see runtime.late)."""
+FAILED = 11
+"""What failed: the number of the kernel that could not be launched, or READ; in the next words the sizes of the grid, those of the block,
+and the bytes of dynamic shared memory."""
+READ = -1
+"""An element of a tensor could not be read."""
+LENGTH = 19
+"""Words in all."""

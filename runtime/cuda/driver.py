@@ -1,0 +1,350 @@
+"""The CUDA driver: every call of it that relayc makes, over the package cuda-bindings.
+
+Contexts, streams, events, modules, functions and graphs are integers, as the driver's own handles are; stream 0 is its default stream.
+Errors of the driver become one exception each, which names the call; after an error that the driver calls sticky (a kernel that wrote where
+it must not) every later call on the device fails, in this process, until it ends.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relayc.runtime.device import DeviceError, DeviceMemoryError
+
+ENTRY_POINTS = (
+    "cuLaunchKernel",
+    "cuMemcpyDtoHAsync",
+    "cuStreamSynchronize",
+    "cuMemAllocAsync",
+    "cuMemFreeAsync",
+    "cuGetErrorName",
+    "cuTensorMapEncodeTiled",
+)
+"""What compiled host code calls by address (pipelines.cuda.host), in this order."""
+
+OLDEST = (7, 5)
+"""Compute capability from which on devices are used."""
+
+_CUDA_VERSION = 12000
+"""Of the entry points that are asked for: with that of the first release that has all of them, older drivers do too."""
+
+
+@dataclass(frozen=True)
+class DeviceAttributes:
+    """What the driver tells of a device.
+
+    Attributes:
+      capability: compute capability, (9, 0).
+      memory_bytes: of the device; `l2_bytes` of its cache, `shared_bytes` of the shared memory that a block may take.
+      clock_hertz, memory_hertz: highest frequencies; 0 where the driver does not tell. `bus_bits` is the width of the memory's bus.
+    """
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    memory_bytes: int
+    l2_bytes: int
+    shared_bytes: int
+    clock_hertz: int = 0
+    memory_hertz: int = 0
+    bus_bits: int = 0
+
+
+class Driver(ABC):
+    """What relayc asks of the driver. All but `count` and `attributes` act on the thread's current context (`push`, `pop`)."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many devices there are."""
+
+    @abstractmethod
+    def attributes(self, index: int) -> DeviceAttributes:
+        """What a device is."""
+
+    @abstractmethod
+    def context(self, index: int) -> int:
+        """The primary context of a device, which all libraries of the process share; it is kept until the process ends."""
+
+    @abstractmethod
+    def push(self, context: int) -> None:
+        """Makes a context the thread's current one, until `pop`."""
+
+    @abstractmethod
+    def pop(self) -> None:
+        """Makes the context current that was so before the last `push`."""
+
+    @abstractmethod
+    def allocate(self, num_bytes: int, stream: int) -> int:
+        """Address of memory of the device's pool, which work that is given to `stream` from now on may use. Raises DeviceMemoryError."""
+
+    @abstractmethod
+    def free(self, address: int, stream: int) -> None:
+        """Gives memory back once the work given to `stream` so far is done."""
+
+    @abstractmethod
+    def copy(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        """Copies between devices, or within one."""
+
+    @abstractmethod
+    def copy_in(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        """Copies from the host's memory, which may change when this returns."""
+
+    @abstractmethod
+    def copy_out(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        """Copies to the host's memory, which has it once the stream is done."""
+
+    @abstractmethod
+    def make_stream(self) -> int:
+        """A new stream, which does not wait for the default one."""
+
+    @abstractmethod
+    def destroy_stream(self, stream: int) -> None: ...
+
+    @abstractmethod
+    def wait(self, stream: int) -> None:
+        """Waits until all that was given to a stream is done."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Waits until all that was given to the current context's device is done."""
+
+    @abstractmethod
+    def make_event(self) -> int:
+        """A new event, which notes its time."""
+
+    @abstractmethod
+    def destroy_event(self, event: int) -> None: ...
+
+    @abstractmethod
+    def record(self, event: int, stream: int) -> None:
+        """Lets an event be over when the work given to a stream so far is done."""
+
+    @abstractmethod
+    def follow(self, stream: int, event: int) -> None:
+        """Lets what is given to a stream from now on wait for an event."""
+
+    @abstractmethod
+    def elapsed(self, first: int, second: int) -> float:
+        """Seconds between two events that are over."""
+
+    @abstractmethod
+    def load_module(self, image: bytes) -> int:
+        """Loads a cubin, or PTX closed by a zero byte, which the driver compiles."""
+
+    @abstractmethod
+    def unload_module(self, module: int) -> None: ...
+
+    @abstractmethod
+    def function(self, module: int, name: str, dynamic_shared_bytes: int = 0) -> int:
+        """A kernel of a module, which may be launched with so much dynamic shared memory."""
+
+    @abstractmethod
+    def begin_capture(self, stream: int) -> None:
+        """Lets a stream note what this thread gives to it instead of doing it."""
+
+    @abstractmethod
+    def end_capture(self, stream: int) -> int:
+        """A graph of what a stream has noted."""
+
+    @abstractmethod
+    def instantiate(self, graph: int) -> int:
+        """A graph that can be launched; the one that it is made of goes."""
+
+    @abstractmethod
+    def launch_graph(self, graph: int, stream: int) -> None: ...
+
+    @abstractmethod
+    def destroy_graph(self, graph: int) -> None:
+        """Destroys a graph that `instantiate` gave."""
+
+    @abstractmethod
+    def entry_points(self) -> Mapping[str, int]:
+        """Addresses of the functions in ENTRY_POINTS."""
+
+
+class CudaDriver(Driver):
+    """The driver of this machine.
+
+    Raises:
+      DeviceError: the package cuda-bindings or the driver is not there, or the driver has no device.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from cuda.bindings import driver
+        except ImportError as error:
+            raise DeviceError(
+                f"device cuda: expected the package cuda-bindings (pip install 'relayc[cuda]'), found none ({error})"
+            ) from None
+        self._cuda: Any = driver
+        try:
+            (result,) = driver.cuInit(0)
+        except (RuntimeError, OSError) as error:
+            # cuda-bindings imports without a driver, and raises when it is first called.
+            raise DeviceError(f"device cuda: expected NVIDIA's driver (libcuda.so.1), found none ({str(error).splitlines()[0]})") from None
+        if result == driver.CUresult.CUDA_ERROR_NO_DEVICE:
+            raise DeviceError("device cuda: expected a GPU, found a driver without one")
+        if result != driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(f"device cuda: expected a driver that starts, found {_name(result)}")
+        self._contexts: dict[int, int] = {}
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """What a function of the driver gives behind its status. Raises DeviceMemoryError or RuntimeError where that is an error."""
+        result, *found = getattr(self._cuda, name)(*arguments)
+        if result != self._cuda.CUresult.CUDA_SUCCESS:
+            if result == self._cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                raise DeviceMemoryError(f"device cuda: {name}: expected free memory, found none left ({_name(result)})")
+            raise RuntimeError(f"device cuda: {name}: the driver says {_name(result)}")
+        return found[0] if len(found) == 1 else found
+
+    def count(self) -> int:
+        return int(self._call("cuDeviceGetCount"))
+
+    def attributes(self, index: int) -> DeviceAttributes:
+        device = self._call("cuDeviceGet", index)
+        names = self._cuda.CUdevice_attribute
+
+        def number(name: str) -> int:
+            return int(self._call("cuDeviceGetAttribute", getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), device))
+
+        def known(name: str) -> int:
+            try:
+                return number(name)
+            except RuntimeError:
+                return 0  # newer drivers do not tell all frequencies
+
+        return DeviceAttributes(
+            name=self._call("cuDeviceGetName", 256, device).split(b"\0")[0].decode(),
+            capability=(number("COMPUTE_CAPABILITY_MAJOR"), number("COMPUTE_CAPABILITY_MINOR")),
+            multiprocessors=number("MULTIPROCESSOR_COUNT"),
+            memory_bytes=int(self._call("cuDeviceTotalMem", device)),
+            l2_bytes=number("L2_CACHE_SIZE"),
+            shared_bytes=number("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            clock_hertz=1000 * known("CLOCK_RATE"),
+            memory_hertz=1000 * known("MEMORY_CLOCK_RATE"),
+            bus_bits=known("GLOBAL_MEMORY_BUS_WIDTH"),
+        )
+
+    def context(self, index: int) -> int:
+        if index not in self._contexts:
+            device = self._call("cuDeviceGet", index)
+            self._contexts[index] = int(self._call("cuDevicePrimaryCtxRetain", device))
+            # Memory that is given back stays with the pool: the next call takes it without asking the system.
+            pool = self._call("cuDeviceGetDefaultMemPool", device)
+            threshold = self._cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+            self._call("cuMemPoolSetAttribute", pool, threshold, self._cuda.cuuint64_t((1 << 64) - 1))
+        return self._contexts[index]
+
+    def push(self, context: int) -> None:
+        self._call("cuCtxPushCurrent", context)
+
+    def pop(self) -> None:
+        self._call("cuCtxPopCurrent")
+
+    def allocate(self, num_bytes: int, stream: int) -> int:
+        return int(self._call("cuMemAllocAsync", max(num_bytes, 1), stream))
+
+    def free(self, address: int, stream: int) -> None:
+        self._call("cuMemFreeAsync", address, stream)
+
+    def copy(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        self._call("cuMemcpyAsync", destination, source, num_bytes, stream)
+
+    def copy_in(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        self._call("cuMemcpyHtoDAsync", destination, source, num_bytes, stream)
+        self.wait(stream)  # of locked memory the driver takes the bytes later
+
+    def copy_out(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
+        self._call("cuMemcpyDtoHAsync", destination, source, num_bytes, stream)
+
+    def make_stream(self) -> int:
+        return int(self._call("cuStreamCreate", self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+    def destroy_stream(self, stream: int) -> None:
+        self._call("cuStreamDestroy", stream)
+
+    def wait(self, stream: int) -> None:
+        self._call("cuStreamSynchronize", stream)
+
+    def synchronize(self) -> None:
+        self._call("cuCtxSynchronize")
+
+    def make_event(self) -> int:
+        return int(self._call("cuEventCreate", self._cuda.CUevent_flags.CU_EVENT_DEFAULT))
+
+    def destroy_event(self, event: int) -> None:
+        self._call("cuEventDestroy", event)
+
+    def record(self, event: int, stream: int) -> None:
+        self._call("cuEventRecord", event, stream)
+
+    def follow(self, stream: int, event: int) -> None:
+        self._call("cuStreamWaitEvent", stream, event, 0)
+
+    def elapsed(self, first: int, second: int) -> float:
+        return float(self._call("cuEventElapsedTime", first, second)) / 1e3
+
+    def load_module(self, image: bytes) -> int:
+        return int(self._call("cuModuleLoadData", image))
+
+    def unload_module(self, module: int) -> None:
+        self._call("cuModuleUnload", module)
+
+    def function(self, module: int, name: str, dynamic_shared_bytes: int = 0) -> int:
+        found = self._call("cuModuleGetFunction", module, name.encode())
+        if dynamic_shared_bytes:
+            attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._call("cuFuncSetAttribute", found, attribute, dynamic_shared_bytes)
+        return int(found)
+
+    def begin_capture(self, stream: int) -> None:
+        self._call("cuStreamBeginCapture", stream, self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+
+    def end_capture(self, stream: int) -> int:
+        return int(self._call("cuStreamEndCapture", stream))
+
+    def instantiate(self, graph: int) -> int:
+        try:
+            return int(self._call("cuGraphInstantiate", graph, 0))
+        finally:
+            self._call("cuGraphDestroy", graph)
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        self._call("cuGraphLaunch", graph, stream)
+
+    def destroy_graph(self, graph: int) -> None:
+        self._call("cuGraphExecDestroy", graph)
+
+    def entry_points(self) -> Mapping[str, int]:
+        return {name: int(self._call("cuGetProcAddress", name.encode(), _CUDA_VERSION, 0)[0]) for name in ENTRY_POINTS}
+
+
+def _name(result: Any) -> str:
+    """What the driver calls a status."""
+    return getattr(result, "name", str(result))
+
+
+# ---- the driver of the process ------------------------------------------------------------------------------------------------------
+
+_found: list[Driver] = []
+
+
+def driver() -> Driver:
+    """The driver. Raises DeviceError where there is none, each time that it is asked for."""
+    if not _found:
+        _found.append(CudaDriver())
+    return _found[0]
+
+
+def replace_driver(other: Driver | None) -> None:
+    """Lets another driver be that of the process, or with None the machine's own again; what was loaded before stays with the one before."""
+    _found[:] = [] if other is None else [other]
+
+
+def check_age(index: int, attributes: DeviceAttributes, wanted: Sequence[int] = OLDEST) -> None:
+    """Raises DeviceError for a device of an older architecture than is wanted."""
+    if attributes.capability < tuple(wanted):
+        found = ".".join(map(str, attributes.capability))
+        expected = ".".join(map(str, wanted))
+        raise DeviceError(f"device cuda:{index}: expected compute capability {expected} or later, found {attributes.name} of {found}")

@@ -1,0 +1,138 @@
+"""Programs on devices: their kernels, loaded when they are first called on a device, and calls that are recorded as CUDA graphs."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+
+from relayc.runtime.artifact import ObjectCode
+from relayc.runtime.cuda.context import ENTRY_POINTS as FIRST_ENTRY_POINT
+from relayc.runtime.cuda.context import FUNCTIONS, GIVEN, LENGTH, STREAM
+from relayc.runtime.cuda.driver import ENTRY_POINTS, DeviceAttributes, Driver, driver
+from relayc.runtime.cuda.images import find_image
+from relayc.runtime.device import LoadedProgram, Recording
+
+_Context = ctypes.c_int64 * LENGTH
+
+
+class CudaProgram:
+    """The code of a program: that of the host in memory, that of its kernels on the devices where it was called.
+
+    Attributes:
+      loaded: by number of the device.
+    """
+
+    def __init__(self, host: object, code: ObjectCode) -> None:
+        self.host, self.loaded = host, dict[int, LoadedCudaProgram]()
+        self._kernels, self._images = code.kernels, code.images
+        self._lock = threading.Lock()
+
+    def load(self, index: int, attributes: DeviceAttributes) -> "LoadedCudaProgram":
+        """The kernels on a device whose context is the current one. Raises DeviceError where there is no code for it."""
+        with self._lock:
+            if index not in self.loaded:
+                self.loaded[index] = self._load(index, attributes)
+            return self.loaded[index]
+
+    def _load(self, index: int, attributes: DeviceAttributes) -> "LoadedCudaProgram":
+        found = driver()
+        if not self._kernels:
+            return LoadedCudaProgram(found, index, 0, [])
+        image = find_image(self._images, attributes)
+        module = found.load_module(image.content)
+        shared = [image.dynamic_shared_bytes.get(name, 0) for name in self._kernels]
+        rows = [(found.function(module, name, more), more) for name, more in zip(self._kernels, shared, strict=True)]
+        return LoadedCudaProgram(found, index, module, rows)
+
+
+class LoadedCudaProgram(LoadedProgram):
+    """The kernels of a program on a device.
+
+    Attributes:
+      table: handle and bytes of dynamic shared memory of each kernel, by number.
+    """
+
+    def __init__(self, of: Driver, index: int, module: int, rows: list[tuple[int, int]]) -> None:
+        self._driver, self._index, self._module = of, index, module
+        self.table = (ctypes.c_int64 * (2 * len(rows)))(*[number for row in rows for number in row])
+        words = [0] * LENGTH
+        words[FUNCTIONS] = ctypes.addressof(self.table)
+        addresses = of.entry_points()
+        words[FIRST_ENTRY_POINT : FIRST_ENTRY_POINT + len(ENTRY_POINTS)] = [addresses[name] for name in ENTRY_POINTS]
+        self._words = bytes(_Context(*words))
+        self._device = tvm_ffi.device(f"cuda:{index}")
+
+    def context(self, given: np.ndarray | None = None) -> ctypes.Array:
+        made = _Context.from_buffer_copy(self._words)
+        made[STREAM] = tvm_ffi.get_raw_stream(self._device)
+        if given is not None:
+            made[GIVEN] = given.ctypes.data
+        return made
+
+    def record(self, run: Callable[[ctypes.Array], None]) -> Recording:
+        # The default stream cannot be captured: another one notes the work, whichever it is launched on.
+        stream = self._driver.make_stream()
+        try:
+            context = self.context()
+            context[STREAM] = stream
+            self._driver.begin_capture(stream)
+            try:
+                run(context)
+            except BaseException:
+                self._driver.destroy_graph(self._driver.instantiate(self._driver.end_capture(stream)))
+                raise
+            return _Graph(self._driver, self._device, self._driver.instantiate(self._driver.end_capture(stream)))
+        finally:
+            self._driver.destroy_stream(stream)
+
+    def time(self, run: Callable[[], None]) -> Callable[[], float]:
+        stream = tvm_ffi.get_raw_stream(self._device)
+        first, last = _Event(self._driver), _Event(self._driver)
+        self._driver.record(first.handle, stream)
+        run()
+        self._driver.record(last.handle, stream)
+        return lambda: self._driver.elapsed(first.handle, last.handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_module", 0):
+            _quietly(self._driver, self._index, lambda: self._driver.unload_module(self._module))
+
+
+class _Event:
+    """An event that goes with the object."""
+
+    def __init__(self, of: Driver) -> None:
+        self._driver, self.handle = of, of.make_event()
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", 0):
+            self._driver.destroy_event(self.handle)
+
+
+class _Graph(Recording):
+    """A CUDA graph."""
+
+    def __init__(self, of: Driver, device: Any, graph: int) -> None:
+        self._driver, self._device, self._graph = of, device, graph
+
+    def launch(self) -> None:
+        self._driver.launch_graph(self._graph, tvm_ffi.get_raw_stream(self._device))
+
+    def __del__(self) -> None:
+        if getattr(self, "_graph", 0):
+            _quietly(self._driver, self._device.index, lambda: self._driver.destroy_graph(self._graph))
+
+
+def _quietly(of: Driver, index: int, act: Callable[[], None]) -> None:
+    """Does what the end of an object asks for; a driver that is shutting down, or in error, has done it already."""
+    try:
+        of.push(of.context(index))
+        try:
+            act()
+        finally:
+            of.pop()
+    except RuntimeError:
+        pass

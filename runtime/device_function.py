@@ -1,0 +1,369 @@
+"""A named function of a compiled program on a device whose memory is not the host's.
+
+Tensors of the device go in without a copy, on the stream of the framework that they are from; arrays are copied there. What comes out are
+tensors of the device, which speak DLPack, and are there once the stream has done what it was given; a call that takes arrays alone waits,
+and gives arrays.
+"""
+
+import ctypes
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import tvm_ffi
+
+from relayc.runtime.artifact import SUB_BYTE, TensorSpec, numpy_dtype
+from relayc.runtime.device import Device, DeviceError, LoadedProgram, Recording, device_kind, device_of
+from relayc.runtime.device_arenas import DeviceArenas
+from relayc.runtime.exceptions import reraise_original
+from relayc.runtime.function import Function, _fits, _Made
+from relayc.runtime.late import Late
+from relayc.runtime.shapes import Shapes
+from relayc.runtime.stepwise_memory import DeviceMemory
+from relayc.runtime.tensor import Tensor
+
+Value: TypeAlias = np.ndarray | tvm_ffi.Tensor
+"""An argument that was checked: an array of the host, or a tensor of the device."""
+
+MOST_RECORDINGS = 32
+"""Of a function: of those beyond, the one not used for longest goes."""
+
+
+class DeviceFunction(Function):
+    """A compiled function on tensors of a device: a program such as `main`, or a kernel.
+
+    Takes tensors that speak DLPack, on one device of the module's kind, and numpy arrays, which are copied there, of exactly the dtype and
+    shape it was compiled for. Returns relayc tensors on that device; where no argument is a tensor of a device it runs on the module's, and
+    returns numpy arrays. Calls return when their work is given to the device, unless they return arrays. Calls from several threads run
+    at the same time; each is done in the order of its stream.
+
+    Attributes:
+      packed: the tvm-ffi function underneath. It takes one argument more: the address of the context of the call (LoadedProgram.context).
+      records: whether the first call of a size is recorded, and later ones on the same stream replay it (CUDA graphs). Recordings keep
+        memory of their own for inputs, outputs and intermediate tensors. Only functions that `can_record` do.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        packed: tvm_ffi.Function,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
+        arenas: DeviceArenas,
+        device: Device,
+        owner: object,
+        shapes: Shapes | None = None,
+        arena_bytes: int = 0,
+        late: Late | None = None,
+        is_kernel: bool = False,
+        can_record: bool = False,
+    ) -> None:
+        """
+        Args:
+          owner: of the program's code (DeviceKind.load).
+          is_kernel: it takes the values of its symbols behind its tensors, and neither arena nor parameters.
+          can_record: what it gives to the device depends on sizes alone.
+        """
+        super().__init__(name, packed, inputs, outputs, None, device, shapes, arena_bytes, late)
+        self._kind, self._memory, self._owner, self._is_kernel = device_kind(device.kind), arenas, owner, is_kernel
+        self.can_record = self.records = can_record
+        self._recordings: OrderedDict[tuple, _Recorded] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[Any], Any] | None = None) -> Any:
+        """Runs the function.
+
+        Args:
+          inputs: in order.
+          out: what to write the outputs to instead of new tensors, and to return: a tensor of the device or an array, or a sequence of as
+            many as there are outputs. Each has the shape and dtype of its output, is contiguous and shares no memory with another argument.
+          wrap: called on each new output as a relayc tensor, to return it as one of another framework: `wrap=torch.from_dlpack`.
+
+        Raises:
+          TypeError, ValueError: as `Function.__call__` does; tensors of several devices.
+          DeviceError: there is no such device, or no code for it.
+          RuntimeError: the device refuses something.
+        """
+        index, on_device = self._index(inputs)
+        stream = self._kind.stream_of(index, inputs)
+        with self._kind.within(index, stream):
+            given = self._check_on(index, stream, inputs)
+            made, sizes, arena_bytes = self.call_shapes(given)  # type: ignore[arg-type] # it asks for shapes only
+            targets = None if out is None else self._targets(index, out, made)
+            results = self._results(index, stream, given, targets, made, sizes, arena_bytes)
+            if out is not None:
+                return out
+            if wrap is None and not on_device:
+                found: list[Any] = [self._kind.to_numpy(t).view(self._dtype(i)) for i, t in enumerate(results)]
+            else:
+                tensors = [Tensor(t, stream) for t in results]
+                found = tensors if wrap is None else list(map(wrap, tensors))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _dtype(self, output: int) -> np.dtype:
+        return numpy_dtype(self.outputs[output].dtype)
+
+    def arena_bytes(self, inputs: Sequence[Any]) -> int:
+        index, _ = self._index(inputs)
+        stream = self._kind.stream_of(index, inputs)
+        with self._kind.within(index, stream):
+            return self.call_shapes(self._check_on(index, stream, inputs))[2]  # type: ignore[arg-type] # it asks for shapes only
+
+    @contextmanager
+    def on_device(self, inputs: Sequence[Any]) -> Iterator["DeviceCall"]:
+        """What a call with some inputs works on, all of it on the device, and the thread's stream is that of the call."""
+        index, _ = self._index(inputs)
+        stream = self._kind.stream_of(index, inputs)
+        with self._kind.within(index, stream):
+            given = self._check_on(index, stream, inputs)
+            made, sizes, arena_bytes = self.call_shapes(given)  # type: ignore[arg-type] # it asks for shapes only
+            program, empty = self._kind.program(self._owner, index), partial(self._kind.empty, index)
+            outputs = [empty(shape, self._known[i].dtype) for i, (shape, _, _) in enumerate(made)]
+            arguments = [self._kind_tensor(index, value) for value in given]
+            memory = DeviceMemory(self._kind, index, program)
+            yield DeviceCall(program, memory, arguments, outputs, empty((arena_bytes,), "uint8"), self._memory.params(index), sizes)
+
+    def set_records(self, wanted: bool) -> None:
+        """Lets calls be recorded or not, where they can be; what was recorded goes where they are not to be."""
+        self.records = wanted and self.can_record
+        if not wanted:
+            with self._lock:
+                self._recordings.clear()
+
+    # ---- arguments
+
+    def _index(self, inputs: Sequence[Any]) -> tuple[int, bool]:
+        """The number of the device to run on, and whether an argument says so."""
+        found: dict[int, int] = {}
+        for i, value in enumerate(inputs):
+            if hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray):
+                device = device_of(value)
+                if device.kind == self.device.kind:
+                    found.setdefault(device.index, i)
+        if len(found) > 1:
+            (first, i), (second, j) = sorted(found.items())[:2]
+            where = f"{self.device.kind}:{first} (argument {i}) and {self.device.kind}:{second} (argument {j})"
+            raise ValueError(f"{self.name}: expected tensors of one device, found {where}")
+        index = next(iter(found), self.device.index)
+        if not (device := Device(self.device.kind, index)).exists:
+            raise DeviceError(f"device {device}: {self._kind.missing(index)}")
+        return index, bool(found)
+
+    def _check_on(self, index: int, stream: int, inputs: Sequence[Any]) -> list[Value]:
+        """The inputs as contiguous arrays of the host and tensors of the device; raises as `__call__` does."""
+        if len(inputs) != len(self.inputs):
+            names = ", ".join(spec.name for spec in self.inputs)
+            raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
+        found: list[Value] = []
+        for i, (value, (spec, shape, dtype)) in enumerate(zip(inputs, self._wanted, strict=True)):
+            if self._is_on_device(value):
+                where = self._argument(i, spec)
+                if isinstance(value, Tensor):
+                    self._kind.hand_over(index, value.stream, stream)
+                tensor = self._kind.taken(index, self._contiguous(value, where))
+                self._check_tensor(tensor, where, spec, shape)
+                found.append(self._aligned(index, tensor, spec))
+            else:
+                found.append(self._check_input(i, value, spec, shape, dtype))
+        return found
+
+    def _is_on_device(self, value: Any) -> bool:
+        return (
+            hasattr(value, "__dlpack_device__")
+            and not isinstance(value, np.ndarray)
+            and value.__dlpack_device__()[0] == self._kind.dlpack_type
+        )
+
+    def _contiguous(self, value: Any, where: str) -> Any:
+        """The tensor; one of another framework that is strided as a copy, where the framework makes one."""
+        if isinstance(value, Tensor):
+            return value.data
+        if hasattr(value, "contiguous"):
+            return value.contiguous()
+        if isinstance(value, tvm_ffi.Tensor) and not value.is_contiguous():
+            raise ValueError(f"{where}, found a tensor that is not contiguous")
+        return value
+
+    def _check_tensor(self, tensor: tvm_ffi.Tensor, where: str, spec: TensorSpec, shape: tuple | None) -> None:
+        found, dtype = tuple(tensor.shape), str(tensor.dtype)
+        if dtype != ("uint8" if spec.dtype in SUB_BYTE else spec.dtype):
+            raise TypeError(f"{where}, found {TensorSpec('', found, dtype)}")
+        if found != shape and (shape is not None or not _fits(found, spec)):
+            raise ValueError(f"{where}, found {TensorSpec('', found, dtype)}")
+        if not tensor.is_contiguous():
+            raise ValueError(f"{where}, found a tensor that is not contiguous")
+
+    def _aligned(self, index: int, tensor: tvm_ffi.Tensor, spec: TensorSpec) -> tvm_ffi.Tensor:
+        """The tensor, or a copy where it does not begin where code of the kind relies on."""
+        if tensor.data_ptr() % self._kind.alignment == 0:
+            return tensor
+        copy = self._kind.empty(index, tuple(tensor.shape), spec.dtype)
+        self._kind.copy(tensor, copy)
+        return copy
+
+    def _targets(self, index: int, out: Any, made: Sequence[_Made]) -> list[Value]:
+        """The tensors and arrays to write the outputs to."""
+        values = list(out) if isinstance(out, (list, tuple)) else [out]
+        if not any(map(self._is_on_device, values)):
+            return list(self._check_out(out, (), made))
+        if self._late is not None or len(values) != len(self.outputs):
+            self._check_out([np.empty(0)] * len(values), (), made)  # says what is wrong
+        found: list[Value] = []
+        for i, (value, spec, (shape, _, _)) in enumerate(zip(values, self.outputs, made, strict=True)):
+            where = f"{self.name}: output {i} {spec.name!r}: expected a contiguous tensor {TensorSpec('', shape, spec.dtype)}"
+            if not self._is_on_device(value) or value.__dlpack_device__()[1] != index:
+                raise ValueError(f"{where} on {self.device.kind}:{index}, found {type(value).__name__} elsewhere")
+            tensor = self._kind.taken(index, value.data if isinstance(value, Tensor) else value)
+            self._check_tensor(tensor, where, spec, shape)
+            if tensor.data_ptr() % self._kind.alignment:
+                raise ValueError(f"{where} that begins at a multiple of {self._kind.alignment} bytes, found {tensor.data_ptr():#x}")
+            found.append(tensor)
+        return found
+
+    # ---- the call
+
+    def _results(
+        self,
+        index: int,
+        stream: int,
+        given: Sequence[Value],
+        targets: Sequence[Value] | None,
+        made: Sequence[_Made],
+        sizes: Mapping[str, int],
+        arena_bytes: int,
+    ) -> list[tvm_ffi.Tensor]:
+        """Runs the function; gives the tensors that it wrote. Arrays to write to have the outputs then."""
+        program = self._kind.program(self._owner, index)
+        if self.records and self.can_record:
+            recorded = self._recorded(index, stream, program, given, made, sizes, arena_bytes)
+            with recorded.lock:
+                return self._replay(index, recorded, given, targets)
+        arguments = [self._kind_tensor(index, value) for value in given]
+        into = [None] * len(made) if targets is None else [t if isinstance(t, tvm_ffi.Tensor) else None for t in targets]
+        outputs = [
+            self._kind.empty(index, shape, self._known[i].dtype) if target is None else target
+            for i, ((shape, _, _), target) in enumerate(zip(made, into, strict=True))
+        ]
+        place = None if self._late is None else self._late.place()
+        context = program.context(place)
+        if self._is_kernel:
+            self._run_packed(context, *arguments, *outputs, *sizes.values())
+        else:
+            arena = self._memory.acquire(index, stream, arena_bytes)
+            try:
+                self._run_packed(context, *arguments, *outputs, arena, self._memory.params(index))
+            finally:
+                self._memory.release(index, stream, arena)
+        if self._late is not None and place is not None:
+            return self._late.among(outputs, place, sizes, partial(self._kind.at, index))
+        self._copy_out(outputs, targets)
+        return outputs
+
+    def _run_packed(self, context: Any, *arguments: Any) -> None:
+        try:
+            self.packed(*arguments, ctypes.addressof(context))
+        except BaseException as error:
+            reraise_original(error)
+            raise
+
+    def _kind_tensor(self, index: int, value: Value) -> tvm_ffi.Tensor:
+        """A checked argument on the device."""
+        if isinstance(value, tvm_ffi.Tensor):
+            return value
+        made = self._kind.empty(index, value.shape, value.dtype.name)
+        self._kind.from_numpy(value, made)
+        return made
+
+    def _copy_out(self, outputs: Sequence[tvm_ffi.Tensor], targets: Sequence[Value] | None) -> None:
+        """Writes outputs to the arrays among the targets."""
+        for output, target in zip(outputs, targets or (), strict=False):
+            if isinstance(target, np.ndarray):
+                target[...] = self._kind.to_numpy(output).view(target.dtype)
+
+    # ---- recordings
+
+    def _recorded(
+        self,
+        index: int,
+        stream: int,
+        program: LoadedProgram,
+        given: Sequence[Value],
+        made: Sequence[_Made],
+        sizes: Mapping[str, int],
+        arena_bytes: int,
+    ) -> "_Recorded":
+        """What replays calls of these sizes on a stream: recorded where that is not done yet."""
+        key = index, stream, tuple(sizes.values()), self._memory.version
+        with self._lock:
+            if key in self._recordings:
+                self._recordings.move_to_end(key)
+                return self._recordings[key]
+        empty = partial(self._kind.empty, index)
+        inputs = [empty(tuple(value.shape), spec.dtype) for value, spec in zip(given, self.inputs, strict=True)]
+        outputs = [empty(shape, self._known[i].dtype) for i, (shape, _, _) in enumerate(made)]
+        arena, params = empty((arena_bytes,), "uint8"), self._memory.params(index)
+        recording = program.record(lambda context: self._run_packed(context, *inputs, *outputs, arena, params))
+        recorded = _Recorded(recording, inputs, outputs, (arena, params))
+        with self._lock:
+            found = self._recordings.setdefault(key, recorded)
+            while len(self._recordings) > MOST_RECORDINGS:
+                self._recordings.popitem(last=False)
+        return found
+
+    def _replay(self, index: int, recorded: "_Recorded", given: Sequence[Value], targets: Sequence[Value] | None) -> list[tvm_ffi.Tensor]:
+        kind = self._kind
+        for value, place in zip(given, recorded.inputs, strict=True):
+            if isinstance(value, tvm_ffi.Tensor):
+                kind.copy(value, place)
+            else:
+                kind.from_numpy(value, place)
+        recorded.recording.launch()
+        results = []
+        for i, output in enumerate(recorded.outputs):
+            target = None if targets is None else targets[i]
+            if isinstance(target, np.ndarray):
+                target[...] = kind.to_numpy(output).view(target.dtype)
+                continue
+            if target is None:
+                target = kind.empty(index, tuple(output.shape), self._known[i].dtype)
+            kind.copy(output, target)
+            results.append(target)
+        return results
+
+    @property
+    def _known(self) -> list[TensorSpec]:
+        """The outputs whose sizes are known before the call."""
+        late = () if self._late is None else self._late.positions
+        return [spec for i, spec in enumerate(self.outputs) if i not in late]
+
+
+@dataclass(frozen=True)
+class DeviceCall:
+    """What a call on a device works on: the program there, tensors, and the values of the symbols."""
+
+    program: LoadedProgram
+    memory: DeviceMemory
+    inputs: list[tvm_ffi.Tensor]
+    outputs: list[tvm_ffi.Tensor]
+    arena: tvm_ffi.Tensor
+    params: tvm_ffi.Tensor
+    sizes: Mapping[str, int]
+
+
+class _Recorded:
+    """A recorded call: the tensors that it reads and writes, and the memory that it needs.
+
+    Attributes:
+      lock: held while inputs are copied, the recording is launched and outputs are copied: others on the same stream wait.
+    """
+
+    def __init__(
+        self, recording: Recording, inputs: list[tvm_ffi.Tensor], outputs: list[tvm_ffi.Tensor], others: tuple[tvm_ffi.Tensor, ...]
+    ) -> None:
+        self.recording, self.inputs, self.outputs, self._others = recording, inputs, outputs, others
+        self.lock = threading.Lock()

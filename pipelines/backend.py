@@ -80,6 +80,14 @@ class Backend(ABC):
         """
         raise ValueError(f"target {self.kind}: expected a backend that makes machine code, found one that only lowers (use stop_after)")
 
+    def object_code(self, module: "ir.Module", target: "Target") -> ObjectCode:
+        """The object files of a module that `lower` gave and that has its packed entries, for another backend whose host's code this is.
+
+        Raises:
+          ValueError: the backend makes none, or not of this module.
+        """
+        raise ValueError(f"target {self.kind}: expected a backend that makes object files, found one that does not")
+
     def export_library(self, program: "ExportedProgram", request: "ExportRequest") -> list[Path]:
         """Writes a compiled module as a library; gives the files that were written (see `Module.export_library`).
 

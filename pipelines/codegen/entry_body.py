@@ -9,7 +9,6 @@ from relayc.pipelines.packed_entry import PackedEntry
 from relayc.runtime.shapes import MAX_BYTES, SymbolSource
 from relayc.symbolic import FAR, Dim, Size, symbol, symbols_of
 
-
 CONTEXT, GIVEN_PLACE, FINISH = "__relayc_context", "__relayc_given", "__relayc_finish"
 """Functions that a module has to have whose entries take a context: CONTEXT(arguments, position, place) -> i32 writes the address that is
 the argument at a position to a place, and gives 0, or -1 with an error raised; GIVEN_PLACE(context) -> ptr is where memory and sizes are

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from relayc.pipelines.backend import Backend, MachineCode, register_backend
 from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.target import Target
+from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.device import device_kind
 from relayc.runtime.profile import Peak
 
@@ -57,6 +58,14 @@ class CpuBackend(Backend):
             return MachineCode(addresses, None, code)
         loaded, owner = device.load(code, len(entries))
         return MachineCode(dict(zip(entries, loaded, strict=True)), owner, code)
+
+    def object_code(self, module: "ir.Module", target: Target) -> ObjectCode:
+        from relayc.pipelines.codegen.packed import entry_addresses
+        from relayc.pipelines.cpu.jit import jit
+
+        engine = jit(module, _cpu(target))
+        entry_addresses(engine, ())  # which compiles: the engine puts that off
+        return engine.object_code()
 
     def export_library(self, program: "ExportedProgram", request: "ExportRequest") -> list[Path]:
         from relayc.pipelines.cpu.export.library import export_library

@@ -1,11 +1,13 @@
 """The backend of the kind cuda. What it needs of MLIR is imported when a program is compiled."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from relayc.pipelines.backend import Backend, MachineCode, find_backend, register_backend
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.target import Target
+from relayc.runtime.device import device_kind
 
 if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
@@ -37,9 +39,7 @@ class CudaBackend(Backend):
 
         outline_launches(module)
         if not _cuda(target).emulate:
-            from relayc.pipelines.cuda.device.lowering import lower_kernels
-
-            lower_kernels(module, _cuda(target))
+            self.lower_kernels(module, _cuda(target))
             return
         from relayc.pipelines.gpu.emulate import emulate_kernels
 
@@ -48,10 +48,34 @@ class CudaBackend(Backend):
         find_backend(host.kind).lower(module, host)
 
     def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
-        if not _cuda(target).emulate:
-            raise ValueError(f"target {target}: expected emulate=True, found a program for a device")
         host = _host(target)
-        return find_backend(host.kind).machine_code(module, host, entries)
+        if _cuda(target).emulate:
+            return find_backend(host.kind).machine_code(module, host, entries)
+        from relayc.pipelines.codegen.packed import add_packed_entries
+        from relayc.pipelines.cuda.host import add_driver_calls, kernel_names, take_kernels, use_driver
+
+        kernels = kernel_names(module)
+        images = self.images(module, _cuda(target)) if kernels else b""
+        take_kernels(module)
+        use_driver(module, kernels)
+        find_backend(host.kind).lower(module, host)
+        add_driver_calls(module, kernels)
+        add_packed_entries(module, {name: entry.on_device() for name, entry in entries.items()}, self.device)
+        code = dataclasses.replace(find_backend(host.kind).object_code(module, host), images=images, kernels=kernels)
+        addresses, owner = device_kind(self.device).load(code, len(entries))
+        return MachineCode(dict(zip(entries, addresses, strict=True)), owner, code)
+
+    def lower_kernels(self, module: "ir.Module", target: CudaTarget) -> None:
+        """Lowers the kernels of an outlined module to the LLVM dialect, in place."""
+        from relayc.pipelines.cuda.device.lowering import lower_kernels
+
+        lower_kernels(module, target)
+
+    def images(self, module: "ir.Module", target: CudaTarget) -> bytes:
+        """The kernels of a module as runtime.cuda.images keeps them."""
+        from relayc.pipelines.cuda.device.code import compile_kernels
+
+        return compile_kernels(module, target).images.to_bytes()
 
 
 def _host(target: Target) -> Target:

@@ -338,7 +338,7 @@ def driver() -> Driver:
 
 
 def replace_driver(other: Driver | None) -> None:
-    """Lets another driver be that of the process, or with None the machine's own again; what was loaded before stays with the one before."""
+    """Lets another driver be that of the process, or with None the machine's own again; what was loaded before stays as it is."""
     _found[:] = [] if other is None else [other]
 
 

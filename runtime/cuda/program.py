@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cuda.context import ENTRY_POINTS as FIRST_ENTRY_POINT
 from relayc.runtime.cuda.context import FUNCTIONS, GIVEN, LENGTH, STREAM
 from relayc.runtime.cuda.driver import ENTRY_POINTS, DeviceAttributes, Driver, driver
-from relayc.runtime.cuda.images import find_image
-from relayc.runtime.device import LoadedProgram, Recording
+from relayc.runtime.cuda.images import Images, NoImage
+from relayc.runtime.device import DeviceError, LoadedProgram, Recording
 
 _Context = ctypes.c_int64 * LENGTH
 
@@ -39,13 +40,18 @@ class CudaProgram:
 
     def _load(self, index: int, attributes: DeviceAttributes) -> "LoadedCudaProgram":
         found = driver()
-        if not self._kernels:
-            return LoadedCudaProgram(found, index, 0, [])
-        image = find_image(self._images, attributes)
-        module = found.load_module(image.content)
-        shared = [image.dynamic_shared_bytes.get(name, 0) for name in self._kernels]
-        rows = [(found.function(module, name, more), more) for name, more in zip(self._kernels, shared, strict=True)]
-        return LoadedCudaProgram(found, index, module, rows)
+        images = Images.from_bytes(self._images).kernels if self._kernels else {}
+        modules: list[int] = []
+        rows = []
+        for name in self._kernels:
+            kernel = images[name]
+            try:
+                _, code = kernel.best(attributes.capability)
+            except NoImage as error:
+                raise DeviceError(f"device cuda:{index}: {error}") from None
+            modules.append(found.load_module(code))
+            rows.append((found.function(modules[-1], name, kernel.dynamic_shared_bytes), kernel.dynamic_shared_bytes))
+        return LoadedCudaProgram(found, index, modules, rows)
 
 
 class LoadedCudaProgram(LoadedProgram):
@@ -55,8 +61,8 @@ class LoadedCudaProgram(LoadedProgram):
       table: handle and bytes of dynamic shared memory of each kernel, by number.
     """
 
-    def __init__(self, of: Driver, index: int, module: int, rows: list[tuple[int, int]]) -> None:
-        self._driver, self._index, self._module = of, index, module
+    def __init__(self, of: Driver, index: int, modules: list[int], rows: list[tuple[int, int]]) -> None:
+        self._driver, self._index, self._modules = of, index, modules
         self.table = (ctypes.c_int64 * (2 * len(rows)))(*[number for row in rows for number in row])
         words = [0] * LENGTH
         words[FUNCTIONS] = ctypes.addressof(self.table)
@@ -97,8 +103,8 @@ class LoadedCudaProgram(LoadedProgram):
         return lambda: self._driver.elapsed(first.handle, last.handle)
 
     def __del__(self) -> None:
-        if getattr(self, "_module", 0):
-            _quietly(self._driver, self._index, lambda: self._driver.unload_module(self._module))
+        for module in getattr(self, "_modules", ()):
+            _quietly(self._driver, self._index, partial(self._driver.unload_module, module))
 
 
 class _Event:

@@ -154,7 +154,7 @@ class _Host:
     def load(self, op: ir.Operation, context: ir.Value) -> None:
         buffer, *indices = op.operands
         type_ = ir.MemRefType(buffer.type)
-        num_bytes = element_bytes(type_)
+        num_bytes = element_bytes(type_.element_type)
         position = emit.index_constant(0)
         for axis, i in enumerate(indices):
             stride = emit.index_constant(prod(type_.shape[axis + 1 :]) * num_bytes)

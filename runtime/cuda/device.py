@@ -15,7 +15,7 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import ObjectCode, numpy_dtype
-from relayc.runtime.cuda.driver import DeviceAttributes, check_age, driver
+from relayc.runtime.cuda.driver import driver
 from relayc.runtime.cuda.images import ARGUMENT_ALIGNMENT
 from relayc.runtime.cuda.program import CudaProgram, LoadedCudaProgram
 from relayc.runtime.device import DeviceError, DeviceFacts, DeviceKind, device_kind, register_device_kind
@@ -34,9 +34,6 @@ class Cuda(DeviceKind):
     name = "cuda"
     dlpack_type = _DLPACK_TYPE
     alignment = ARGUMENT_ALIGNMENT
-
-    def __init__(self) -> None:
-        self._attributes: dict[int, DeviceAttributes] = {}
 
     # ---- devices
 
@@ -67,9 +64,7 @@ class Cuda(DeviceKind):
     def _current(self, index: int) -> Iterator[None]:
         """The device is the thread's current one. Raises DeviceError for one that is too old."""
         found = driver()
-        if index not in self._attributes:
-            check_age(index, attributes := found.attributes(index))
-            self._attributes[index] = attributes
+        found.usable(index)
         found.push(found.context(index))
         try:
             yield
@@ -79,13 +74,8 @@ class Cuda(DeviceKind):
     # ---- streams
 
     def stream_of(self, index: int, values: Sequence[Any]) -> int:
-        for value in values:
-            package = type(value).__module__.partition(".")[0]
-            if package == "torch":
-                return int(sys.modules["torch"].cuda.current_stream(index).cuda_stream)
-            if package == "cupy":
-                return int(sys.modules["cupy"].cuda.get_current_stream(index).ptr)
-        return _stream(index)
+        of_frameworks = (_framework_stream(index, value) for value in values)
+        return next((stream for stream in of_frameworks if stream is not None), _stream(index))
 
     @contextmanager
     def within(self, index: int, stream: int) -> Iterator[None]:
@@ -151,7 +141,7 @@ class Cuda(DeviceKind):
             return value
         stream = _stream(index)
         # The producer lets its own stream be waited for, unless it is this one.
-        wanted = _NO_WAIT if self.stream_of(index, [value]) == stream else stream or _LEGACY_STREAM
+        wanted = _NO_WAIT if _framework_stream(index, value) == stream else stream or _LEGACY_STREAM
         try:
             try:
                 capsule = value.__dlpack__(stream=wanted, max_version=(1, 0))
@@ -182,11 +172,21 @@ class Cuda(DeviceKind):
         if (found := owner.loaded.get(index)) is not None:
             return found
         with self._current(index):
-            return owner.load(index, self._attributes[index])
+            return owner.load(index, driver().usable(index))
 
     def disassemble(self, code: ObjectCode, function: str | None) -> str:
         """The code of the host; `relayc inspect` shows that of devices."""
         return device_kind("cpu").disassemble(code, function)
+
+
+def _framework_stream(index: int, value: Any) -> int | None:
+    """The stream on which the framework of a tensor works now; None where that is not known."""
+    package = type(value).__module__.partition(".")[0]
+    if package == "torch":
+        return int(sys.modules["torch"].cuda.current_stream(index).cuda_stream)
+    if package == "cupy":
+        return int(sys.modules["cupy"].cuda.get_current_stream(index).ptr)
+    return None
 
 
 def _stream(index: int) -> int:

@@ -6,8 +6,9 @@ it must not) every later call on the device fails, in this process, until it end
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from relayc.runtime.device import DeviceError, DeviceMemoryError
@@ -52,7 +53,21 @@ class DeviceAttributes:
 
 
 class Driver(ABC):
-    """What relayc asks of the driver. All but `count` and `attributes` act on the thread's current context (`push`, `pop`)."""
+    """What relayc asks of the driver. All but what is about devices acts on the thread's current context (`push`, `pop`)."""
+
+    @cached_property
+    def _usable(self) -> dict[int, DeviceAttributes]:
+        return {}
+
+    def usable(self, index: int) -> DeviceAttributes:
+        """What a device is. Raises DeviceError for one whose architecture is older than OLDEST."""
+        if index not in self._usable:
+            found = self.attributes(index)
+            if found.capability < OLDEST:
+                expected, old = (".".join(map(str, capability)) for capability in (OLDEST, found.capability))
+                raise DeviceError(f"device cuda:{index}: expected compute capability {expected} or later, found {found.name} of {old}")
+            self._usable[index] = found
+        return self._usable[index]
 
     @abstractmethod
     def count(self) -> int:
@@ -340,11 +355,3 @@ def driver() -> Driver:
 def replace_driver(other: Driver | None) -> None:
     """Lets another driver be that of the process, or with None the machine's own again; what was loaded before stays as it is."""
     _found[:] = [] if other is None else [other]
-
-
-def check_age(index: int, attributes: DeviceAttributes, wanted: Sequence[int] = OLDEST) -> None:
-    """Raises DeviceError for a device of an older architecture than is wanted."""
-    if attributes.capability < tuple(wanted):
-        found = ".".join(map(str, attributes.capability))
-        expected = ".".join(map(str, wanted))
-        raise DeviceError(f"device cuda:{index}: expected compute capability {expected} or later, found {attributes.name} of {found}")

@@ -85,7 +85,7 @@ class FakeDriver(Driver):
         self.allocated = [0] * devices
         self._memory: dict[int, tuple[int, np.ndarray]] = {}
         self._work: dict[tuple[int, int], deque[Callable[[], None]]] = {}
-        self._handles = iter(range(1, 1 << 40))
+        self._handles = iter(range(1 << 20, 1 << 40))
         self._events: dict[int, _Event] = {}
         self._modules: dict[int, dict[str, _Kernel]] = {}
         self._functions: dict[int, _Kernel] = {}

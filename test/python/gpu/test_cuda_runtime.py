@@ -8,7 +8,7 @@ import tvm_ffi
 from fake_cuda import fake_cuda
 from gpu_kernels import strategy
 from oracle import values
-from support import program
+from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 import relayc
@@ -18,7 +18,9 @@ from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel.index import Index, linearize
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.target import Target
-from relayc.runtime.device import Device, DeviceError, DeviceMemoryError
+from relayc.runtime.cache import Cache, Origin
+from relayc.runtime.device import Device, DeviceError, DeviceMemoryError, device_kind
+from relayc.runtime.module import Module
 from relayc.runtime.tensor import Tensor
 from relayc.symbolic import Range
 
@@ -47,7 +49,12 @@ def _chain(a, b):
 
 
 def _two_kernels(a):
-    return [build("sum", build("exp", a), axis=[1])]
+    """Two kernels where nothing is fused."""
+    return [build("multiply", build("exp", a), a)]
+
+
+def unfused(mod):
+    return compile(mod, target=TARGET, opt_level=0)
 
 
 def test_arrays_go_in_and_come_out(driver):
@@ -73,3 +80,318 @@ def test_tensors_of_the_device_stay_there_and_nothing_is_waited_for(driver):
     assert driver.waits == waits and len(driver.launches) == launches
     np.testing.assert_allclose(found.numpy(), (x + y) * x, rtol=1e-6)
     assert len(driver.launches) == launches + 2  # of both calls, when somebody waits
+
+
+def test_calls_of_a_size_are_recorded_once_and_replayed(driver):
+    mod = symbolic_program(_two_kernels, [tensor("float32[n, 8]")], {"n": Range(1)})
+    module = unfused(mod)
+    arrays = [values((n, 8), seed=n) for n in (3, 5, 3, 3, 5)]
+    for array in arrays:
+        np.testing.assert_allclose(module["main"](array), np.exp(array) * array, rtol=1e-5)
+    kernels = len(module.kernels)
+    assert driver.captured == 2 * kernels and len(driver.launches) == 5 * kernels
+    module.records = False
+    np.testing.assert_allclose(module["main"](arrays[0]), np.exp(arrays[0]) * arrays[0], rtol=1e-5)
+    assert driver.captured == 2 * kernels and not module.records
+
+
+def test_recordings_follow_parameters(driver):
+    x, w = values((2, 4)), values((2, 4), seed=1)
+    module = compile(program(lambda a, b: [build("add", a, b)], [x, Const(w)]), target=TARGET)
+    np.testing.assert_allclose(module["main"](x), x + w)
+    (name,) = module.params
+    module.load_params({name: w * 2})
+    np.testing.assert_allclose(module["main"](x), x + 2 * w)
+
+
+def test_out_and_wrap(driver):
+    x, y = values((3, 5)), values((3, 5), seed=1)
+    main = compile(program(_chain, [x, y]), target=TARGET)["main"]
+    out = np.empty((3, 5), np.float32)
+    assert main(x, y, out=out) is out
+    np.testing.assert_allclose(out, (x + y) * x, rtol=1e-6)
+    given, into = Device("cuda").tensor(x), Device("cuda").empty((3, 5))
+    assert main(given, y, out=into) is into
+    np.testing.assert_allclose(into.numpy(), (x + y) * x, rtol=1e-6)
+    seen = main(x, y, wrap=lambda t: (type(t), str(t.device)))
+    assert seen == (Tensor, "cuda:0")
+    with pytest.raises(ValueError, match=r"output 0 'output0': expected a contiguous tensor float32\[3, 5\], found float32\[5, 3\]"):
+        main(x, y, out=Device("cuda").empty((5, 3)))
+
+
+class Producer:
+    """A tensor of another framework: it notes which stream it was asked for."""
+
+    def __init__(self, data):
+        self.data, self.asked = data, []
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.asked.append(stream)
+        return self.data.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+
+def test_tensors_of_others_go_in_without_a_copy_on_the_stream_of_the_thread(driver):
+    x = values((4, 4))
+    module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
+    module.records = False
+    producer = Producer(Device("cuda").tensor(x).data)
+    with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), 77):
+        found = module["main"](producer)
+        assert found.stream == 77 and producer.asked == [77]
+        np.testing.assert_allclose(found.numpy(), np.exp(x), rtol=1e-6)
+    assert {one.stream for one in driver.launches} == {77}
+    found = module["main"](producer)
+    assert producer.asked == [77, 1]  # DLPack's number of the default stream
+    # What reads the result on another stream waits for it.
+    before = len(driver.launches)
+    tvm_ffi.from_dlpack(found.__dlpack__(stream=5))
+    driver.push(driver.context(0))
+    driver.wait(5)
+    driver.pop()
+    assert len(driver.launches) == before + 1
+
+
+def test_a_result_of_one_stream_is_waited_for_on_another(driver):
+    x = values((4, 4))
+    module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
+    device = tvm_ffi.device("cuda:0")
+    with tvm_ffi.use_raw_stream(device, 3):
+        first = module["main"](Device("cuda").tensor(x))
+    with tvm_ffi.use_raw_stream(device, 4):
+        second = module["main"](first)
+        driver.push(driver.context(0))
+        driver.wait(4)
+        driver.pop()
+        np.testing.assert_allclose(second.numpy(), np.exp(np.exp(x)), rtol=1e-6)
+
+
+def test_tensors_that_begin_in_between_are_copied(driver):
+    x = values((6,))
+    module = compile(program(lambda a: [build("exp", a)], [x[1:]]), target=TARGET)
+    whole = Device("cuda").tensor(x)
+    kind = device_kind("cuda")
+    part = kind.part(whole.data, 4, (5,), "float32")
+    np.testing.assert_allclose(module["main"](part).numpy(), np.exp(x[1:]), rtol=1e-6)
+
+
+# ---- what the host has to know ------------------------------------------------------------------------------------------------------
+
+
+def test_a_loop_whose_condition_is_on_the_device(driver):
+    made = relayc.Program()
+
+    @made.function(x=relayc.TensorType(("n",), "float32"), steps=relayc.TensorType((), "int64"))
+    def main(x, steps):
+        return made.while_loop(lambda i, y: i < steps, lambda i, y: (i + 1, y * 2.0), (np.int64(0), x))[1]
+
+    module = compile(made, target=TARGET)
+    assert not module.records
+    x = values((4,))
+    for steps in (0, 3):
+        np.testing.assert_array_equal(module["main"](x, np.int64(steps)), x * 2.0**steps)
+    given = Device("cuda").tensor(x), Device("cuda").tensor(np.int64(2))
+    waits = driver.waits
+    found = module["main"](*given)
+    assert driver.waits == waits + 3  # for the condition, each time
+    np.testing.assert_array_equal(found.numpy(), x * 4)
+
+
+def test_sizes_that_are_data(driver):
+    made = relayc.Program()
+    op = made.op
+
+    @made.function(x=relayc.TensorType(("n",), "float32"), k=relayc.TensorType((2,), "int64"))
+    def main(x, k):
+        op.define_sizes(k, names=("rows", "columns"))
+        return op.zeros(shape=("rows", "columns"), dtype="float32") + 1.0, x * 2.0
+
+    module = compile(made, target=TARGET)
+    x = values((4,))
+    for rows, columns in ((3, 7), (2, 0), (1, 1)):
+        found, other = module["main"](x, np.array([rows, columns]))
+        assert found.shape == (rows, columns)
+        np.testing.assert_array_equal(found, np.ones((rows, columns)))
+        np.testing.assert_array_equal(other, x * 2)
+    kept = module["main"](Device("cuda").tensor(x), np.array([300, 200]))
+    taken = driver.allocated[0]
+    del kept, found
+    assert driver.allocated[0] <= taken - 300 * 200 * 4
+
+
+def test_values_of_the_host_are_refused(driver):
+    made = relayc.Program()
+
+    @made.function(x=relayc.TensorType((2,), "float32"))
+    def main(x):
+        return made.call_packed("test.other", [x], relayc.TensorType((2,), "float32"))
+
+    with pytest.raises(ValueError, match=r"expected a program of kernels alone, found a call of test.other, which is done on the host"):
+        compile(made, target=TARGET)
+
+
+# ---- errors -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_launch_that_fails_raises_and_the_next_call_runs(driver):
+    x = values((3, 5))
+    module = unfused(program(_two_kernels, [x]))
+    module.records = False
+    module["main"](x)
+    launches = len(driver.launches)
+    driver.fails["cuLaunchKernel"] = 1
+    with pytest.raises(
+        RuntimeError,
+        match=r"launch of kernel \w+ \(grid 3 x 5 x 1, block 1 x 1 x 1, 0 bytes .*: the driver says CUDA_ERROR_INVALID",
+    ):
+        module["main"](x)
+    assert len(driver.launches) == launches  # nothing is launched behind it
+    np.testing.assert_allclose(module["main"](x), np.exp(x) * x, rtol=1e-5)
+
+
+def test_a_read_that_fails_raises(driver):
+    made = relayc.Program()
+
+    @made.function(x=relayc.TensorType((), "int64"))
+    def main(x):
+        return made.while_loop(lambda i: i < x, lambda i: i + 1, np.int64(0))
+
+    module = compile(made, target=TARGET)
+    driver.fails["cuMemcpyDtoHAsync"] = 1
+    with pytest.raises(RuntimeError, match="reading an element of a tensor on the device: the driver says CUDA_ERROR_INVALID_VALUE"):
+        module["main"](np.int64(3))
+    assert module["main"](np.int64(3)) == 3
+
+
+def test_no_memory_left():
+    with fake_cuda(memory_bytes=1 << 12), strategy(one_thread_an_element):
+        x = values((64, 8))
+        module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
+        with pytest.raises(DeviceMemoryError, match="cuMemAllocAsync: expected free memory, found none left"):
+            module["main"](values((64, 8)))
+        with pytest.raises(MemoryError):
+            Device("cuda").empty((1 << 20,))
+        assert Device("cuda").tensor(values((8,))).numpy().shape == (8,)
+
+
+def test_without_a_driver():
+    device = Device("cuda")
+    if device.exists:
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(DeviceError, match=r"device cuda:0: expected (the package cuda-bindings|NVIDIA's driver)"):
+        device.empty((3,))
+    with pytest.raises(DeviceError, match="device cuda:0: expected"):
+        _ = device.name
+
+
+def test_a_device_that_is_too_old_or_has_no_code():
+    x = values((3,))
+    with (
+        fake_cuda(capability=(7, 0)),
+        pytest.raises(DeviceError, match=r"cuda:0: expected compute capability 7.5 or later, found Fake 0 of 7.0"),
+    ):
+        Device("cuda").empty((1,))
+    with fake_cuda(capability=(7, 5)), strategy(one_thread_an_element):
+        module = compile(program(lambda a: [build("exp", a)], [x]), target=Target("cuda", arch="sm_80"))
+        with pytest.raises(DeviceError, match=r"cuda:0: kernel .*: expected a device that runs code for sm_80, found one of .* 7.5"):
+            module["main"](x)
+
+
+def test_arguments_are_checked(driver):
+    x = values((3, 5))
+    main = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)["main"]
+    on_device = Device("cuda").tensor
+    with pytest.raises(ValueError, match=r"main: argument 0 'input0': expected float32\[3, 5\], found float32\[5, 3\]"):
+        main(on_device(values((5, 3))))
+    with pytest.raises(TypeError, match=r"argument 0 'input0': expected float32\[3, 5\], found int64\[3, 5\]"):
+        main(on_device(np.zeros((3, 5), np.int64)))
+    with pytest.raises(TypeError, match="expected 1 inputs"):
+        main()
+    with pytest.raises(TypeError, match="argument 4: expected the address of a context, an integer, found a value of type"):
+        data = on_device(x).data
+        main.packed(data, data, Device("cuda").empty((1 << 16,), "uint8").data, on_device(np.zeros(64, np.uint8)).data, 1.5)
+
+
+# ---- devices and threads ------------------------------------------------------------------------------------------------------------
+
+
+def test_devices():
+    with fake_cuda(devices=2) as driver, strategy(one_thread_an_element):
+        device = Device("cuda", 1)
+        assert device.exists and not Device("cuda:2").exists
+        assert (device.name, device.architecture, device.multiprocessors) == ("Fake 1", "sm_80", 4)
+        assert device.facts.cache_bytes[-1] == 1 << 22 and device.memory_bytes == 1 << 30
+        x = values((3, 5))
+        module = unfused(program(_two_kernels, [x]))
+        for index in (0, 1):
+            found = module["main"](Device("cuda", index).tensor(x))
+            assert found.device == Device("cuda", index)
+            np.testing.assert_allclose(found.numpy(), np.exp(x) * x, rtol=1e-5)
+        moved = Device("cuda:0").tensor(x).to("cuda:1")
+        np.testing.assert_array_equal(moved.to("cpu").numpy(), x)
+        two = compile(program(_chain, [x, x]), target=TARGET)["main"]
+        with pytest.raises(ValueError, match=r"expected tensors of one device, found cuda:0 \(argument 0\) and cuda:1 \(argument 1\)"):
+            two(Device("cuda:0").tensor(x), moved)
+        with pytest.raises(DeviceError, match="cuda:2: expected an index below 2"):
+            Device("cuda:2").empty((1,))
+        assert driver.count() == 2
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_calls_of_several_threads(driver, records):
+    module = unfused(program(_two_kernels, [values((3, 5))]))
+    module.records = records
+    wrong = []
+
+    def work(seed):
+        with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), 10 + seed % 2):
+            for i in range(20):
+                x = values((3, 5), seed=20 * seed + i)
+                if not np.allclose(module["main"](x), np.exp(x) * x, rtol=1e-5):
+                    wrong.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_kernel_by_itself(driver):
+    x = values((3, 5))
+    mod = symbolic_program(lambda a: [build("exp", a)], [tensor("float32[n, 5]")], {"n": Range(1)})
+    module = compile(mod, target=TARGET)
+    (kernel,) = module.kernels
+    np.testing.assert_allclose(module[kernel.name](x), np.exp(x), rtol=1e-6)
+
+
+# ---- profiles and the cache ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_by_events(driver):
+    made = relayc.Program()
+
+    @made.function(x=relayc.TensorType(("n",), "float32"), steps=relayc.TensorType((), "int64"))
+    def main(x, steps):
+        return made.while_loop(lambda i, y: i < steps, lambda i, y: (i + 1, y * 2.0), (np.int64(0), x))[1]
+
+    module = compile(made, target=TARGET)
+    profile = module.profile([values((4,)), np.int64(3)], repeat=2)
+    calls = {row.where: row.calls for row in profile.rows}
+    assert calls["main/loop/condition"] == 4 and calls["main/loop"] == 3
+    # The fake device's clock goes a microsecond further with each launch.
+    assert [round(row.seconds * 1e6) for row in profile.rows] == [row.calls for row in profile.rows]
+    assert profile.latency == pytest.approx(sum(row.calls for row in profile.rows) * 1e-6)
+
+
+def test_programs_come_from_the_cache(driver, tmp_path):
+    x = values((3, 5))
+    made = unfused(program(_two_kernels, [x]))
+    cache = Cache(tmp_path / "cache")
+    assert cache.store("key", made._artifact, Origin("test"))
+    found = Module(cache.load("key"))
+    np.testing.assert_allclose(found["main"](x), np.exp(x) * x, rtol=1e-5)
+    assert found._artifact.code.kernels == made._artifact.code.kernels and str(found.device) == "cuda:0"

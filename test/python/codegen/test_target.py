@@ -242,7 +242,7 @@ def test_targets_do_not_change():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tpu",), "expected a kind out of cpu, llvm, found tpu"),
+        (("tpu",), "expected a kind out of cpu, cuda, llvm, found tpu"),
         (("",), "found nothing"),
         (("cpu", "haswellish"), "expected mcpu native, x86-64, .*found haswellish"),
         (("cpu -fast",), "expected -mcpu=, -mattr=, -num-threads=, .*found -fast"),

@@ -176,7 +176,7 @@ def test_one_for_another_kind_of_device(changed):
         place = section(content, SECTIONS.metadata)
         content[place] = bytes(content[place]).replace(b'"device":"cpu"', b'"device":"npu"')
 
-    refused(changed(edit, sealed=True), "expected a kind out of cpu, found npu")
+    refused(changed(edit, sealed=True), "expected a kind out of cpu, cuda, found npu")
 
 
 def test_one_that_was_made_from_another_model(folder, tmp_path):

@@ -112,7 +112,7 @@ def test_the_cpu_is_one_device_that_says_what_it_is():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tpu",), "device: expected a kind out of cpu, found tpu"),
+        (("tpu",), "device: expected a kind out of cpu, cuda, found tpu"),
         (("",), "found nothing"),
         (("cpu:",), "expected KIND or KIND:INDEX, found 'cpu:'"),
         (("cpu:x",), "expected KIND or KIND:INDEX, found 'cpu:x'"),
@@ -188,8 +188,8 @@ def test_every_value_says_its_device(drawers):
     assert device_of(Device("drawer:1").empty((1,))) == Device("drawer:1")
     with pytest.raises(TypeError, match="expected an array or a DLPack tensor, found a value of type int"):
         device_of(3)
-    with pytest.raises(DeviceError, match=r"expected a DLPack device type out of 1 \(cpu\), 12 \(drawer\), found 2"):
-        device_of(on_device(np.zeros(1), 2, 0))
+    with pytest.raises(DeviceError, match=r"expected a DLPack device type out of 1 \(cpu\), 2 \(cuda\), 12 \(drawer\), found 13"):
+        device_of(on_device(np.zeros(1), 13, 0))
 
 
 def test_another_kind_adds_itself(drawers):
@@ -242,7 +242,7 @@ def test_generated_code_checks_for_the_kind_of_device_it_is_for(drawers, x):
 
 
 def test_a_program_of_an_unknown_kind_of_device_is_one_error():
-    with pytest.raises(DeviceError, match="device: expected a kind out of cpu, found drawer"):
+    with pytest.raises(DeviceError, match="device: expected a kind out of cpu, cuda, found drawer"):
         Module(dataclasses.replace(build_artifact(), device="drawer"))
 
 
@@ -255,7 +255,7 @@ def test_the_cache_keeps_the_kind_of_device(tmp_path, drawers):
     found = cache.load("key")
     assert found.device == "drawer" and found.target == module.target and found.functions.keys() == artifact.functions.keys()
     unregister_device_kind("drawer")
-    with pytest.raises(DeviceError, match=r"key\.relayc: device: expected a kind out of cpu, found drawer"):
+    with pytest.raises(DeviceError, match=r"key\.relayc: device: expected a kind out of cpu, cuda, found drawer"):
         cache.load("key")
     assert len(cache.entries()) == 1  # it is for a process that knows the kind
 

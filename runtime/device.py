@@ -401,5 +401,5 @@ def device_of(value: Any) -> Device:
     for kind in _KINDS.values():
         if kind.dlpack_type == type_:
             return Device(kind.name, int(index))
-    known = ", ".join(f"{kind.dlpack_type} ({kind.name})" for kind in _KINDS.values())
+    known = ", ".join(f"{kind.dlpack_type} ({kind.name})" for kind in sorted(_KINDS.values(), key=lambda k: k.dlpack_type))
     raise DeviceError(f"device: expected a DLPack device type out of {known}, found {type_}")

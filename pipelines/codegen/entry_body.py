@@ -50,7 +50,7 @@ class EntryBody:
     """The text of an entry after the check of its tensors: that of its sizes, and the call.
 
     Args:
-      program: where the program of SizeChecks begins in the table.
+      program: where the words of SizeChecks begin in the table.
     """
 
     def __init__(self, function: EntryFunction, program: int) -> None:
@@ -107,8 +107,8 @@ class EntryBody:
         count = self.value(f"llvm.mlir.constant({len(self.entry.symbols)} : i32) : i32")
         values = self.value(f"llvm.alloca {count} x i64 : (i32) -> !llvm.ptr")
         program = self.value(f"llvm.getelementptr %table[{self.program}] : (!llvm.ptr) -> !llvm.ptr, i64")
-        types = ", ".join(["!llvm.ptr"] * 5)
-        status = self.value(f"llvm.call @__relayc_sizes(%entry, {program}, %args, %data, {values}) : ({types}) -> i32")
+        types = ", ".join(["!llvm.ptr"] * 6)
+        status = self.value(f"llvm.call @__relayc_sizes(%entry, {program}, %args, %data, {values}, %strings) : ({types}) -> i32")
         good = self.value(f'llvm.icmp "eq" {status}, %zero : i32')
         self.lines += [f"  llvm.cond_br {good}, ^sized, ^end({status} : i32)", "^sized:"]
         return [self.load(f"{values}[{i}]", "i64") for i in range(len(self.entry.symbols))]
@@ -128,7 +128,7 @@ class SizeChecks:
     """The program that gives the symbols of an entry their values, and checks what is of them.
 
     Args:
-      starts: where in the table the row of each tensor begins.
+      starts: where in the entry the row of each tensor begins.
     """
 
     def __init__(self, function: EntryFunction, strings: Strings, starts: Sequence[int]) -> None:
@@ -138,6 +138,11 @@ class SizeChecks:
             self.symbols()
             self.checks()
             self.program.do(Do.END)
+
+    @property
+    def words(self) -> list[int]:
+        """How many places the program needs for its numbers, and the program; nothing where there are no symbols."""
+        return [self.program.room, *self.program.words] if self.entry.symbols else []
 
     def place(self, tensor: int) -> int:
         """Where the DLTensor of a tensor is."""

@@ -12,10 +12,9 @@ ValueError (rank, dimensions, device, layout) that says what was expected and wh
 The symbols of a program come from the dimensions of its tensors, those of a kernel are integers after its tensors. Every dimension that is
 an expression of them is checked, and so are the bounds of the symbols.
 
-The checks are two functions for the whole module, driven by a table: one of the tensors, and one of what depends on symbols (see
-size_check). An entry costs a few instructions, one row of the table, and the numbers of its program. Entries and kernels are internal to
-the module, and one external function gives the addresses of all entries, because the engine compiles a wrapper for every external function
-(0.7 ms each).
+The checks are two functions, driven by a table: one of the tensors, and one of what depends on symbols (see tensor_check, size_check). An
+entry costs a few instructions, one row of the table, and the numbers of its program. Entries and kernels are internal to the module, and
+one external function gives the addresses of all entries, because the engine compiles a wrapper for every external function (0.7 ms each).
 """
 
 import ctypes
@@ -25,13 +24,11 @@ from typing import Protocol
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.codegen.checks import check_declarations, check_functions
 from relayc.pipelines.codegen.entry_body import CONTEXT, FINISH, GIVEN_PLACE, EntryBody, EntryFunction, SizeChecks
-from relayc.pipelines.codegen.size_check import size_function
 from relayc.pipelines.codegen.tables import Strings, dtype_bits, i64_global
-from relayc.pipelines.codegen.tensor_check import CHECK, FOUND_CODES, MESSAGES
 from relayc.pipelines.packed_entry import PackedEntry
 from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
-from relayc.runtime.device import DeviceKind, device_kind
 
 _ENTRY = """
 llvm.func internal @"{prefix}{name}"(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{
@@ -41,9 +38,10 @@ llvm.func internal @"{prefix}{name}"(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
   %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
+  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
   %entry = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
   %tensors = llvm.sub %n, %more : i32
-  %status = llvm.call @__relayc_check(%entry, %args, %tensors, %data) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
+  %status = llvm.call @__relayc_check(%entry, %args, %tensors, %data, %strings) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
   %good = llvm.icmp "eq" %status, %zero : i32
   llvm.cond_br %good, ^run, ^end(%status : i32)
 ^run:
@@ -106,7 +104,7 @@ def _entry_table(names: Sequence[str]) -> str:
     return _ENTRIES.format(count=len(names), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
 
 
-def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu") -> None:
+def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu", checks: bool = True) -> None:
     """Adds a packed entry `@__tvm_ffi_NAME` for each function of `entries` to a module in the LLVM dialect.
 
     The functions become internal to the module, as do its private ones; `entry_addresses` finds the entries once it is compiled.
@@ -116,6 +114,7 @@ def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], de
         an error raised, another one: so does its entry.
       entries: what each function takes; the names of tensors are used in error messages.
       device: kind of the devices that the tensors must be on.
+      checks: whether the module gets the functions that check a call; else it declares them, to be linked (codegen.checks).
 
     Raises:
       ValueError: a function is missing from the module.
@@ -137,34 +136,27 @@ def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], de
         for name, entry in entries.items():
             fails = str(functions[name].attributes["function_type"]).startswith("!llvm.func<i32")
             entered.append(EntryFunction(name, entry, fails))
-        parsed = ir.Module.parse(_entries_text(entered, device_kind(device)))
+        parsed = ir.Module.parse(_entries_text(entered, check_functions(device) if checks else check_declarations()))
     for op in list(parsed.body.operations):
         if ir.StringAttr(op.attributes["sym_name"]).value not in functions:
             op.detach_from_parent()
             module.body.append(op)
 
 
-def _entries_text(functions: Sequence[EntryFunction], device: DeviceKind) -> str:
+def _entries_text(functions: Sequence[EntryFunction], checks: str) -> str:
     """All that is added to a module, after declarations of the functions."""
     strings = Strings()
-    messages = {key: strings.offset(message.format(device=device.name)) for key, message in MESSAGES.items()}
-    dtypes = [strings.offset(text) for text in (*FOUND_CODES, "unknown%d")]
     table: list[int] = []
     entries = []
-    depth = 0
     for function in functions:
         row, starts = _table_row(strings, function.name, function.entry)
-        checks = SizeChecks(function, strings, [len(table) + start for start in starts]).program
         entries.append(_entry(function, len(table), len(table) + len(row)))
-        table += [*row, *checks.words]
-        depth = max(depth, checks.depth)
+        table += [*row, *SizeChecks(function, strings, starts).words]
     parts = [
         *[f.declaration() for f in functions],
         strings.as_global("__relayc_strings"),
-        i64_global("__relayc_dtypes", dtypes),
         i64_global("__relayc_table", table),
-        CHECK.format(num_codes=len(FOUND_CODES), device_type=device.dlpack_type, **messages),
-        *([size_function(depth, messages["value_error"])] if depth else []),
+        checks,
         *([_CONTEXT] if any(f.entry.context for f in functions) else []),
         *entries,
         _entry_table([f.name for f in functions]),

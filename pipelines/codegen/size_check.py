@@ -1,4 +1,4 @@
-"""The check of the sizes of a call from outside: one function for a module, which runs a short program of each entry.
+"""The check of the sizes of a call from outside: one function, which runs a short program of each entry.
 
 A program gives the symbols their values, and says what must hold of dimensions and symbols. It lies in the table of the entries as pairs
 of numbers, an instruction and its operand, for a machine with a stack: so an entry costs numbers, not code.
@@ -31,7 +31,7 @@ class Do(IntEnum):
     EQUAL = 12  # nothing: where a = b, the next n words are left out
     AT_LEAST = 13  # nothing: where a >= b, the next n words are left out
     RAISE = 14  # ends with a ValueError, of the text at n with the numbers of the stack
-    RAISE_TENSOR = 15  # ends with a ValueError about a tensor, with the note at n: its number, its row in the table, where its DLTensor is
+    RAISE_TENSOR = 15  # ends with a ValueError about a tensor, with the note at n: its number, its row in the entry, where its DLTensor is
 
 
 class SizeProgram:
@@ -47,6 +47,11 @@ class SizeProgram:
         self.depth = 0
         self._symbols = {name: i for i, name in enumerate(symbols)}
         self._height = 0
+
+    @property
+    def room(self) -> int:
+        """How many places for numbers the function needs to run the program."""
+        return 2 + max(self.depth, MOST_VALUES)
 
     def do(self, what: Do, operand: int = 0, pushes: int = 0) -> None:
         """An instruction after which there are so many numbers more on the stack."""
@@ -100,20 +105,23 @@ class SizeProgram:
         self.depth = max(self.depth, otherwise.depth)
 
 
-# Numbers on the stack: %top is where the next one goes, and two unused places are at its beginning.
+# Numbers on the stack: %top is where the next one goes, and two unused places are at its beginning. How many places there are stands before
+# the program.
 _FUNCTION = """
-llvm.func internal @__relayc_sizes(%entry: !llvm.ptr, %program: !llvm.ptr, %args: !llvm.ptr, %data: !llvm.ptr, %values: !llvm.ptr) -> i32
+llvm.func internal @__relayc_sizes(%entry: !llvm.ptr, %program: !llvm.ptr, %args: !llvm.ptr, %data: !llvm.ptr, %values: !llvm.ptr,
+                                   %strings: !llvm.ptr) -> i32
     attributes {{no_inline, passthrough = ["optsize"]}} {{
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
   %largest = llvm.mlir.constant(9223372036854775807 : i64) : i64
   %smallest = llvm.mlir.constant(-9223372036854775807 : i64) : i64
-  %room = llvm.mlir.constant({room} : i64) : i64
+  %room = llvm.load %program : !llvm.ptr -> i64
   %stack = llvm.alloca %room x i64 : (i64) -> !llvm.ptr
-  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
-  %value_error = llvm.getelementptr %strings[{value_error}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %messages = llvm.mlir.addressof @__relayc_messages : !llvm.ptr
+  %value_error = llvm.getelementptr %messages[{value_error}] : (!llvm.ptr) -> !llvm.ptr, i8
   %bottom = llvm.getelementptr %stack[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.br ^next(%program, %bottom : !llvm.ptr, !llvm.ptr)
+  %first = llvm.getelementptr %program[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.br ^next(%first, %bottom : !llvm.ptr, !llvm.ptr)
 ^next(%at: !llvm.ptr, %top: !llvm.ptr):
   %0 = llvm.load %at : !llvm.ptr -> i64
   %1 = llvm.getelementptr %at[1] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -226,20 +234,19 @@ llvm.func internal @__relayc_sizes(%entry: !llvm.ptr, %program: !llvm.ptr, %args
   %38 = llvm.getelementptr %top[-3] : (!llvm.ptr) -> !llvm.ptr, i64
   %39 = llvm.load %38 : !llvm.ptr -> i64
   %tensor = llvm.trunc %39 : i64 to i32
-  %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
-  %row = llvm.getelementptr %table[%a] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %row = llvm.getelementptr %entry[%a] : (!llvm.ptr, i64) -> !llvm.ptr, i64
   %40 = llvm.getelementptr %data[%b] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
   %described = llvm.load %40 : !llvm.ptr -> !llvm.ptr
   %note = llvm.getelementptr %strings[%n] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  %41 = llvm.call @__relayc_raise_tensor(%value_error, %entry, %tensor, %row, %described, %note)
-    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+  %41 = llvm.call @__relayc_raise_tensor(%value_error, %entry, %tensor, %row, %described, %note, %strings)
+    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
   llvm.return %41 : i32
 }}
 """
 
 
-def size_function(depth: int, value_error: int) -> str:
-    """The function that runs programs with at most `depth` numbers on their stack; `value_error` is where its name is among the strings."""
+def size_function(value_error: int) -> str:
+    """The function that runs programs, each behind its number of places for numbers. `value_error` is where that message is."""
     cases = ",\n    ".join(f"{what.value}: ^{what.name.lower()}" for what in Do if what is not Do.END)
     values = range(MOST_VALUES)
     loads = "\n".join(
@@ -247,7 +254,6 @@ def size_function(depth: int, value_error: int) -> str:
         for i in values
     )
     return _FUNCTION.format(
-        room=2 + max(depth, MOST_VALUES),
         value_error=value_error,
         cases=cases,
         loads=loads,

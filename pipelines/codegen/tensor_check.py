@@ -1,4 +1,4 @@
-"""The check of the tensors of a call from outside, as text in the LLVM dialect: one function for a module, driven by a table."""
+"""The check of the tensors of a call from outside, as text in the LLVM dialect: one function, driven by the table of a module."""
 
 FOUND_CODES = (
     *("int%d", "uint%d", "float%d", "handle%d", "bfloat%d", "complex%d", "bool"),
@@ -12,18 +12,20 @@ FOUND_CODES = (
 #   DLTensor   { ptr data; i32 device_type, device_id; i32 ndim; { u8 code, u8 bits, u16 lanes }; ptr shape; ptr strides; u64 byte_offset }
 # and of the table, in i64:
 #   entry      { number of tensors, name } and then, for each tensor,
-#              { name, type, dtype as in DLTensor, rank, dimensions whose strides matter, dimensions... }; texts are offsets of strings.
-#              A dimension of -1 - N says that it is at least N.
+#              { name, type, dtype as in DLTensor, rank, dimensions whose strides matter, dimensions... }; texts are offsets in %strings,
+#              those of the module. A dimension of -1 - N says that it is at least N.
+# Texts of its own are in @__relayc_messages.
 CHECK = """
 llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 llvm.func @TVMFFIErrorSetRaisedFromCStr(!llvm.ptr, !llvm.ptr)
 
 // Raises an error of a kind: "FUNCTION: argument I 'NAME': expected TYPE, found WHAT".
-llvm.func internal @__relayc_raise(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32, %row: !llvm.ptr, %what: !llvm.ptr) -> i32
+llvm.func internal @__relayc_raise(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32, %row: !llvm.ptr, %what: !llvm.ptr,
+                                   %strings: !llvm.ptr) -> i32
     attributes {{no_inline, passthrough = ["cold", "minsize", "optsize"]}} {{
   %size = llvm.mlir.constant(1024 : i64) : i64
   %message = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
-  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
+  %messages = llvm.mlir.addressof @__relayc_messages : !llvm.ptr
   %0 = llvm.getelementptr %entry[1] : (!llvm.ptr) -> !llvm.ptr, i64
   %1 = llvm.load %0 : !llvm.ptr -> i64
   %function = llvm.getelementptr %strings[%1] : (!llvm.ptr, i64) -> !llvm.ptr, i8
@@ -32,7 +34,7 @@ llvm.func internal @__relayc_raise(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32,
   %3 = llvm.getelementptr %row[1] : (!llvm.ptr) -> !llvm.ptr, i64
   %4 = llvm.load %3 : !llvm.ptr -> i64
   %type = llvm.getelementptr %strings[%4] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  %format = llvm.getelementptr %strings[{argument}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %format = llvm.getelementptr %messages[{argument}] : (!llvm.ptr) -> !llvm.ptr, i8
   %5 = llvm.call @snprintf(%message, %size, %format, %function, %i, %name, %type, %what)
     vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
     : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
@@ -43,14 +45,14 @@ llvm.func internal @__relayc_raise(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32,
 
 // Raises an error about a tensor, which it describes as "float32[1, 3]".
 llvm.func internal @__relayc_raise_tensor(%kind: !llvm.ptr, %entry: !llvm.ptr, %i: i32, %row: !llvm.ptr, %tensor: !llvm.ptr,
-                                          %note: !llvm.ptr) -> i32
+                                          %note: !llvm.ptr, %strings: !llvm.ptr) -> i32
     attributes {{no_inline, passthrough = ["cold", "minsize", "optsize"]}} {{
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %size = llvm.mlir.constant(512 : i64) : i64
   %limit = llvm.mlir.constant(400 : i32) : i32
   %what = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
-  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
+  %messages = llvm.mlir.addressof @__relayc_messages : !llvm.ptr
   %codes = llvm.mlir.constant({num_codes} : i8) : i8
   %unknown = llvm.mlir.constant({num_codes} : i64) : i64
   %0 = llvm.getelementptr %tensor[20] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -61,7 +63,7 @@ llvm.func internal @__relayc_raise_tensor(%kind: !llvm.ptr, %entry: !llvm.ptr, %
   %names = llvm.mlir.addressof @__relayc_dtypes : !llvm.ptr
   %2 = llvm.getelementptr %names[%index] : (!llvm.ptr, i64) -> !llvm.ptr, i64
   %3 = llvm.load %2 : !llvm.ptr -> i64
-  %dtype = llvm.getelementptr %strings[%3] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %dtype = llvm.getelementptr %messages[%3] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   %4 = llvm.getelementptr %tensor[21] : (!llvm.ptr) -> !llvm.ptr, i8
   %5 = llvm.load %4 : !llvm.ptr -> i8
   %bits = llvm.zext %5 : i8 to i32
@@ -82,8 +84,8 @@ llvm.func internal @__relayc_raise_tensor(%kind: !llvm.ptr, %entry: !llvm.ptr, %
   %dim = llvm.load %8 : !llvm.ptr -> i64
   %9 = llvm.getelementptr %what[%at] : (!llvm.ptr, i32) -> !llvm.ptr, i8
   %first = llvm.icmp "eq" %d, %zero : i32
-  %10 = llvm.getelementptr %strings[{first_dim}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %11 = llvm.getelementptr %strings[{next_dim}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %10 = llvm.getelementptr %messages[{first_dim}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %11 = llvm.getelementptr %messages[{next_dim}] : (!llvm.ptr) -> !llvm.ptr, i8
   %12 = llvm.select %first, %10, %11 : i1, !llvm.ptr
   %13 = llvm.call @snprintf(%9, %size, %12, %dim) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
     : (!llvm.ptr, i64, !llvm.ptr, i64) -> i32
@@ -93,18 +95,19 @@ llvm.func internal @__relayc_raise_tensor(%kind: !llvm.ptr, %entry: !llvm.ptr, %
 ^close:
   %16 = llvm.getelementptr %what[%at] : (!llvm.ptr, i32) -> !llvm.ptr, i8
   %scalar = llvm.icmp "eq" %rank, %zero : i32
-  %17 = llvm.getelementptr %strings[{close_scalar}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %18 = llvm.getelementptr %strings[{close}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %17 = llvm.getelementptr %messages[{close_scalar}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %18 = llvm.getelementptr %messages[{close}] : (!llvm.ptr) -> !llvm.ptr, i8
   %19 = llvm.select %scalar, %17, %18 : i1, !llvm.ptr
   %20 = llvm.call @snprintf(%16, %size, %19, %note) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
     : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr) -> i32
-  %21 = llvm.call @__relayc_raise(%kind, %entry, %i, %row, %what) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+  %21 = llvm.call @__relayc_raise(%kind, %entry, %i, %row, %what, %strings)
+    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
   llvm.return %21 : i32
 }}
 
 // Checks the tensors of an entry and writes their data pointers to `data`, and behind these pointers to their DLTensors. Returns 0, or -1
 // with an error raised.
-llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32, %data: !llvm.ptr) -> i32
+llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32, %data: !llvm.ptr, %strings: !llvm.ptr) -> i32
     attributes {{no_inline, passthrough = ["optsize"]}} {{
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
@@ -114,10 +117,10 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %pointer_kind = llvm.mlir.constant(7 : i32) : i32
   %object_kind = llvm.mlir.constant(70 : i32) : i32
   %null = llvm.mlir.zero : !llvm.ptr
-  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
-  %type_error = llvm.getelementptr %strings[{type_error}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %value_error = llvm.getelementptr %strings[{value_error}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %nothing = llvm.getelementptr %strings[{nothing}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %messages = llvm.mlir.addressof @__relayc_messages : !llvm.ptr
+  %type_error = llvm.getelementptr %messages[{type_error}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %value_error = llvm.getelementptr %messages[{value_error}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %nothing = llvm.getelementptr %messages[{nothing}] : (!llvm.ptr) -> !llvm.ptr, i8
   %0 = llvm.load %entry : !llvm.ptr -> i64
   %count = llvm.trunc %0 : i64 to i32
   %1 = llvm.icmp "eq" %count, %n : i32
@@ -129,7 +132,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %2 = llvm.getelementptr %entry[1] : (!llvm.ptr) -> !llvm.ptr, i64
   %3 = llvm.load %2 : !llvm.ptr -> i64
   %function = llvm.getelementptr %strings[%3] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  %format = llvm.getelementptr %strings[{count}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %format = llvm.getelementptr %messages[{count}] : (!llvm.ptr) -> !llvm.ptr, i8
   %4 = llvm.call @snprintf(%message, %size, %format, %function, %count, %n) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
     : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i32, i32) -> i32
   llvm.call @TVMFFIErrorSetRaisedFromCStr(%type_error, %message) : (!llvm.ptr, !llvm.ptr) -> ()
@@ -155,8 +158,9 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %9 = llvm.icmp "eq" %kind, %pointer_kind : i32
   llvm.cond_br %9, ^tensor(%value : !llvm.ptr), ^bad_kind
 ^bad_kind:
-  %10 = llvm.getelementptr %strings[{no_tensor}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %11 = llvm.call @__relayc_raise(%type_error, %entry, %i, %row, %10) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+  %10 = llvm.getelementptr %messages[{no_tensor}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %11 = llvm.call @__relayc_raise(%type_error, %entry, %i, %row, %10, %strings)
+    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
   llvm.return %11 : i32
 
 ^tensor(%tensor: !llvm.ptr):
@@ -202,7 +206,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %30 = llvm.getelementptr %tensor[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %31 = llvm.load %30 : !llvm.ptr -> i32
   %32 = llvm.icmp "eq" %31, %device_type : i32
-  %other_device = llvm.getelementptr %strings[{other_device}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %other_device = llvm.getelementptr %messages[{other_device}] : (!llvm.ptr) -> !llvm.ptr, i8
   llvm.cond_br %32, ^layout, ^raise(%value_error, %other_device : !llvm.ptr, !llvm.ptr)
 ^layout:
   %33 = llvm.getelementptr %tensor[32] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -227,7 +231,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %43 = llvm.icmp "eq" %39, %one64 : i64
   %44 = llvm.or %42, %43 : i1
   %45 = llvm.mul %expected, %39 : i64
-  %gaps = llvm.getelementptr %strings[{gaps}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %gaps = llvm.getelementptr %messages[{gaps}] : (!llvm.ptr) -> !llvm.ptr, i8
   llvm.cond_br %44, ^next_stride(%37, %45 : i64, i64), ^raise(%value_error, %gaps : !llvm.ptr, !llvm.ptr)
 
 ^accept:
@@ -245,8 +249,8 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   llvm.br ^next(%50, %next_row : i32, !llvm.ptr)
 
 ^raise(%error: !llvm.ptr, %note: !llvm.ptr):
-  %51 = llvm.call @__relayc_raise_tensor(%error, %entry, %i, %row, %tensor, %note)
-    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+  %51 = llvm.call @__relayc_raise_tensor(%error, %entry, %i, %row, %tensor, %note, %strings)
+    : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
   llvm.return %51 : i32
 }}
 """

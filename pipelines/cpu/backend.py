@@ -46,10 +46,11 @@ class CpuBackend(Backend):
         Raises RuntimeError where the code cannot be linked, CodegenError where LLVM refuses it.
         """
         from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-        from relayc.pipelines.cpu.jit import jit
+        from relayc.pipelines.cpu.jit import compiled_checks, jit
 
-        add_packed_entries(module, entries, self.device)
-        engine = jit(module, _cpu(target))
+        checks = compiled_checks(_cpu(target), self.device)
+        add_packed_entries(module, entries, self.device, checks=False)
+        engine = jit(module, _cpu(target), shared=[checks])
         addresses, device = entry_addresses(engine, entries, target.is_host), device_kind(self.device)
         if not device.loads_code:
             return MachineCode(addresses, engine)

@@ -2,14 +2,16 @@
 
 The Python class ExecutionEngine holds the interpreter lock while LLVM works, so the C functions under it are called through ctypes,
 which does not. A module is split: functions that call no other function of the module (kernels) go in parts into modules and contexts
-of their own, one engine each; what is left declares them and is linked to them by address.
+of their own, one engine each; what is left declares them and is linked to them by address. Functions that many modules share are parts too,
+which are compiled once.
 """
 
 import ctypes
 import io
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,23 +99,48 @@ class _Compiled:
             self._handle.pointer = None
 
 
+class Part:
+    """Functions that are compiled apart from the modules which call them.
+
+    Attributes:
+      names: of the functions.
+      addresses: where they are.
+
+    Raises CodegenError where they cannot be linked.
+    """
+
+    def __init__(self, names: Sequence[str], engine: _Compiled, runs_here: bool) -> None:
+        self.names, self._engine = tuple(names), engine
+        lookup = engine.raw_lookup(PART_SYMBOL)
+        if not lookup:
+            raise CodegenError(f"the functions {', '.join(names)} could not be linked: see the missing symbols on stderr")
+        self.addresses = _table(lookup, len(names)) if runs_here else [lookup] * len(names)
+
+    @cached_property
+    def content(self) -> bytes:
+        """Their object file."""
+        return _object_file(self._engine)
+
+
 class Engine:
     """A compiled module. Its functions live as long as it does, so whoever calls them keeps it."""
 
-    def __init__(self, root: _Compiled, parts: Sequence[tuple[Sequence[str], _Compiled]]) -> None:
+    def __init__(self, root: _Compiled, parts: Sequence[Part]) -> None:
         self._root, self._parts = root, list(parts)
 
     def object_code(self) -> ObjectCode:
         """The machine code as object files, for other processes to load."""
-        with TemporaryDirectory(prefix="relayc-") as folder:
-            path = Path(folder) / "code.o"
-            parts = tuple((tuple(names), engine.object_file(path)) for names, engine in self._parts)
-            return ObjectCode(self._root.object_file(path), parts)
+        return ObjectCode(_object_file(self._root), tuple((part.names, part.content) for part in self._parts))
 
     def raw_lookup(self, name: str) -> int:
         """Address of the wrapper `void(void**)` of an external function, as ExecutionEngine gives it: 0 where there is none or where a
         symbol that it needs is missing."""
         return self._root.raw_lookup(name)
+
+
+def _object_file(engine: _Compiled) -> bytes:
+    with TemporaryDirectory(prefix="relayc-") as folder:
+        return engine.object_file(Path(folder) / "code.o")
 
 
 # ---- splitting --------------------------------------------------------------------------------------------------------------------
@@ -182,32 +209,34 @@ def _write(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
+def part_table(names: Sequence[str]) -> str:
+    """`PART_SYMBOL`, which gives the array of the addresses of functions, as text."""
+    array = f"!llvm.array<{len(names)} x ptr>"
+    rows = [
+        f"%f{i} = llvm.mlir.addressof @{name} : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
+        for i, name in enumerate(names)
+    ]
+    return "\n".join(
+        [
+            f"llvm.mlir.global internal constant @{PART_SYMBOL}_table() : {array} {{",
+            f"%v0 = llvm.mlir.undef : {array}",
+            *rows,
+            f"llvm.return %v{len(names)} : {array}\n}}",
+            f"llvm.func @{PART_SYMBOL}() -> !llvm.ptr {{",
+            f"%0 = llvm.mlir.addressof @{PART_SYMBOL}_table : !llvm.ptr",
+            "llvm.return %0 : !llvm.ptr\n}",
+        ]
+    )
+
+
 def _part_bytecode(part: Sequence[_Function], symbols: dict[str, ir.Operation]) -> bytes:
     """Some functions with all that they refer to, and `PART_SYMBOL`, which gives the array of their addresses.
 
     The functions become internal: an engine makes a wrapper for every external one, which costs more than a small kernel.
     """
-    array = f"!llvm.array<{len(part)} x ptr>"
-    rows = [
-        f"%f{i} = llvm.mlir.addressof @{f.name} : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
-        for i, f in enumerate(part)
-    ]
     scratch = ir.Module.create()
     stubs = [str(_declare(f.op, ir.InsertionPoint(scratch.body))) for f in part]
-    module = ir.Module.parse(
-        "\n".join(
-            [
-                *stubs,
-                f"llvm.mlir.global internal constant @{PART_SYMBOL}_table() : {array} {{",
-                f"%v0 = llvm.mlir.undef : {array}",
-                *rows,
-                f"llvm.return %v{len(part)} : {array}\n}}",
-                f"llvm.func @{PART_SYMBOL}() -> !llvm.ptr {{",
-                f"%0 = llvm.mlir.addressof @{PART_SYMBOL}_table : !llvm.ptr",
-                "llvm.return %0 : !llvm.ptr\n}",
-            ]
-        )
-    )
+    module = ir.Module.parse("\n".join([*stubs, part_table([f.name for f in part])]))
     for stub in list(module.body.operations)[: len(part)]:
         stub.operation.erase()
     for name in sorted(set().union(*[f.refers for f in part])):
@@ -217,16 +246,18 @@ def _part_bytecode(part: Sequence[_Function], symbols: dict[str, ir.Operation]) 
     return _write(module)
 
 
-def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str], bytes]]]:
-    """The module without its kernels, and the kernels in parts: their names, and a module of them."""
+def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str], bytes]]] | None:
+    """The module without its kernels, and the kernels in parts: their names, and a module of them. None where it is not worth to split."""
+    if threads < 2:
+        return None
     with module.context, ir.Location.unknown():
         symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
         functions = [_read(op) for op in symbols.values() if _is_defined(op)]
         defined = {f.name for f in functions}
         leaves = [f for f in functions if not f.refers & defined and not f.refers & _variables(symbols)]
-        parts = _parts(leaves, PARTS_PER_THREAD * threads) if threads > 1 else []
+        parts = _parts(leaves, PARTS_PER_THREAD * threads)
         if len(parts) < 2:
-            return _write(module), []
+            return None
         moved = {f.name for part in parts for f in part}
         root = ir.Module.create()
         point = ir.InsertionPoint(root.body)
@@ -244,37 +275,46 @@ def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
     return {name for name, op in found.items() if "constant" not in op.attributes or len(op.regions[0].blocks)}
 
 
-def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool = True) -> Engine:
+def compile_part(module: ir.Module, names: Sequence[str], libraries: Sequence[str], runs_here: bool = True) -> Part:
+    """Compiles functions for modules that declare them; `module` has the `part_table` of their names."""
+    return Part(names, _Compiled(module, libraries), runs_here)
+
+
+def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool = True, shared: Sequence[Future[Part]] = ()) -> Engine:
     """Compiles a module in the LLVM and OpenMP dialects, for this machine unless its functions have attributes of another target, and
     links it to shared libraries given by their paths.
 
     Args:
       runs_here: whether this machine can run the code; else the parts are not linked, and nothing of it is called.
+      shared: parts with functions that the module declares.
 
     Raises CodegenError where LLVM refuses it. A symbol that nothing defines shows up in `Engine.raw_lookup`.
     """
     threads = usable_cpus()
-    root, parts = _split(module, threads)
+    split = _split(module, threads)
+    main, parts = (_Compiled(module, libraries), []) if split is None else _compile_split(*split, libraries, runs_here, threads)
+    parts = [*parts, *(future.result() for future in shared)]
+    for part in parts:
+        for name, address in zip(part.names, part.addresses, strict=True):
+            main.register(name, address)
+    return Engine(main, parts)
+
+
+def _compile_split(
+    root: bytes, kernels: Sequence[tuple[Sequence[str], bytes]], libraries: Sequence[str], runs_here: bool, threads: int
+) -> tuple[_Compiled, list[Part]]:
+    """The engine of a module without its kernels, and those of the kernels, each in a context of its own."""
 
     def compiled(bytecode: bytes) -> _Compiled:
         return _Compiled(ir.Module.parse(bytecode, context=ir.Context()), libraries)
 
-    def kernels(bytecode: bytes) -> tuple[_Compiled, int]:
-        engine = compiled(bytecode)
-        return engine, engine.raw_lookup(PART_SYMBOL)
+    def part(names: Sequence[str], bytecode: bytes) -> Part:
+        return Part(names, compiled(bytecode), runs_here)
 
     with ThreadPoolExecutor(threads) as pool:
-        made = [pool.submit(kernels, bytecode) for _, bytecode in parts]
-        main = pool.submit(compiled, root).result()
-        engines = []
-        for (names, _), future in zip(parts, made, strict=True):
-            engine, lookup = future.result()
-            if not lookup:
-                raise CodegenError(f"the kernels {', '.join(names)} could not be linked: see the missing symbols on stderr")
-            for name, address in zip(names, _table(lookup, len(names)) if runs_here else [lookup] * len(names), strict=True):
-                main.register(name, address)
-            engines.append((names, engine))
-    return Engine(main, engines)
+        made = [pool.submit(part, names, bytecode) for names, bytecode in kernels]
+        main = pool.submit(compiled, root)
+        return main.result(), [future.result() for future in made]
 
 
 def compile_object(module: ir.Module, function: str, wanted: Sequence[str] = ()) -> bytes:
@@ -291,8 +331,7 @@ def compile_object(module: ir.Module, function: str, wanted: Sequence[str] = ())
         engine.register(name, 1)  # nothing is called: the engine wants some address before it compiles
     if not engine.raw_lookup(function):  # which compiles: the engine puts that off
         raise CodegenError(f"{function} could not be linked: see the missing symbols on stderr")
-    with TemporaryDirectory(prefix="relayc-") as folder:
-        return engine.object_file(Path(folder) / "code.o")
+    return _object_file(engine)
 
 
 def _table(lookup: int, count: int) -> list[int]:

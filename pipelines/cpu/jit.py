@@ -3,13 +3,16 @@
 import ctypes
 import json
 from collections.abc import Sequence
+from concurrent.futures import Future
 from ctypes.util import find_library
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from threading import Lock, Thread
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.engine import CodegenError, Engine, compile_module
+from relayc.pipelines.codegen.checks import CHECKS, check_functions
+from relayc.pipelines.cpu.engine import CodegenError, Engine, Part, compile_module, compile_part, part_table
 from relayc.pipelines.cpu.target import CpuTarget
 
 
@@ -30,14 +33,40 @@ def set_target(module: ir.Module, target: CpuTarget) -> None:
                     op.attributes[name] = attribute
 
 
-def jit(module: ir.Module, target: CpuTarget, libraries: Sequence[str] = ()) -> Engine:
+def jit(module: ir.Module, target: CpuTarget, libraries: Sequence[str] = (), shared: Sequence[Future[Part]] = ()) -> Engine:
     """Compiles a module in the LLVM dialect for a target. What this machine cannot run is compiled but not linked.
 
-    `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process. Raises
-    CodegenError where LLVM refuses the module.
+    `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process; `shared` are
+    parts with functions that the module declares. Raises CodegenError where LLVM refuses the module.
     """
     set_target(module, target.machine)
-    return compile_module(module, [*_runtime_libraries(), *libraries], runs_here=target.is_host)
+    return compile_module(module, [*_runtime_libraries(), *libraries], target.is_host, shared)
+
+
+_CHECKS: dict[tuple[str, tuple[str, ...] | None, str], Future[Part]] = {}
+_CHECKS_LOCK = Lock()
+
+
+def compiled_checks(target: CpuTarget, device: str) -> Future[Part]:
+    """The functions that check calls (codegen.checks), for tensors on devices of a kind. They are compiled once for a target, in a thread
+    from the first call on."""
+    machine = target.machine
+    key = (device, machine.changes, machine.mcpu)
+    with _CHECKS_LOCK:
+        if key in _CHECKS:
+            return _CHECKS[key]
+        made = _CHECKS[key] = Future()
+
+    def compile_checks() -> None:
+        try:
+            module = ir.Module.parse(f"{check_functions(device)}\n{part_table(tuple(CHECKS))}", context=ir.Context())
+            set_target(module, machine)
+            made.set_result(compile_part(module, tuple(CHECKS), _runtime_libraries(), target.is_host))
+        except BaseException as error:
+            made.set_exception(error)
+
+    Thread(target=compile_checks, name="relayc-checks").start()
+    return made
 
 
 @cache

@@ -8,7 +8,7 @@ of UNBOUNDED elements.
 
 from collections.abc import Sequence
 
-from relayc.dialects.functions import signature_of
+from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import arith, func, ir
 from relayc.dialects.relay.later import HEAP
 from relayc.runtime.artifact import ALIGNMENT
@@ -108,8 +108,9 @@ def _from_c_library(module: ir.Module, memory: Sequence[ir.Operation]) -> None:
     index, i8 = ir.IndexType.get(), ir.IntegerType.get_signless(8)
     buffer = ir.MemRefType.get([UNBOUNDED], i8)
     with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
-        func.FuncOp("aligned_alloc", ([index, index], [buffer]), visibility="private")
-        func.FuncOp("free", ([buffer], []), visibility="private")
+        for name, signature in (("aligned_alloc", ([index, index], [buffer])), ("free", ([buffer], []))):
+            if name not in symbols_of(module):
+                func.FuncOp(name, signature, visibility="private")
     for op in memory:
         with ir.InsertionPoint(op), op.location:
             if op.name == "memref.dealloc":

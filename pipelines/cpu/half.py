@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from relayc.dialects.mlir import arith, ir
+from relayc.dialects.functions import signature_of
+from relayc.dialects.mlir import arith, func, ir
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.types import numpy_dtype
 from relayc.pipelines.codegen.bufferize import walk
@@ -27,8 +28,8 @@ def emulated_floats(module: ir.Module, types: Iterable[ir.Type], target: CpuTarg
         wanted = [ir.BF16Type.get(), *([] if target.has_f16_conversion else [ir.F16Type.get()])]
     found = {_element(t) for t in types}
     for function in module.body.operations:
-        if "function_type" in function.attributes:
-            found |= {_element(t) for t in ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs}
+        if isinstance(function, func.FuncOp):
+            found |= {_element(t) for t in signature_of(function).inputs}
     return [type_ for type_ in wanted if type_ in found]
 
 

@@ -41,11 +41,13 @@ class CudaBackend(Backend):
         if not _cuda(target).emulate:
             self.lower_kernels(module, _cuda(target))
             return
-        from relayc.pipelines.gpu.emulate import emulate_kernels
+        from relayc.pipelines.cuda import emulate  # noqa: F401 (registers the instructions)
+        from relayc.pipelines.gpu.emulate import emulate_kernels, mark_coroutines
 
         emulate_kernels(module)
         host = _host(target)
         find_backend(host.kind).lower(module, host)
+        mark_coroutines(module)
 
     def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
         host = _host(target)

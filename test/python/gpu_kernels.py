@@ -1,6 +1,6 @@
 """Helpers of the tests of GPU targets: kernels that the tests write themselves, run by the emulation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import tvm_ffi
@@ -36,6 +36,24 @@ def _entry(function: func.FuncOp) -> PackedEntry:
     tensors = [TensorType.from_mlir(ir.RankedTensorType.get(t.shape, t.element_type)) for t in buffers]
     specs = tuple(TensorSpec(f"a{i}", t.shape, t.dtype) for i, t in enumerate(tensors))
     return PackedEntry(specs, tuple(f"n{i}" for i in range(len(types) - len(specs))))
+
+
+def kernel(name: str, arguments: str, body: str, threads: int | Sequence[int] = 64, grid: int | Sequence[int] = 1, shared: str = "") -> str:
+    """A function that launches one kernel of its name: its blocks are %b0, %b1 and %b2 of %g0, %g1 and %g2, its threads %t0, %t1 and %t2 of
+    %s0, %s1 and %s2; `shared` is what its workgroup attributions are."""
+    sizes = [[*([n] if isinstance(n, int) else n), 1, 1][:3] for n in (grid, threads)]
+    constants = "".join(f"  %{s}{i}c = arith.constant {n} : index\n" for s, ns in zip("gs", sizes, strict=True) for i, n in enumerate(ns))
+    of_grid, of_block = (", ".join(f"%{s}{i} = %{s}{i}c" for i in range(3)) for s in "gs")
+    memory = f" workgroup({shared})" if shared else ""
+    return f"""
+func.func private @{name}({arguments}) {{
+{constants}  gpu.launch blocks(%b0, %b1, %b2) in ({of_grid}) threads(%t0, %t1, %t2) in ({of_block}){memory} {{
+{body}
+    gpu.terminator
+  }}
+  return
+}}
+"""
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.gpu.emulate.positions import Position, answer
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.buffers import LINE
 
@@ -39,14 +38,23 @@ class Kernel:
             found = list(ir.DenseI32ArrayAttr(function.attributes[attribute])) if attribute in function.attributes else [None] * 3
             self.known += found
 
-    def function_of_grid(self, name: str) -> tuple[func.FuncOp, list[ir.Value]]:
-        """An empty function of the kernel's arguments and of the sizes of its grid and blocks, and these sizes: constants where they are
-        known."""
-        made = func.FuncOp(name, ([*self.types, *[ir.IndexType.get()] * 6], []), visibility="private")
+    @property
+    def most_threads(self) -> int | None:
+        """Threads of a block; None where they are not known before it is launched."""
+        x, y, z = self.known[3:]
+        return None if x is None or y is None or z is None else x * y * z
+
+    def sizes(self, given: Sequence[ir.Value]) -> list[ir.Value]:
+        """The sizes of grid and blocks: constants where they are known, else what is given."""
+        return [value if n is None else emit.index_constant(n) for value, n in zip(given, self.known, strict=True)]
+
+    def function_of_grid(self, name: str, results: Sequence[ir.Type] = ()) -> tuple[func.FuncOp, list[ir.Value]]:
+        """An empty function of the kernel's arguments, of the sizes of its grid and blocks, and of the bytes of its dynamic shared memory;
+        and these sizes, as values of its entry block."""
+        made = func.FuncOp(name, ([*self.types, *[ir.IndexType.get()] * 7], list(results)), visibility="private")
         arguments = list(made.add_entry_block().arguments)
         with ir.InsertionPoint(made.entry_block):
-            sizes = [a if n is None else emit.index_constant(n) for a, n in zip(arguments[len(self.types) :], self.known, strict=True)]
-        return made, sizes
+            return made, self.sizes(arguments[len(self.types) : -1])
 
     def move_in(self, arguments: Sequence[ir.Value]) -> None:
         """Moves what a thread does to the insertion point, with values in the place of the arguments of `block`."""
@@ -65,27 +73,3 @@ def local_memory(type_: ir.Type) -> ir.Value:
         "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE),
     }
     return emit.create("memref.alloca", [type_], [], attributes)
-
-
-def answer_positions(kernel: str, root: ir.Operation, position: Position) -> None:
-    """Puts values in the place of the operations under `root` that ask where a thread is.
-
-    Raises:
-      ValueError: another operation of a GPU is left.
-    """
-
-    asking: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name.startswith(("gpu.", "nvvm.")):
-            asking.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    for op in asking:
-        with ir.InsertionPoint(op), op.location:
-            value = answer(op, position)
-        if value is None:
-            raise ValueError(f"kernel {kernel} at {op.location}: expected operations that the emulation knows, found {op.name}")
-        op.results[0].replace_all_uses_with(value)
-        op.erase()

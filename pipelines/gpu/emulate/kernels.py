@@ -1,10 +1,16 @@
 """Outlined kernels to functions, launches to calls."""
 
-from relayc.dialects.functions import Names, retype, symbol_name
-from relayc.dialects.mlir import func, gpu, ir
+from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
+from relayc.dialects.mlir import func, gpu, ir, scf
 from relayc.pipelines.codegen.bufferize import walk
-from relayc.pipelines.gpu.emulate.kernel import Kernel
+from relayc.pipelines.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
+from relayc.pipelines.gpu.emulate.errors import error_text
+from relayc.pipelines.gpu.emulate.grids import WaitingGrid
+from relayc.pipelines.gpu.emulate.instructions import waits
+from relayc.pipelines.gpu.emulate.kernel import Kernel, local_memory
 from relayc.pipelines.gpu.emulate.plain import run_in_loops
+from relayc.pipelines.gpu.emulate.sites import Sites
+from relayc.pipelines.tir import emit
 
 _CONTAINER = "gpu.container_module"
 
@@ -12,31 +18,115 @@ _CONTAINER = "gpu.container_module"
 def emulate_kernels(module: ir.Module) -> None:
     """Makes ordinary functions of the outlined kernels of a module, in place.
 
-    `@kernels::@k` becomes a function `@k.grid` of its arguments and of six sizes of type index: those of the grid and of a block, x first.
+    `@kernels::@k` becomes a function `@k.grid` of its arguments and of seven sizes of type index: those of the grid and of a block, x
+    first, and the bytes of dynamic shared memory. Where its threads wait for each other, it gives an i32: 0, or -1 with an error raised.
 
     Raises:
       ValueError: an operation in a kernel that the emulation does not know.
     """
     with module.context, module.operation.location:
         modules = [op.operation for op in module.body.operations if isinstance(op, gpu.GPUModuleOp)]
-        names, emulated = Names(module), dict[tuple[str, ...], str]()
-        for gpu_module in modules:
+        if modules:
+            _Emulation(module, modules).run()
+
+
+class _Emulation:
+    def __init__(self, module: ir.Module, modules: list[ir.Operation]) -> None:
+        self.module, self.modules = module, modules
+        self.names, self.sites = Names(module), Sites()
+        self.functions: dict[str, str] = {}
+        self.emulated: dict[tuple[str, ...], str] = {}
+        self.waiting: set[str] = set()
+        self.statuses: dict[ir.Operation, ir.Value] = {}
+
+    def run(self) -> None:
+        for gpu_module in self.modules:
             retype(gpu_module, _of_host)
             for op in gpu_module.regions[0].blocks[0].operations:
                 if isinstance(op, gpu.GPUFuncOp):
-                    kernel = Kernel(op.operation)
-                    name = names.free(f"{kernel.name}.grid")
-                    with ir.InsertionPoint(gpu_module), op.operation.location:
-                        run_in_loops(kernel, name)
-                    emulated[symbol_name(gpu_module), kernel.name] = name
-        for launch in walk(module.operation, gpu.LaunchFuncOp):
+                    self.emulated[symbol_name(gpu_module), symbol_name(op)] = self.kernel(Kernel(op.operation), gpu_module)
+        for launch in walk(self.module.operation, gpu.LaunchFuncOp):
             callee = tuple(ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value)
-            if callee in emulated:
-                _call(launch.operation, emulated[callee])
-        for gpu_module in modules:
+            if callee in self.emulated:
+                self.call(launch.operation, self.emulated[callee])
+        for gpu_module in self.modules:
             gpu_module.erase()
-        if _CONTAINER in module.operation.attributes:
-            del module.operation.attributes[_CONTAINER]
+        if _CONTAINER in self.module.operation.attributes:
+            del self.module.operation.attributes[_CONTAINER]
+        if self.waiting:
+            for text in (scheduler.TEXT, error_text(self.sites), *self.functions.values()):
+                self.add(text)
+
+    def kernel(self, kernel: Kernel, gpu_module: ir.Operation) -> str:
+        """Emits the function of a kernel's grid; gives its name."""
+        name = self.names.free(f"{kernel.name}.grid")
+        with ir.InsertionPoint(gpu_module), kernel.function.location:
+            if waits(kernel.function):
+                grid = WaitingGrid(kernel, name, self.names, self.sites)
+                grid.emit()
+                self.functions.update(grid.functions)
+                self.waiting.add(name)
+            else:
+                run_in_loops(kernel, name)
+        return name
+
+    def call(self, launch: ir.Operation, name: str) -> None:
+        """Makes a call of a launch: operands are the sizes of grid and block, the bytes of dynamic shared memory, and the kernel's."""
+        counts = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+        starts = [sum(counts[:i]) for i in range(len(counts) + 1)]
+        operands = list(launch.operands)
+        sizes, dynamic, arguments = (operands[starts[a] : starts[b]] for a, b in ((1, 7), (10, 11), (11, 12)))
+        with ir.InsertionPoint(launch), launch.location:
+            index = ir.IndexType.get()
+            bytes_ = emit.create("arith.index_castui", [index], dynamic) if dynamic else emit.index_constant(0)
+            callee = ir.FlatSymbolRefAttr.get(name)
+            if name in self.waiting:
+                self.checked(launch, callee, [*arguments, *sizes, bytes_])
+            else:
+                func.CallOp([], callee, [*arguments, *sizes, bytes_])
+        launch.erase()
+
+    def checked(self, launch: ir.Operation, callee: ir.FlatSymbolRefAttr, operands: list[ir.Value]) -> None:
+        """A call that may fail, where none before it in its function has."""
+        i32 = ir.IntegerType.get_signless(32)
+        status = self.status(launch)
+        before = emit.create("memref.load", [i32], [status])
+        branch = scf.IfOp(emit.compare("eq", before, emit.number(0, i32)))
+        with ir.InsertionPoint(branch.then_block):
+            found = func.CallOp([i32], callee, operands).operation.results[0]
+            emit.create("memref.store", [], [found, status])
+            emit.yield_values([])
+
+    def status(self, launch: ir.Operation) -> ir.Value:
+        """The place of the status of a launch's function, a memref<i32>: the function gives what it holds at the end."""
+        function = launch.parent
+        while function.name != "func.func":
+            function = function.parent
+        if function not in self.statuses:
+            i32 = ir.IntegerType.get_signless(32)
+            block = function.regions[0].blocks[0]
+            returned = block.operations[len(block.operations) - 1].operation
+            if not len(returned.operands):
+                extend_signature(function, [], [i32])
+            with function.location:
+                with ir.InsertionPoint.at_block_begin(block):
+                    place = local_memory(ir.MemRefType.get([], i32))
+                    emit.create("memref.store", [], [emit.number(0, i32), place])
+                with ir.InsertionPoint(returned):
+                    func.ReturnOp([emit.create("memref.load", [i32], [place])])
+            returned.erase()
+            self.statuses[function] = place
+        return self.statuses[function]
+
+    def add(self, text: str) -> None:
+        """Moves the functions of a text into the module, but for those that are there."""
+        with ir.Location.unknown():
+            parsed = ir.Module.parse(text)
+        there = {symbol_name(op) for op in self.module.body.operations if "sym_name" in op.attributes}
+        for op in list(parsed.body.operations):
+            if symbol_name(op) not in there:
+                op.detach_from_parent()
+                self.module.body.append(op)
 
 
 def _of_host(type_: ir.Type) -> ir.Type:
@@ -45,14 +135,3 @@ def _of_host(type_: ir.Type) -> ir.Type:
         return ir.MemRefType.get(type_.shape, type_.element_type, type_.layout)
     text = str(type_)
     return ir.Type.parse("!llvm.ptr") if text.startswith("!llvm.ptr<") else type_
-
-
-def _call(launch: ir.Operation, name: str) -> None:
-    """Makes a call of a launch: operands are the sizes of grid and block, then those of the kernel."""
-    counts = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-    operands = list(launch.operands)
-    first = counts[0]
-    sizes, arguments = operands[first : first + 6], operands[sum(counts[:-2]) : sum(counts[:-1])]
-    with ir.InsertionPoint(launch), launch.location:
-        func.CallOp([], ir.FlatSymbolRefAttr.get(name), [*arguments, *sizes])
-    launch.erase()

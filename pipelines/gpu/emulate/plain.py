@@ -3,8 +3,10 @@
 from contextlib import ExitStack
 
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.gpu.emulate.kernel import Kernel, answer_positions, local_memory
-from relayc.pipelines.gpu.emulate.positions import Position, each_block, linear_thread
+from relayc.pipelines.gpu.emulate.instructions import emulate_instructions
+from relayc.pipelines.gpu.emulate.kernel import Kernel, local_memory
+from relayc.pipelines.gpu.emulate.positions import Position, block_of, linear_thread, parallel_tasks, product
+from relayc.pipelines.gpu.emulate.thread import Thread
 from relayc.pipelines.kernel.index import Var
 from relayc.pipelines.tir import emit
 
@@ -15,7 +17,8 @@ def run_in_loops(kernel: Kernel, name: str) -> None:
     grid, block = sizes[:3], sizes[3:]
     arguments = list(function.arguments)[: len(kernel.types)]
     with ir.InsertionPoint(function.entry_block):
-        with each_block(grid) as block_id, ExitStack() as threads:
+        with parallel_tasks(product(grid)) as number, ExitStack() as threads:
+            block_id = block_of(grid, number)
             shared = [local_memory(t) for t in kernel.shared]
             private = [local_memory(t) for t in kernel.private]
             loops = [Var(0, 0) for _ in block]
@@ -25,4 +28,4 @@ def run_in_loops(kernel: Kernel, name: str) -> None:
             position = Position(grid, block, block_id, thread_id, linear_thread(block, thread_id))
             kernel.move_in([*arguments, *shared, *private])
         func.ReturnOp([])
-    answer_positions(kernel.name, function.operation, position)
+    emulate_instructions(function.operation, Thread(kernel.name, position))

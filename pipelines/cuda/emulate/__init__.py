@@ -1,0 +1,6 @@
+"""What instructions of NVIDIA's GPUs do when kernels are emulated: the nvvm dialect. Importing the package registers them.
+
+How an instruction is written stands in pipelines.gpu.emulate.registry.
+"""
+
+from relayc.pipelines.cuda.emulate import barriers, cp_async, registers, warp  # noqa: F401 (they register instructions)

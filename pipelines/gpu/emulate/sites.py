@@ -1,0 +1,37 @@
+"""Sites: operations that errors name, by number."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.codegen.tables import Strings
+
+_MOST_TEXT = 160
+"""Characters of an operation's text in an error."""
+
+
+class Sites:
+    """The operations of a module that threads wait at, or that use shared memory. Their numbers begin at 1.
+
+    Attributes:
+      texts: of the operations, in the order of their numbers.
+      strings: all texts of errors.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.strings = Strings()
+        self._numbers: dict[tuple[str, ir.Operation], int] = {}
+
+    def number(self, kernel: str, op: ir.Operation) -> int:
+        """The number of an operation of a kernel."""
+        key = kernel, op.operation
+        if key not in self._numbers:
+            self.texts.append(describe(op))
+            self._numbers[key] = len(self.texts)
+        return self._numbers[key]
+
+
+def describe(op: ir.Operation) -> str:
+    """An operation as errors name it: its text, without what is inside of it, and where it comes from."""
+    text = op.get_asm(use_local_scope=True, skip_regions=True).strip().partition("\n")[0]
+    place = str(op.location).removeprefix("loc(").removesuffix(")")
+    shown = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
+    return shown if place == "unknown" else f"{shown} ({place})"

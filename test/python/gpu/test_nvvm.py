@@ -1,0 +1,184 @@
+"""Instructions of NVIDIA's warps and copies, against their pseudocode in the PTX ISA."""
+
+import numpy as np
+import pytest
+from gpu_kernels import emulated, kernel
+from oracle import values
+
+SHARED = "#gpu.address_space<workgroup>"
+
+
+def shfl(mode: str, lane: int, offset: int, clamps: int) -> tuple[int, bool]:
+    """Which lane shfl.sync reads from, and its predicate (PTX ISA, "shfl.sync")."""
+    offset, clamp, segments = offset & 31, clamps & 31, clamps >> 8 & 31
+    highest, lowest = lane & segments | clamp & ~segments, lane & segments
+    source = {"up": lane - offset, "down": lane + offset, "bfly": lane ^ offset, "idx": lowest | offset & ~segments}[mode]
+    valid = source >= highest if mode == "up" else source <= highest
+    return (source if valid else lane), valid
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
+def test_shfl_with_segments(mode):
+    body = f"""
+    %all = arith.constant -1 : i32
+    %v = memref.load %x[%t0] : memref<32xf32>
+    %o = memref.load %z[%t1, %t0] : memref<4x32xi32>
+    %c = memref.load %clamps[%t1] : memref<4xi32>
+    %r = nvvm.shfl.sync {mode} %all, %v, %o, %c {{return_value_and_is_valid}} : f32 -> !llvm.struct<(f32, i1)>
+    %s = llvm.extractvalue %r[0] : !llvm.struct<(f32, i1)>
+    %p = llvm.extractvalue %r[1] : !llvm.struct<(f32, i1)>
+    memref.store %s, %y[%t1, %t0] : memref<4x32xf32>
+    %b = arith.extui %p : i1 to i8
+    memref.store %b, %valid[%t1, %t0] : memref<4x32xi8>"""
+    arguments = "%x: memref<32xf32>, %z: memref<4x32xi32>, %clamps: memref<4xi32>, %y: memref<4x32xf32>, %valid: memref<4x32xi8>"
+    rng = np.random.default_rng(7)
+    x, z = values((32,)), rng.integers(0, 32, (4, 32)).astype(np.int32)
+    z[:, :] = z[:, :1] if mode != "idx" else z
+    clamps = np.array([0 if mode == "up" else 31, *[(32 - w) << 8 | (0 if mode == "up" else 31) for w in (16, 8, 2)]], np.int32)
+    y, valid = np.zeros((4, 32), np.float32), np.zeros((4, 32), np.int8)
+    emulated(kernel("k", arguments, body, (32, 4)))["k"](x, z, clamps, y, valid)
+    for warp in range(4):
+        expected = [shfl(mode, lane, int(z[warp, lane]), int(clamps[warp])) for lane in range(32)]
+        np.testing.assert_array_equal(valid[warp], [p for _, p in expected])
+        np.testing.assert_array_equal(y[warp], x[[source for source, _ in expected]])
+
+
+def test_votes_matches_reductions_and_elections_of_some_lanes():
+    """The even lanes and the odd ones are apart from each other."""
+    body = """
+    %c2 = arith.constant 2 : index
+    %even = arith.constant 0x55555555 : i32
+    %v = memref.load %x[%t0] : memref<32xi32>
+    %rest = arith.remui %t0, %c2 : index
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    %is = arith.cmpi eq, %rest, %c0 : index
+    %odd = arith.constant 0xAAAAAAAA : i32
+    %big = arith.cmpi sgt, %v, %zero : i32
+    %bits, %some, %same, %sum, %least, %one = scf.if %is -> (i32, i1, i32, i32, i32, i1) {
+      %a = nvvm.vote.sync ballot %even, %big -> i32
+      %b = nvvm.vote.sync any %even, %big -> i1
+      %c = nvvm.match.sync any %even, %v : i32 -> i32
+      %d = nvvm.redux.sync add %v, %even : i32 -> i32
+      %e = nvvm.redux.sync min %v, %even : i32 -> i32
+      %f = nvvm.elect.sync %even -> i1
+      scf.yield %a, %b, %c, %d, %e, %f : i32, i1, i32, i32, i32, i1
+    } else {
+      %a = nvvm.vote.sync ballot %odd, %big -> i32
+      nvvm.bar.warp.sync %odd : i32
+      %b = nvvm.vote.sync all %odd, %big -> i1
+      %c = nvvm.match.sync any %odd, %v : i32 -> i32
+      %d = nvvm.redux.sync xor %v, %odd : i32 -> i32
+      %e = nvvm.redux.sync umax %v, %odd : i32 -> i32
+      %f = nvvm.elect.sync %odd -> i1
+      scf.yield %a, %b, %c, %d, %e, %f : i32, i1, i32, i32, i32, i1
+    }
+    %i1 = arith.constant 1 : index
+    %i2 = arith.constant 2 : index
+    %i3 = arith.constant 3 : index
+    %i4 = arith.constant 4 : index
+    %i5 = arith.constant 5 : index
+    %some32 = arith.extui %some : i1 to i32
+    %one32 = arith.extui %one : i1 to i32
+    memref.store %bits, %y[%c0, %t0] : memref<6x32xi32>
+    memref.store %some32, %y[%i1, %t0] : memref<6x32xi32>
+    memref.store %same, %y[%i2, %t0] : memref<6x32xi32>
+    memref.store %sum, %y[%i3, %t0] : memref<6x32xi32>
+    memref.store %least, %y[%i4, %t0] : memref<6x32xi32>
+    memref.store %one32, %y[%i5, %t0] : memref<6x32xi32>"""
+    x, y = values((32,), "int32"), np.zeros((6, 32), np.int32)
+    emulated(kernel("k", "%x: memref<32xi32>, %y: memref<6x32xi32>", body, 32))["k"](x, y)
+    bits = 1 << np.arange(32, dtype=np.int64)
+    for first in (0, 1):
+        lanes = np.arange(first, 32, 2)
+        mine = x[lanes]
+        assert (y[0, lanes].astype(np.uint32) == (bits[lanes] * (mine > 0)).sum()).all()
+        assert (y[1, lanes] == ((mine > 0).all() if first else (mine > 0).any())).all()
+        np.testing.assert_array_equal(y[2, lanes].astype(np.uint32), [(bits[lanes] * (mine == v)).sum() for v in mine])
+        assert (y[3, lanes] == (np.bitwise_xor.reduce(mine) if first else mine.sum())).all()
+        assert (y[4, lanes].astype(np.uint32) == (mine.astype(np.uint32).max() if first else mine.min().astype(np.uint32))).all()
+        np.testing.assert_array_equal(y[5, lanes], lanes == first)
+
+
+def test_some_warps_meet_at_a_barrier_of_their_own():
+    """The first warp reads what the second has written and only announced; the third takes no part."""
+    body = f"""
+    %c1 = arith.constant 1 : index
+    %c0 = arith.constant 0 : index
+    %id = arith.constant 3 : i32
+    %n = arith.constant 64 : i32
+    %reads = arith.cmpi eq, %t1, %c0 : index
+    %writes = arith.cmpi eq, %t1, %c1 : index
+    scf.if %reads {{
+      nvvm.barrier id = %id number_of_threads = %n
+      %v = memref.load %s[%t0] : memref<32xf32, {SHARED}>
+      memref.store %v, %y[%t0] : memref<32xf32>
+    }}
+    scf.if %writes {{
+      %v = memref.load %x[%t0] : memref<32xf32>
+      memref.store %v, %s[%t0] : memref<32xf32, {SHARED}>
+      nvvm.barrier.arrive id = %id number_of_threads = %n
+    }}"""
+    x, y = values((32,)), np.zeros(32, np.float32)
+    emulated(kernel("k", "%x: memref<32xf32>, %y: memref<32xf32>", body, (32, 3), 1, f"%s: memref<32xf32, {SHARED}>"))["k"](x, y)
+    np.testing.assert_array_equal(y, x)
+
+
+COPIES = f"""
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
+    %some = arith.constant 12 : i32
+    %q = arith.muli %t0, %c4 : index
+    %to0 = memref.extract_aligned_pointer_as_index %s : memref<3x128xf32, {SHARED}> -> index
+    %from0 = memref.extract_aligned_pointer_as_index %x : memref<5x128xf32> -> index
+    %sixteen = arith.constant 16 : index
+    %row = arith.constant 512 : index
+    %o = arith.muli %t0, %sixteen : index
+    // Copies of row n go to row n mod 3; two of them are on their way while one is read.
+    scf.for %i = %c0 to %c5 step %c1 {{
+      %r = arith.remui %i, %c3 : index
+      %to1 = arith.muli %r, %row : index
+      %to2 = arith.addi %to0, %to1 : index
+      %to3 = arith.addi %to2, %o : index
+      %to4 = arith.index_cast %to3 : index to i64
+      %to = llvm.inttoptr %to4 : i64 to !llvm.ptr<3>
+      %from1 = arith.muli %i, %row : index
+      %from2 = arith.addi %from0, %from1 : index
+      %from3 = arith.addi %from2, %o : index
+      %from4 = arith.index_cast %from3 : index to i64
+      %from = llvm.inttoptr %from4 : i64 to !llvm.ptr<1>
+      nvvm.cp.async.shared.global %to, %from, 16, cache = cg, %some : !llvm.ptr<3>, !llvm.ptr<1>, i32
+      nvvm.cp.async.commit.group
+      %later = arith.cmpi uge, %i, %c2 : index
+      scf.if %later {{
+        nvvm.cp.async.wait.group KEEP
+        %n = arith.subi %i, %c2 : index
+        %m = arith.remui %n, %c3 : index
+        %v = vector.load %s[%m, %q] : memref<3x128xf32, {SHARED}>, vector<4xf32>
+        vector.store %v, %y[%n, %q] : memref<5x128xf32>, vector<4xf32>
+      }}
+    }}
+    nvvm.cp.async.wait.group 0
+    scf.for %n = %c3 to %c5 step %c1 {{
+      %m = arith.remui %n, %c3 : index
+      %v = vector.load %s[%m, %q] : memref<3x128xf32, {SHARED}>, vector<4xf32>
+      vector.store %v, %y[%n, %q] : memref<5x128xf32>, vector<4xf32>
+    }}"""
+
+
+@pytest.mark.parametrize("keep", [2, 3])
+def test_copies_arrive_when_their_group_is_waited_for(keep):
+    x, y = values((5, 128)), np.zeros((5, 128), np.float32)
+    arguments = "%x: memref<5x128xf32>, %y: memref<5x128xf32>"
+    text = kernel("k", arguments, COPIES.replace("KEEP", str(keep)), 32, 1, f"%s: memref<3x128xf32, {SHARED}>")
+    emulated(text)["k"](x, y)
+    expected = x.copy()
+    expected[:, 3::4] = 0  # 12 of 16 bytes are copied
+    if keep == 2:
+        np.testing.assert_array_equal(y, expected)
+    else:  # one wait less than needed: what is read has not been written, or is of the row three before
+        assert np.isnan(y[0]).all() and (y != expected).any()

@@ -1,0 +1,221 @@
+"""Kernels whose threads wait for each other: barriers, shuffles and what goes wrong with them."""
+
+import numpy as np
+import pytest
+from gpu_kernels import emulated, kernel
+from oracle import values
+
+SHARED = "#gpu.address_space<workgroup>"
+
+
+SUM = f"""
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %c500 = arith.constant 500 : index
+    %zero = arith.constant 0.0 : f32
+    %sum = scf.for %i = %t0 to %c500 step %c128 iter_args(%a = %zero) -> (f32) {{
+      %v = memref.load %x[%b0, %i] : memref<9x500xf32>
+      %b = arith.addf %a, %v : f32
+      scf.yield %b : f32
+    }}
+    memref.store %sum, %s[%t0] : memref<128xf32, {SHARED}>
+    gpu.barrier
+    %last = scf.while (%half = %c64) : (index) -> index {{
+      %go = arith.cmpi ugt, %half, %c0 : index
+      scf.condition(%go) %half : index
+    }} do {{
+    ^bb0(%half: index):
+      %low = arith.cmpi ult, %t0, %half : index
+      scf.if %low {{
+        %j = arith.addi %t0, %half : index
+        %a = memref.load %s[%t0] : memref<128xf32, {SHARED}>
+        %b = memref.load %s[%j] : memref<128xf32, {SHARED}>
+        %c = arith.addf %a, %b : f32
+        memref.store %c, %s[%t0] : memref<128xf32, {SHARED}>
+      }}
+      gpu.barrier
+      %next = arith.divui %half, %c2 : index
+      scf.yield %next : index
+    }}
+    %first = arith.cmpi eq, %t0, %c0 : index
+    scf.if %first {{
+      %r = memref.load %s[%c0] : memref<128xf32, {SHARED}>
+      memref.store %r, %y[%b0] : memref<9xf32>
+    }}"""
+"""The sum of a row, by a tree in shared memory."""
+
+
+def test_a_tree_in_shared_memory_sums_rows():
+    text = kernel("k", "%x: memref<9x500xf32>, %y: memref<9xf32>", SUM, 128, 9, f"%s: memref<128xf32, {SHARED}>")
+    x, y = values((9, 500)), np.zeros(9, np.float32)
+    emulated(text)["k"](x, y)
+    # 500 additions of normal numbers in f32, in another order.
+    np.testing.assert_allclose(y, x.sum(1, dtype=np.float64), atol=1e-4)
+
+
+TRANSPOSE = f"""
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c32 = arith.constant 32 : index
+    %r0 = arith.muli %b1, %c32 : index
+    %q0 = arith.muli %b0, %c32 : index
+    scf.for %i = %t1 to %c32 step %c8 {{
+      %r = arith.addi %r0, %i : index
+      %q = arith.addi %q0, %t0 : index
+      %v = memref.load %x[%r, %q] : memref<64x96xf16>
+      memref.store %v, %s[%i, %t0] : memref<32x33xf16, {SHARED}>
+    }}
+    gpu.barrier
+    scf.for %i = %t1 to %c32 step %c8 {{
+      %r = arith.addi %q0, %i : index
+      %q = arith.addi %r0, %t0 : index
+      %v = memref.load %s[%t0, %i] : memref<32x33xf16, {SHARED}>
+      memref.store %v, %y[%r, %q] : memref<96x64xf16>
+    }}"""
+TRANSPOSE_ARGUMENTS = "%x: memref<64x96xf16>, %y: memref<96x64xf16>", (32, 8, 1), (3, 2, 1), f"%s: memref<32x33xf16, {SHARED}>"
+
+
+def transpose(body: str = TRANSPOSE) -> str:
+    arguments, threads, grid, shared = TRANSPOSE_ARGUMENTS
+    return kernel("k", arguments, body, threads, grid, shared)
+
+
+def test_tiles_are_transposed_through_shared_memory():
+    x, y = values((64, 96), "float16"), np.zeros((96, 64), np.float16)
+    emulated(transpose())["k"](x, y)
+    np.testing.assert_array_equal(y, x.T)
+
+
+def test_without_its_barrier_the_transposition_reads_what_nobody_wrote():
+    x, y = values((64, 96), "float16"), np.zeros((96, 64), np.float16)
+    only_warps = "%all = arith.constant -1 : i32\n    nvvm.bar.warp.sync %all : i32"
+    emulated(transpose(TRANSPOSE.replace("gpu.barrier", only_warps)))["k"](x, y)
+    assert np.isnan(y).any()
+
+
+def shuffled(mode: str, x: np.ndarray, offset: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """What gpu.shuffle gives in the first `width` lanes, as its documentation says it."""
+    lanes = np.arange(width)
+    source = {"xor": lanes ^ offset, "up": lanes - offset, "down": lanes + offset, "idx": np.full(width, offset)}[mode]
+    valid = (source >= 0) & (source < width)
+    return x[np.where(valid, source, lanes)], valid
+
+
+@pytest.mark.parametrize("mode", ["xor", "up", "down", "idx"])
+def test_lanes_shuffle(mode):
+    body = f"""
+    %o = arith.index_cast %t1 : index to i32
+    %offset = arith.constant 5 : i32
+    %width = arith.constant 32 : i32
+    %one = arith.constant 1 : i32
+    %v = memref.load %x[%t1, %t0] : memref<3x32xf32>
+    %l = memref.load %z[%t1, %t0] : memref<3x32xi64>
+    %by = arith.muli %offset, %o : i32
+    %r, %p = gpu.shuffle {mode} %v, %by, %width : f32
+    %q, %p2 = gpu.shuffle {mode} %l, %by, %width : i64
+    memref.store %r, %y[%t1, %t0] : memref<3x32xf32>
+    memref.store %q, %w[%t1, %t0] : memref<3x32xi64>
+    %b = arith.extui %p : i1 to i8
+    memref.store %b, %valid[%t1, %t0] : memref<3x32xi8>"""
+    arguments = "%x: memref<3x32xf32>, %z: memref<3x32xi64>, %y: memref<3x32xf32>, %w: memref<3x32xi64>, %valid: memref<3x32xi8>"
+    x, z = values((3, 32)), values((3, 32), "int64")
+    y, w, valid = np.zeros_like(x), np.zeros_like(z), np.zeros((3, 32), np.int8)
+    emulated(kernel("k", arguments, body, (32, 3, 1)))["k"](x, z, y, w, valid)
+    for warp in range(3):
+        expected, there = shuffled(mode, np.arange(32), 5 * warp, 32)
+        np.testing.assert_array_equal(y[warp], x[warp][expected])
+        np.testing.assert_array_equal(w[warp], z[warp][expected])
+        np.testing.assert_array_equal(valid[warp], there)
+
+
+@pytest.mark.parametrize("width", [1, 2, 8, 16])
+def test_some_lanes_shuffle(width):
+    body = f"""
+    %width = arith.constant {width} : i32
+    %some = arith.constant {width} : index
+    %offset = arith.constant {width // 2} : i32
+    %low = arith.cmpi ult, %t0, %some : index
+    %v = memref.load %x[%t0] : memref<32xf32>
+    %r = scf.if %low -> (f32) {{
+      %a, %p = gpu.shuffle xor %v, %offset, %width : f32
+      scf.yield %a : f32
+    }} else {{
+      scf.yield %v : f32
+    }}
+    memref.store %r, %y[%t0] : memref<32xf32>"""
+    x, y = values((32,)), np.zeros(32, np.float32)
+    emulated(kernel("k", "%x: memref<32xf32>, %y: memref<32xf32>", body, 32))["k"](x, y)
+    np.testing.assert_array_equal(y, np.concatenate([shuffled("xor", x, width // 2, width)[0], x[width:]]))
+
+
+def test_the_last_warp_of_a_block_may_have_fewer_lanes():
+    body = """
+    %width = arith.constant 32 : i32
+    %one = arith.constant 1 : i32
+    %v = memref.load %x[%t0] : memref<40xi32>
+    %r, %p = gpu.shuffle up %v, %one, %width : i32
+    %s = arith.select %p, %r, %v : i32
+    memref.store %s, %y[%t0] : memref<40xi32>"""
+    x, y = values((40,), "int32"), np.zeros(40, np.int32)
+    emulated(kernel("k", "%x: memref<40xi32>, %y: memref<40xi32>", body, 40))["k"](x, y)
+    np.testing.assert_array_equal(y, [x[0], *x[:31], x[32], *x[32:39]])
+
+
+# ---- what goes wrong
+
+
+def test_a_barrier_that_some_threads_do_not_reach_is_an_error():
+    body = """
+    %c7 = arith.constant 7 : index
+    %c2 = arith.constant 2 : index
+    %last = arith.cmpi eq, %b0, %c2 : index
+    %low0 = arith.cmpi ult, %t0, %c7 : index
+    %true = arith.constant true
+    %not = arith.xori %last, %true : i1
+    %low = arith.ori %low0, %not : i1
+    scf.if %low {
+      gpu.barrier
+    }
+    %v = memref.load %x[%b0] : memref<4xf32>
+    memref.store %v, %y[%b0] : memref<4xf32>"""
+    run = emulated(kernel("stuck", "%x: memref<4xf32>, %y: memref<4xf32>", body, 64, 4))["stuck"]
+    x, y = values((4,)), np.zeros(4, np.float32)
+    for _ in range(2):  # the process goes on, and fails as before
+        with pytest.raises(RuntimeError, match=r"kernel stuck, block 2 of its grid: .* thread 0 .* gpu.barrier.*, and thread 7 at its end"):
+            run(x, y)
+
+
+def test_threads_at_different_barriers_are_an_error():
+    body = """
+    %c7 = arith.constant 7 : index
+    %low = arith.cmpi ult, %t0, %c7 : index
+    scf.if %low {
+      gpu.barrier
+    } else {
+      gpu.barrier
+    }
+    %v = memref.load %x[%t0] : memref<64xf32>
+    memref.store %v, %x[%t0] : memref<64xf32>"""
+    with pytest.raises(
+        RuntimeError, match=r"kernel k, block 0 .*: expected all threads at one barrier, found thread 0 at .*:\d+.*, and thread 7 at"
+    ):
+        emulated(kernel("k", "%x: memref<64xf32>", body))["k"](values((64,)))
+
+
+def test_lanes_that_do_not_shuffle_are_waited_for_in_vain():
+    body = """
+    %c7 = arith.constant 7 : index
+    %width = arith.constant 32 : i32
+    %v = memref.load %x[%t0] : memref<64xf32>
+    %low = arith.cmpi ult, %t0, %c7 : index
+    %r = scf.if %low -> (f32) {
+      %a, %p = gpu.shuffle xor %v, %width, %width : f32
+      scf.yield %a : f32
+    } else {
+      scf.yield %v : f32
+    }
+    memref.store %r, %x[%t0] : memref<64xf32>"""
+    with pytest.raises(RuntimeError, match=r"thread 0 waiting for ever at .*gpu.shuffle.*, and thread 7 at its end"):
+        emulated(kernel("k", "%x: memref<64xf32>", body))["k"](values((64,)))

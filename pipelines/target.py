@@ -158,6 +158,11 @@ class Target:
         return self.vector_bytes * 8 // bits
 
     @property
+    def is_gpu(self) -> bool:
+        """Whether kernels are launches of blocks of threads, on memory of a device (see pipelines.gpu)."""
+        return False
+
+    @property
     def has_fma(self) -> bool:
         """Whether there are instructions that multiply and add with one rounding."""
         raise NotImplementedError

@@ -79,6 +79,10 @@ class CudaTarget(Target):
         return ARCHITECTURES[self.arch]
 
     @property
+    def is_gpu(self) -> bool:
+        return True
+
+    @property
     def has_fma(self) -> bool:
         return True
 

@@ -24,13 +24,17 @@ class Launch:
 
     Attributes:
       block: number of the block along each axis of the grid.
-      thread: number of the thread in its block.
+      threads: number of the thread in its block, along each axis; `thread` is that along x.
       shared: flat buffers of the block.
     """
 
     block: tuple[Var, Var, Var]
-    thread: Var
+    threads: tuple[Var, Var, Var]
     shared: tuple[ir.Value, ...]
+
+    @property
+    def thread(self) -> Var:
+        return self.threads[0]
 
 
 def shared_type(count: int, element: ir.Type) -> ir.MemRefType:
@@ -39,18 +43,18 @@ def shared_type(count: int, element: ir.Type) -> ir.MemRefType:
 
 
 @contextmanager
-def launch(grid: Sequence[Size], threads: int, shared: Sequence[tuple[int, ir.Type]] = ()) -> Iterator[Launch]:
+def launch(grid: Sequence[Size], threads: int | Sequence[int], shared: Sequence[tuple[int, ir.Type]] = ()) -> Iterator[Launch]:
     """A gpu.launch at the ambient insertion point, in whose body the insertion point then is.
 
     Where a size of the grid may be 0 the launch is in a branch of the host.
 
     Args:
       grid: blocks along up to three axes; none may be known to be 0.
-      threads: of a block, along x.
+      threads: of a block, along x, or along up to three axes.
       shared: elements and element type of the buffers that a block shares.
     """
-    sizes = [*grid, *[1] * (_AXES - len(grid))]
-    index, one = ir.IndexType.get(), emit.index_constant(1)
+    sizes, counts = ([*given, *[1] * (_AXES - len(given))] for given in (grid, [threads] if isinstance(threads, int) else threads))
+    index = ir.IndexType.get()
     total = prod(sizes)
     if proves(lambda: total >= 1):
         place = ir.InsertionPoint.current
@@ -63,14 +67,20 @@ def launch(grid: Sequence[Size], threads: int, shared: Sequence[tuple[int, ir.Ty
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([int(1 <= i <= 2 * _AXES) for i in range(_OPERANDS)]),
         "workgroup_attributions": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shared)),
     }
-    operands = [*map(emit.index_constant, sizes), emit.index_constant(threads), one, one]
+    operands = list(map(emit.index_constant, (*sizes, *counts)))
     made = ir.Operation.create("gpu.launch", operands=operands, attributes=attributes, regions=1, ip=place)
     body = made.regions[0].blocks.append(*[index] * (4 * _AXES), *[shared_type(*buffer) for buffer in shared])
     arguments = list(body.arguments)
-    x, y, z = (Var(0, size - 1, value, name=f"block{i}") for i, (size, value) in enumerate(zip(sizes, arguments, strict=False)))
+    blocks, numbers = _numbers(sizes, arguments), _numbers(counts, arguments[_AXES:])
     with ir.InsertionPoint(body):
-        yield Launch((x, y, z), Var(0, threads - 1, arguments[_AXES], name="thread"), tuple(arguments[4 * _AXES :]))
+        yield Launch(blocks, numbers, tuple(arguments[4 * _AXES :]))
         emit.create("gpu.terminator", [], [])
+
+
+def _numbers(sizes: Sequence[Size], arguments: Sequence[ir.Value]) -> tuple[Var, Var, Var]:
+    """Numbers along the axes of a grid or a block."""
+    x, y, z = (Var(0, size - 1, value, name=axis) for size, value, axis in zip(sizes, arguments, "xyz", strict=False))
+    return x, y, z
 
 
 def barrier() -> None:

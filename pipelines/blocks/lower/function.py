@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.lower.emission import Emission
 from relayc.pipelines.blocks.lower.guards import Guards, open_guards
 from relayc.pipelines.blocks.lower.nested import tree_of, uses_in
 from relayc.pipelines.blocks.lower.registers import Registers
-from relayc.pipelines.blocks.lower.storage import Region, region_of, result_in_place
+from relayc.pipelines.blocks.lower.storage import Region, Use, region_of, result_in_place
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.graph import Kernel
@@ -35,21 +35,35 @@ def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) 
     Raises ScheduleError where the schedule asks for what the target cannot do: a buffer of a thread that fits no stack, a vectorized loop
     whose extent is not known.
     """
-    return _Function(nest, target, source).run()
+    if target.is_gpu:
+        from relayc.pipelines.blocks.lower.device import DeviceFunction
+
+        return DeviceFunction(nest, target, source).run()
+    return Function(nest, target, source).run()
 
 
-class _Function:
+class Function:
+    """Lowers a function for a CPU: loops over buffers."""
+
     def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
         self.nest, self.target, self.source = nest, target, source
         self.tree = tree_of(nest, target)
         self.uses = uses_in(self.tree)
         self._check_results()
+        self._set_uses(self.uses)
+
+    def _set_uses(self, uses: Sequence[Use]) -> None:
+        """Finds what the blocks of the function use, and where."""
+        self.uses = list(uses)
         self.guards = open_guards(self.uses)
-        self.made = [b for b in nest.buffers().values() if not isinstance(b.owner, ir.Block)]
-        self.regions = {b: region_of(b, nest.shape(b), self.uses) for b in self.made if self._is_used(b)}
+        made = [b for b in self.nest.buffers().values() if not isinstance(b.owner, ir.Block)]
+        self.regions = {b: self._region(b) for b in made if self._is_used(b)}
         self.tensors = {a.buffer for use in self.uses if use.tensor is not None for a in use.accesses}
         """Buffers that tensor intrinsics work on, in memory."""
         self.loops = {loop.name: loop for use in self.uses for loop in use.loops}
+
+    def _region(self, buffer: ir.Value) -> Region:
+        return region_of(buffer, self.nest.shape(buffer), self.uses)
 
     def _check_results(self) -> None:
         """Raises ScheduleError for a result that is read before anything is written to it."""
@@ -85,15 +99,19 @@ class _Function:
                 assert isinstance(memory, Memory)
                 self.storage[buffer] = Memory(memory.buffer, memory.shape, memory.lows)
             self.bodies = Bodies(self.storage, self.nest.sizes)
-            for buffer, region in self.regions.items():
-                if self._in_registers(buffer):
-                    self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
             self.workspace = body.workspace
-            state = State({})
-            self._begin(None, state)
-            Emission(self.bodies, Guards(self.bodies, self.guards), self._lanes, self._begin).emit(self.tree, state)
+            self._emit()
         uses_tiles = any(use.tensor is not None and use.tensor.intrin.uses_tiles for use in self.uses)
         return Scheduled(body.function, packings, workspace, uses_tiles)
+
+    def _emit(self) -> None:
+        """Emits the loops."""
+        for buffer, region in self.regions.items():
+            if self._in_registers(buffer):
+                self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
+        state = State({})
+        self._begin(None, state)
+        Emission(self.bodies, Guards(self.bodies, self.guards), self._lanes, self._begin).emit(self.tree, state)
 
     def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
         """How parameters are packed that lie in another order."""
@@ -127,7 +145,7 @@ class _Function:
 
     def _fits_stack(self, buffer: ir.Value, region: Region) -> bool:
         most = MOST_LOCAL_BYTES // 16  # of several that a thread has
-        return isinstance(region.size, int) and region.size * _bytes(buffer) <= most
+        return isinstance(region.size, int) and region.size * bytes_of(buffer) <= most
 
     def _on_stack(self, buffer: ir.Value, region: Region) -> bool:
         return self._fits_stack(buffer, region) and (self.nest.scope(buffer) == "local" or bool(self._threads(region)))
@@ -155,7 +173,7 @@ class _Function:
 
     def _pitch(self, buffer: ir.Value, region: Region) -> Size:
         """Bytes of a buffer, in whole cache lines."""
-        return ceil_div(region.size * _bytes(buffer), LINE) * LINE
+        return ceil_div(region.size * bytes_of(buffer), LINE) * LINE
 
     def _begin(self, parallel: str | None, state: State) -> None:
         """Makes the buffers of a thread: where the body of a parallel loop begins, or the function."""
@@ -177,6 +195,6 @@ def _number(attribute: ir.Attribute) -> float:
     return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else ir.IntegerAttr(attribute).value
 
 
-def _bytes(buffer: ir.Value) -> int:
+def bytes_of(buffer: ir.Value) -> int:
     """Bytes of an element of a buffer."""
     return ceil_div(buffer.type.element_type.width, 8)

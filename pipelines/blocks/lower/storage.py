@@ -3,7 +3,7 @@
 A buffer holds only what is alive at once: what the loops inside of the innermost loop around all of its uses touch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -95,13 +95,17 @@ class Region:
         return prod(self.extents)
 
 
-def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use]) -> Region:
-    """What of a buffer that is no argument is to be kept."""
+def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], together: Collection[str] = ()) -> Region:
+    """What of a buffer that is no argument is to be kept.
+
+    Args:
+      together: loops whose iterations have one buffer: threads that share it.
+    """
     own = [(use, [a for a in use.accesses if a.buffer == buffer]) for use in uses]
     own = [(use, accesses) for use, accesses in own if accesses]
     # The iterations of a vectorized loop run together.
     paths = [[loop.name for loop in takewhile(lambda loop: loop.kind != Kind.VECTORIZED, use.loops)] for use, _ in own]
-    around = _common(paths)
+    around = _common([[name for name in path if name not in together] for path in paths])
     lows: list[Index] = []
     extents: list[Size] = []
     indices = [(use, use.indices(access)) for use, accesses in own for access in accesses]

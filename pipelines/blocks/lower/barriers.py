@@ -1,0 +1,191 @@
+"""Where the threads of a block wait for each other: between accesses of the same memory by different threads, of which one writes.
+
+What an element of a buffer is does not count: two accesses of a buffer meet, unless it is known that each element is accessed by one thread
+in both. A barrier stands before a loop or a block, in control flow that is the same for all threads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.indices import Divided, Extremal, variables
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.lower.threads import ACROSS, Launch, Scope
+from relayc.pipelines.blocks.lower.tree import LoopNode, Node
+from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
+from relayc.pipelines.kernel.index import Index, Var
+
+
+@dataclass(frozen=True)
+class _Done:
+    """An access that threads may not all have come to yet."""
+
+    use: Use
+    access: Access
+
+
+class Barriers:
+    """The barriers of a launch.
+
+    Args:
+      written: the buffers that the launch writes and that several threads see.
+    """
+
+    def __init__(self, launch: Launch, written: set[ir.Value]) -> None:
+        self.launch, self.written = launch, written
+        self._before: set[int] = set()
+        self._around: set[int] = set()
+        self._walk(launch.nodes, [])
+        for node in launch.nodes:
+            self._mark(node)
+
+    def stands_before(self, node: Node) -> bool:
+        """Whether a barrier stands before a loop or block."""
+        return id(node) in self._before
+
+    def stands_in(self, node: Node) -> bool:
+        """Whether threads wait for each other in a loop, which all of them must run alike then."""
+        return id(node) in self._around
+
+    def _mark(self, node: Node) -> bool:
+        """Notes the loops in which threads wait; gives whether they do in one, or before it."""
+        if isinstance(node, LoopNode):
+            inside = [self._mark(child) for child in node.children]
+            if any(inside) or node.kind == ACROSS:
+                self._around.add(id(node))
+                return True
+        return id(node) in self._before
+
+    def _walk(self, nodes: Sequence[Node], done: list[_Done]) -> list[_Done]:
+        """Puts barriers where nodes need them that run after some accesses; gives what is done after the last barrier then."""
+        for node in nodes:
+            if not isinstance(node, LoopNode):
+                done = self._after(node, [_Done(node, a) for a in node.accesses], done)
+            elif node.kind in (ACROSS, Kind.VECTORIZED):
+                done = self._after(node, [_Done(use, a) for use in node.uses for a in use.accesses], done)
+                self._check_lanes(node)
+            else:
+                starts = [_Done(use, a) for use in node.begins for a in use.accesses if a.is_init]
+                done = self._after(node, starts, done)
+                once = self._walk(node.children, list(done))
+                if node.loop.extent != 1:
+                    once = self._walk(node.children, [*done, *once])
+                done = [*done, *once]
+        return done
+
+    def _after(self, node: Node, accesses: Sequence[_Done], done: list[_Done]) -> list[_Done]:
+        found = [a for a in accesses if a.access.buffer in self.written]
+        if any(self._meet(before, now) for before in done for now in found):
+            self._before.add(id(node))
+            return found
+        return [*done, *(a for a in found if a not in done)]
+
+    def _check_lanes(self, node: LoopNode) -> None:
+        """What runs in lanes runs at once."""
+        found = [_Done(use, a) for use in node.uses for a in use.accesses if a.buffer in self.written]
+        for a in found:
+            for b in found:
+                if a.use is not b.use and self._meet(a, b):
+                    what = f"{a.use.block} and {b.use.block}, between which threads have to wait"
+                    raise ScheduleError(f"loop {node.loop.name}: expected blocks in its lanes that need no barrier, found {what}")
+
+    def _meet(self, a: _Done, b: _Done) -> bool:
+        """Whether two accesses may be of the same element by different threads, one of which writes it."""
+        if a.access.buffer != b.access.buffer or not (a.access.is_store or b.access.is_store):
+            return False
+        if a.use.block.name == b.use.block.name and a.use.block.is_reduction:
+            return False  # all steps of an element are of one thread, but for those that threads share
+        own, other = (_owner(x, self.launch.threads) for x in (a, b))
+        return own is None or own != other
+
+
+def check_private(launch: Launch, scope: Scope, label: dict[ir.Value, str]) -> None:
+    """That buffers of a thread, and those of a block of threads, are read where they are written: by the same thread or block.
+
+    Args:
+      label: names of the buffers.
+
+    Raises ScheduleError, which names the block and the buffer.
+    """
+    accesses = [(use, a) for use in launch.uses for a in use.accesses]
+    for use, store in ((u, a) for u, a in accesses if a.is_store):
+        kind = scope(store.buffer)
+        axes = [*launch.blocks, *launch.threads] if kind == "local" else launch.blocks
+        for reader, load in ((u, a) for u, a in accesses if not a.is_store and a.buffer == store.buffer and u is not use):
+            written = _part(use, store, axes)
+            if (kind != "global" and not _depends(use, store, axes)) or (written is not None and written == _part(reader, load, axes)):
+                continue
+            if all(map(_equal_keys, use.indices(store), reader.indices(load))):
+                continue
+            who, wanted = ("thread", "shared") if kind == "local" else ("block of threads", "global, in a nest of its own")
+            if kind == "global" and not axes:
+                continue
+            raise ScheduleError(
+                f"buffer {label[store.buffer]}: expected scope {wanted}, as {reader.block} reads what another {who} writes by {use.block}, "
+                f"found {kind}"
+            )
+
+
+def _equal_keys(a: Index, b: Index) -> bool:
+    return a.key == b.key
+
+
+def _depends(use: Use, access: Access, axes: Sequence[Loop]) -> bool:
+    """Whether which element an access is of depends on axes."""
+    found: set[Var] = {loop.var for loop in axes}
+    return any(not variables(index).isdisjoint(found) for index in use.indices(access))
+
+
+def _part(use: Use, access: Access, axes: Sequence[Loop]) -> tuple | None:
+    """What axes add to each index of an access; None where that is not a part by itself."""
+    outside: set[Var] = {loop.var for loop in axes}
+    found = []
+    for index in use.indices(access):
+        part = Index()
+        for var, factor in index.terms.items():
+            inside = variables(Index.of(var))
+            if inside <= outside:
+                part += Index(0, {var: factor})
+            elif not inside.isdisjoint(outside):
+                return None
+        found.append(part.key)
+    return tuple(found)
+
+
+def _owner(done: _Done, threads: Sequence[Loop]) -> dict[str, tuple] | None:
+    """How the thread that accesses an element follows from its indices: of each axis the dimension and what the number is multiplied by
+    there; None where several threads may access one element."""
+    found: dict[str, tuple] = {}
+    indices = done.use.indices(done.access)
+    for loop in threads:
+        first = any(g.index.key == Index.of(loop.var).key and g.limit == 1 for g in done.use.guards)
+        places = [(d, _digit(index, loop)) for d, index in enumerate(indices)]
+        place = next(((d, digit) for d, digit in places if digit is not None), None)
+        if not first and place is None:
+            return None
+        found[loop.name] = ("first",) if first else place or ()
+    return found
+
+
+def _digit(index: Index, loop: Loop) -> tuple | None:
+    """The factor of a thread's number in an index and the constant beside it, where that number is a digit of the index: what is smaller
+    than the factor stays below it, all else is a multiple of what lies above."""
+    factor = index.coefficient(loop.var)
+    if not isinstance(factor, int) or factor <= 0 or not isinstance(loop.extent, int) or not isinstance(index.const, int):
+        return None
+    below = 0
+    for var, other in index.terms.items():
+        if var == loop.var:
+            continue
+        if isinstance(var, (Divided, Extremal)) or not isinstance(other, int):
+            if isinstance(var, (Divided, Extremal)) and loop.var in variables(Index.of(var)):
+                return None
+            if not isinstance(other, int):
+                return None
+        if other % (factor * loop.extent) == 0:
+            continue
+        if other < 0 or not isinstance(var.low, int) or not isinstance(var.high, int) or var.low < 0:
+            return None
+        below += other * var.high
+    return (factor, index.const) if below < factor else None

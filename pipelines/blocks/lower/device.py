@@ -1,0 +1,125 @@
+"""A scheduled function as a kernel of a GPU: a launch for each of its nests, buffers by their scopes.
+
+"global" buffers lie in the workspace, which all launches of the kernel share, "shared" ones in the memory of a block of threads, "local"
+ones in registers of a thread, or in memory of its own where indices are not numbers.
+"""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.lower.barriers import Barriers, check_private
+from relayc.pipelines.blocks.lower.bodies import File, Memory, State
+from relayc.pipelines.blocks.lower.function import Function, bytes_of
+from relayc.pipelines.blocks.lower.guards import Guards
+from relayc.pipelines.blocks.lower.launches import LaunchEmission
+from relayc.pipelines.blocks.lower.registers import Registers
+from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
+from relayc.pipelines.blocks.lower.storage import Region, region_of
+from relayc.pipelines.blocks.lower.threads import Launch, launches_of
+from relayc.pipelines.blocks.structure import Nest
+from relayc.pipelines.blocks.views import ScheduleError
+from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir.buffers import local_buffer, view
+from relayc.symbolic import Size, proves
+
+SCOPES = ("global", "shared", "local")
+
+
+class DeviceFunction(Function):
+    """Lowers a function for a GPU (see function.lower_function)."""
+
+    def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
+        super().__init__(nest, target, source)
+        for name, buffer in nest.buffers().items():
+            if nest.scope(buffer) not in SCOPES:
+                raise ScheduleError(f"buffer {name}: expected a scope out of {', '.join(SCOPES)}, found {nest.scope(buffer)!r}")
+        self.launches = launches_of(self.tree, nest.scope)
+        self._set_uses([use for found in self.launches for use in found.uses])
+        labels = {buffer: name for name, buffer in nest.buffers().items()}
+        for found in self.launches:
+            check_private(found, nest.scope, labels)
+        self._check_homes(labels)
+
+    def _check_homes(self, labels: dict[ir.Value, str]) -> None:
+        """Raises ScheduleError for a buffer of threads that several launches use, and for shared memory beyond what a block has."""
+        for buffer in self.regions:
+            scope = self.nest.scope(buffer)
+            users = [found for found in self.launches if any(a.buffer == buffer for use in found.uses for a in use.accesses)]
+            if scope != "global" and len(users) > 1:
+                names = ", ".join(str(use.block) for found in users for use in found.uses if any(a.buffer == buffer for a in use.accesses))
+                raise ScheduleError(f"buffer {labels[buffer]}: expected a {scope} buffer in one nest, found it in several: {names}")
+        for found in self.launches:
+            own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
+            total = sum((self.regions[b].size * bytes_of(b) for b in own), 0)
+            if not proves(lambda: total <= self.target.l1_bytes):  # noqa: B023
+                names = ", ".join(labels[b] for b in own)
+                raise ScheduleError(
+                    f"shared buffers {names}: expected at most {self.target.l1_bytes} bytes for a block of threads, found {total}"
+                )
+
+    def _made_in(self, found: Launch) -> list[ir.Value]:
+        """The buffers of a launch that are not global, in order."""
+        used = {a.buffer for use in found.uses for a in use.accesses}
+        return [b for b in self.regions if b in used and self.nest.scope(b) != "global"]
+
+    # ---- where buffers lie
+
+    def _region(self, buffer: ir.Value) -> Region:
+        scope = self.nest.scope(buffer)
+        together = {loop.name for found in self.launches for loop in (*found.threads, *(found.blocks if scope == "global" else ()))}
+        return region_of(buffer, self.nest.shape(buffer), self.uses, together if scope != "local" else ())
+
+    def _in_results(self) -> dict[ir.Value, ir.Value]:
+        return {}
+
+    def _workspace(self) -> tuple[dict[ir.Value, Size], Size]:
+        offsets: dict[ir.Value, Size] = {}
+        total: Size = 0
+        for buffer, region in self.regions.items():
+            if self.nest.scope(buffer) == "global":
+                offsets[buffer] = total
+                total += self._pitch(buffer, region)
+        return offsets, total
+
+    # ---- launches
+
+    def _emit(self) -> None:
+        for buffer, region in self.regions.items():
+            if buffer in self.offsets:
+                made = view(self.workspace, self.offsets[buffer], region.size, buffer.type.element_type)
+                self.storage[buffer] = Memory(made, region.extents, region.lows)
+        for found in self.launches:
+            if not any(proves(lambda: loop.extent <= 0) for use in found.uses[:1] for loop in found.blocks):  # noqa: B023
+                self._launch(found)
+
+    def _launch(self, found: Launch) -> None:
+        shared = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
+        wanted = [(int(self.regions[b].size), b.type.element_type) for b in shared]
+        sizes = {axis: loop.extent for axis, loop in found.axes.items()}
+        grid, threads = ([sizes.get(f"{what}Idx.{axis}", 1) for axis in "xyz"] for what in ("block", "thread"))
+        with self.bodies.scope(), launch(grid, [int(n) for n in threads], wanted) as made:
+            for buffer, memory in zip(shared, made.shared, strict=True):
+                region = self.regions[buffer]
+                self.storage[buffer] = Memory(memory, region.extents, region.lows)
+            self._make_local(found)
+            variables: dict[str, Var] = {}
+            for what, given in (("blockIdx", made.block), ("threadIdx", made.threads)):
+                variables |= {f"{what}.{axis}": var for axis, var in zip("xyz", given, strict=True)}
+            state = State({loop.var: Index.of(variables[axis]) for axis, loop in found.axes.items()})
+            written = {a.buffer for use in found.uses for a in use.accesses if a.is_store and self.nest.scope(a.buffer) != "local"}
+            guards = Guards(self.bodies, self.guards)
+            group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
+            LaunchEmission(self.bodies, guards, self._lanes, Barriers(found, written), group).emit(found.nodes, state)
+
+    def _make_local(self, found: Launch) -> None:
+        for buffer in self._made_in(found):
+            region = self.regions[buffer]
+            if self.nest.scope(buffer) != "local":
+                continue
+            if self._in_registers(buffer):
+                self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
+            elif not isinstance(region.size, int):
+                label = self.nest.buffer_name(buffer)
+                raise ScheduleError(f"buffer {label}: expected a size that is a number in memory of a thread, found {region.size}")
+            else:
+                self.storage[buffer] = Memory(local_buffer(region.size, buffer.type.element_type), region.extents, region.lows)

@@ -1,0 +1,236 @@
+"""What a thread of a launch runs: the loops of a function that are not bound, between the barriers of its block of threads.
+
+Guards are branches: as far outside as all that is in them has them, and no thread waits inside. What a branch writes to registers it gives,
+so that nothing is computed where it is not used.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.indices import Divided, Extremal, variables
+from relayc.pipelines.blocks.lower.barriers import Barriers
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, neutral
+from relayc.pipelines.blocks.lower.emission import Emission
+from relayc.pipelines.blocks.lower.guards import Guards, holding
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
+from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.lower.threads import Across
+from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node
+from relayc.pipelines.blocks.views import Guard, ScheduleError
+from relayc.pipelines.gpu.launch import barrier
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit, nest
+from relayc.symbolic import Size, proves
+
+_Slots = dict[ir.Value, dict[Slot, None]]
+
+
+class LaunchEmission(Emission):
+    """Emits what a thread of a launch runs.
+
+    Args:
+      barriers: of the launch.
+      threads: the block of threads.
+    """
+
+    def __init__(self, bodies: Bodies, guards: Guards, lanes: Callable[[ir.Type], int], barriers: Barriers, threads: ThreadGroup) -> None:
+        super().__init__(bodies, guards, lanes, lambda name, state: None)
+        self.barriers, self.threads = barriers, threads
+
+    def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
+        left = [n for n in nodes if init is None or any(use is init.use for use in _uses(n))]
+        while left:
+            node = left[0]
+            if init is None and self.barriers.stands_before(node):
+                self._wait()
+            common = self._common_guards(node, state, init)
+            count = 1
+            while count < len(left) and common and self._joins(left[count], common, state, init):
+                count += 1
+            group, left = left[:count], left[count:]
+            self._emit_under(list(common.values()), group, state, init)
+
+    def _wait(self) -> None:
+        """A barrier; what was loaded before may be another value behind it."""
+        barrier()
+        for storage in self.bodies.storage.values():
+            if isinstance(storage, Memory):
+                storage.version += 1
+
+    def _joins(self, node: Node, common: dict[Hashable, Guard], state: State, init: Init | None) -> bool:
+        """Whether a node goes into the branch of those before it."""
+        if init is None and self.barriers.stands_before(node):
+            return False
+        return self._common_guards(node, state, init).keys() == common.keys()
+
+    def _emit_under(self, guards: Sequence[Guard], nodes: Sequence[Node], state: State, init: Init | None) -> None:
+        if not guards:
+            super().emit(nodes, state, init)
+            return
+        inside = replace(state, facts=state.facts | {holding(guard) for guard in guards})
+        conditions = [self._condition(guard, state) for guard in guards]
+        self._branch(conditions, nodes, state, init, lambda: super(LaunchEmission, self).emit(nodes, inside, init))
+
+    def _condition(self, guard: Guard, state: State) -> ir.Value:
+        index = self.bodies.at(guard.index, state.point)
+        return emit.compare("slt", self.bodies.evaluator.index_value(index), emit.index_constant(guard.limit))
+
+    def _common_guards(self, node: Node, state: State, init: Init | None) -> dict[Hashable, Guard]:
+        """The guards of all blocks in a loop that are known where it begins; none of one in which threads wait, and of a block alone."""
+        if state.lanes is not None or not isinstance(node, LoopNode) or self.barriers.stands_in(node):
+            return {}
+        known = {var for var, value in state.point.items() if isinstance(value, Index)}
+        found: dict[Hashable, Guard] | None = None
+        for use in node.uses:
+            if init is not None and use is not init.use:
+                continue
+            own = {holding(g): g for g in self.guards.at_start(use, init) if self._is_open(g, known, state)}
+            found = own if found is None else {key: g for key, g in found.items() if key in own}
+        return found or {}
+
+    def _is_open(self, guard: Guard, known: set[Var], state: State) -> bool:
+        """Whether a guard depends on nothing but what is known, and is not known to hold."""
+        if not variables(guard.index) <= known or self.guards.is_fact(guard, state):
+            return False
+        plain = not any(isinstance(v, (Divided, Extremal)) for v in guard.index.terms)
+        _, high = self.bodies.over(guard.index, state.point).bounds() if plain else guard.index.bounds()
+        return not proves(lambda: high < guard.limit)
+
+    # ---- branches
+
+    def _branch(
+        self, conditions: Sequence[ir.Value], nodes: Sequence[Node], state: State, init: Init | None, code: Callable[[], None]
+    ) -> None:
+        """Code for nodes where conditions hold. What it writes to registers is as it was where they do not."""
+        found: _Slots = {}
+        self._slots(nodes, state, init, found)
+        carried: list[tuple[File, Slot]] = []
+        for buffer, slots in found.items():
+            file = self.bodies.storage[buffer]
+            assert isinstance(file, File)
+            file.registers.prepare(slots)
+            carried += [(file, slot) for slot in slots]
+        before = [file.registers.value(slot) for file, slot in carried]
+        uses = [use for node in nodes for use in _uses(node)]
+
+        def inside() -> list[ir.Value]:
+            with self.bodies.scope(), self.bodies.stores_at_once():
+                code()
+            return [file.registers.value(slot) for file, slot in carried]
+
+        for use in uses:
+            self._changed(use)
+        if carried:
+            self._set(carried, nest.either(emit.all_of(conditions), self.bodies.evaluator, inside, before))
+        else:
+            nest.when(emit.all_of(conditions), self.bodies.evaluator, lambda: _ignored(inside()))
+        for use in uses:
+            self._changed(use)
+
+    def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
+        if not guards:
+            self._run_block(use, state, init, False)
+            return
+        conditions = [emit.compare("slt", self.bodies.evaluator.index_value(i), emit.index_constant(limit)) for i, limit in guards]
+        self._branch(conditions, [use], state, init, lambda: self._run_block(use, state, init, False))
+
+    # ---- loops
+
+    def _loop(self, node: LoopNode, state: State, init: Init | None) -> None:
+        if not isinstance(node, Across):
+            super()._loop(node, state, init)
+        elif init is not None:
+            self.emit(node.children, state, init)
+        else:
+            self._across(node, state)
+
+    def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
+        if init is None and self.barriers.stands_in(node):
+            self._run(node, state, init, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
+        else:
+            super()._serial(node, state, init)
+
+    # ---- reductions that threads share
+
+    def _across(self, node: Across, state: State) -> None:
+        """Each thread reduces its own steps, then all of them together; the element has the result for all of them."""
+        use, bodies = node.use, self.bodies
+        combination = bodies.combination(use)
+        if combination is None:
+            raise ScheduleError(
+                f"{use.block}: expected one element that is combined with a value where threads share the steps, found others"
+            )
+        operation, place = combination
+        buffer = place.access.buffer
+        storage = bodies.storage[buffer]
+        if use.has_init:
+            start = Init(use, frozenset(use.reduction_loops))
+            if isinstance(storage, Memory):
+                self._by_first(node, use, lambda: self.emit(node.children, state, start))
+            else:
+                self.emit(node.children, state, start)
+        if isinstance(storage, Memory):
+            if place.moving is None:
+                raise ScheduleError(
+                    f"{use.block}: expected an element at an index that is linear in the loops, found {list(place.indices)}"
+                )
+            file = File(Registers(buffer.type.element_type), storage.shape, storage.lows, (), storage)
+            bodies.storage[buffer] = file
+        else:
+            file = storage
+        found: _Slots = {}
+        self._slots(node.children, state, None, found)
+        slots = list(found[buffer])
+        file.registers.prepare(slots)
+        before = [file.registers.value(slot) for slot in slots]
+        for slot in slots:
+            file.registers.values[slot] = emit.number(neutral(operation.name, operation.type), file.registers.type_of(slot))
+        self.emit(node.children, state)
+        combine = lambda a, b: emit.create(operation.name, [a.type], [a, b], operation.attributes)  # noqa: E731 (an argument)
+        values = [self.threads.reduced(file.registers.value(slot), node.axes, combine) for slot in slots]
+        if isinstance(storage, File):
+            for slot, value, old in zip(slots, values, before, strict=True):
+                file.registers.values[slot] = combine(old, value)
+            return
+        bodies.storage[buffer] = storage
+
+        def stored() -> None:
+            base = bodies.base_of(place, state)
+            for slot, value in zip(slots, values, strict=True):
+                bodies.write_slot(combine(bodies.read_slot(storage, base, slot), value), storage, base, slot)
+
+        self._by_first(node, use, lambda: self._stored_where_open(use, state, stored))
+
+    def _by_first(self, node: Across, use: Use, code: Callable[[], None]) -> None:
+        """Code that the first of the threads runs that share the steps of a block."""
+        zero = emit.index_constant(0)
+        conditions = [emit.compare("eq", self.threads.number(axis), zero) for axis in node.axes]
+        self._changed(use)
+
+        def inside() -> None:
+            with self.bodies.scope(), self.bodies.stores_at_once():
+                code()
+
+        nest.when(emit.all_of(conditions), self.bodies.evaluator, inside)
+        self._changed(use)
+
+    def _stored_where_open(self, use: Use, state: State, code: Callable[[], None]) -> None:
+        """Code under the guards of a block that do not depend on the steps of its reduction."""
+        known = {var for var, value in state.point.items() if isinstance(value, Index)}
+        start = Init(use, frozenset(use.reduction_loops))
+        steps = {loop.var for loop in use.loops if loop.name in start.skipped}
+        open_ = [g for g in self.guards.of(use) if self._is_open(g, known, state) and variables(g.index).isdisjoint(steps)]
+        if not open_:
+            code()
+            return
+        nest.when(emit.all_of([self._condition(g, state) for g in open_]), self.bodies.evaluator, code)
+
+
+def _ignored(values: object) -> None:
+    """What a branch that writes no registers gives."""
+
+
+def _uses(node: Node) -> Sequence[Use]:
+    return node.uses if isinstance(node, LoopNode) else (node,)

@@ -1,0 +1,226 @@
+"""Loops that are bound to threads of a GPU: each nest of a function as one launch.
+
+All loops of a nest that are bound to one axis are that axis, which is around the whole launch: what stands in them stands in the launch,
+with the number of the thread in the place of their variable, and a guard where the axis has more threads than the loop iterations. A block
+that is under no loop of an axis is computed by all threads along it, each for itself, where it writes buffers of a thread; else by the
+first.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.indices import substitute
+from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.lower.tree import LoopNode, Node
+from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
+from relayc.pipelines.kernel.index import Index, Var
+
+BLOCK, THREAD, VIRTUAL = "blockIdx.", "threadIdx.", "vthread."
+MOST_THREADS = 1024
+"""Threads of a block, of every GPU."""
+ACROSS = "across threads"
+"""How a reduction runs whose steps threads share."""
+
+Scope = Callable[[ir.Value], str]
+"""Where a buffer lies: "global", "shared" or "local"."""
+
+
+class _Alike(Loop):
+    """A loop that runs in another way than it says."""
+
+    def __init__(self, loop: Loop, kind: str) -> None:
+        super().__init__(loop.operation, loop._facts, loop.name, loop.extent)
+        self._kind = kind
+
+    @property
+    def kind(self) -> str:
+        return self._kind
+
+
+class Across(LoopNode):
+    """A reduction whose steps threads of a block share: the loops of the steps of one thread are in it.
+
+    Attributes:
+      use: the block.
+      axes: the axes that its steps run along.
+    """
+
+    def __init__(self, loop: Loop, inside: Node, use: Use, axes: Sequence[str]) -> None:
+        super().__init__(loop, (inside,))
+        self.kind, self.use, self.axes, self.begins = ACROSS, use, tuple(axes), [use]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A nest of a function as it is launched.
+
+    Attributes:
+      axes: the loop that stands for each axis, those of blocks first, as they are nested.
+      nodes: what a thread runs.
+    """
+
+    axes: dict[str, Loop]
+    nodes: tuple[Node, ...]
+
+    @property
+    def uses(self) -> list[Use]:
+        return [use for node in self.nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]
+
+    @property
+    def threads(self) -> list[Loop]:
+        """The axes of the threads of a block."""
+        return [loop for axis, loop in self.axes.items() if axis.startswith(THREAD)]
+
+    @property
+    def blocks(self) -> list[Loop]:
+        """The axes of the grid."""
+        return [loop for axis, loop in self.axes.items() if axis.startswith(BLOCK)]
+
+
+def launches_of(tree: Sequence[Node], scope: Scope) -> list[Launch]:
+    """The launches of a function, one for each of its nests.
+
+    Raises ScheduleError for loops that are bound as no launch can have them.
+    """
+    return [_Launches(node, scope).run() for node in tree]
+
+
+def is_bound(loop: Loop) -> bool:
+    """Whether a loop is bound to blocks of threads or to threads."""
+    return loop.kind.startswith((BLOCK, THREAD))
+
+
+class _Launches:
+    def __init__(self, node: Node, scope: Scope) -> None:
+        self.node, self.scope = node, scope
+        bound: dict[str, list[Loop]] = {}
+        for loop in _loops(node):
+            if is_bound(loop):
+                bound.setdefault(loop.kind, []).append(loop)
+        axes = {axis: _axis(axis, loops) for axis, loops in bound.items()}
+        self.axes = {axis: loop for what in (BLOCK, THREAD) for axis, loop in axes.items() if axis.startswith(what) and loop.extent != 1}
+        threads = prod(loop.extent for axis, loop in self.axes.items() if axis.startswith(THREAD))
+        if isinstance(threads, int) and threads > MOST_THREADS:
+            names = ", ".join(f"{loop.name} of {loop.extent}" for axis, loop in self.axes.items() if axis.startswith(THREAD))
+            raise ScheduleError(f"loops {names}: expected at most {MOST_THREADS} threads of a block, found {threads}")
+
+    def run(self) -> Launch:
+        return Launch(self.axes, self._nodes(self.node))
+
+    def _nodes(self, node: Node) -> tuple[Node, ...]:
+        """What is left of a node where the loops that are bound are axes."""
+        if not isinstance(node, LoopNode):
+            return (self._use(node),)
+        if node.kind == Kind.PARALLEL:
+            raise ScheduleError(f"loop {node.loop.name}: expected a loop bound to threads of the GPU, found one of threads of a CPU")
+        shared = next((use for use in node.uses if _begins(use, node.loop.name) and _thread_steps(use)), None)
+        if shared is not None:
+            return (self._across(node, shared),)
+        inside = tuple(found for child in node.children for found in self._nodes(child))
+        if is_bound(node.loop):
+            return inside
+        return (LoopNode(_unbound(node.loop), inside),)
+
+    def _across(self, node: LoopNode, use: Use) -> Across:
+        """A reduction of which loops are bound to threads, from its outermost loop on."""
+        chain: list[LoopNode] = []
+        inside: Node = node
+        while isinstance(inside, LoopNode):
+            chain.append(inside)
+            if len(inside.children) != 1:
+                raise ScheduleError(
+                    f"loop {inside.loop.name}: expected nothing but {use.block} in the loops of a reduction that threads share, "
+                    f"found {', '.join(str(u.block) for u in inside.uses)}"
+                )
+            (inside,) = inside.children
+        steps = set(use.reduction_loops)
+        for loop in (n.loop for n in chain):
+            if loop.name not in steps and loop.extent != 1 and loop.kind != Kind.UNROLLED:
+                raise ScheduleError(
+                    f"loop {loop.name}: expected it outside of {node.loop.name}, along which threads reduce, found it inside"
+                )
+        axes = [loop.kind for loop in _thread_steps(use) if loop.kind in self.axes]
+        made = self._use(use)
+        found: Node = made
+        for n in reversed(chain):
+            if not is_bound(n.loop):
+                found = LoopNode(_unbound(n.loop), (found,))
+        return Across(node.loop, found, made, axes)
+
+    def _use(self, use: Use) -> Use:
+        point: dict[Var, Index] = {}
+        guards: list[Guard] = []
+        around: dict[str, Loop] = {}
+        for loop in use.loops:
+            if not is_bound(loop):
+                continue
+            if loop.kind in around and loop.extent != 1 != around[loop.kind].extent:
+                found = f"{around[loop.kind].name} and {loop.name}"
+                raise ScheduleError(f"{use.block}: expected one loop around it that is bound to {loop.kind}, found {found}")
+            axis = self.axes.get(loop.kind)
+            if axis is not None and loop.extent != 1:
+                around[loop.kind] = loop
+                point[loop.var] = Index.of(axis.var)
+                if loop.extent != axis.extent:
+                    guards.append(Guard(Index.of(axis.var), loop.extent))
+        scopes = {self.scope(a.buffer) for a in use.accesses if a.is_store}
+        for axis_name, axis in self.axes.items():
+            if axis_name in around or scopes == {"local"} or (scopes == {"shared"} and axis_name.startswith(BLOCK)):
+                continue
+            guards.append(Guard(Index.of(axis.var), 1))
+        loops = (*self.axes.values(), *(_unbound(loop) for loop in use.loops if not is_bound(loop)))
+        points = tuple(substitute(p, point) for p in use.points)
+        given = tuple(Guard(substitute(g.index, point), g.limit) for g in use.guards)
+        return replace(use, loops=loops, points=points, guards=(*guards, *given))
+
+
+def _axis(axis: str, loops: Sequence[Loop]) -> Loop:
+    """The loop that stands for an axis: one of the most iterations."""
+    first = loops[0]
+    if axis.startswith(BLOCK):
+        for loop in loops:
+            if loop.extent != first.extent:
+                expected = f"{first.extent} iterations, as {first.name}, which is bound to {axis} too"
+                raise ScheduleError(f"loop {loop.name}: expected {expected}, found {loop.extent}")
+        return first
+    for loop in loops:
+        if not isinstance(loop.extent, int):
+            raise ScheduleError(f"loop {loop.name}: expected an extent that is a number where it is bound to {axis}, found {loop.extent}")
+    return max(loops, key=lambda loop: int(loop.extent))
+
+
+def _loops(node: Node) -> Iterator[Loop]:
+    """The loops of a nest, outer ones first."""
+    if isinstance(node, LoopNode):
+        yield node.loop
+        for child in node.children:
+            yield from _loops(child)
+
+
+def _unbound(loop: Loop) -> Loop:
+    """A loop that a thread runs: of virtual threads it is one that is written out."""
+    return _Alike(loop, Kind.UNROLLED) if loop.kind.startswith(VIRTUAL) else loop
+
+
+def _thread_steps(use: Use) -> list[Loop]:
+    """The loops of the steps of a reduction that are bound to threads."""
+    if not use.has_init and not use.block.is_reduction:
+        return []
+    if use.is_mixed and any(loop.kind.startswith(THREAD) and loop.extent != 1 for loop in use.loops if loop.name in _mixed_loops(use)):
+        raise ScheduleError(f"{use.block}: expected loops bound to threads that are of elements or of steps, found one of both")
+    return [loop for loop in use.loops if loop.name in use.reduction_loops and loop.kind.startswith(THREAD) and loop.extent != 1]
+
+
+def _mixed_loops(use: Use) -> set[str]:
+    """The loops that decide on the step of a reduction as well as on the element."""
+    parallel = use._variables(use.block.parallel)
+    steps = use._variables(use.block.reduction)
+    return {loop.name for loop in use.loops if loop.var in parallel & steps}
+
+
+def _begins(use: Use, loop: str) -> bool:
+    """Whether a loop is the outermost one that a reduction runs along."""
+    return not use.is_start and use.reduction_loops[:1] == (loop,)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.target import Target
     from relayc.runtime.export import ExportedProgram, ExportRequest
     from relayc.runtime.profile import Peak
+    from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,17 @@ class Backend(ABC):
     @abstractmethod
     def strategies(self) -> "Sequence[Entry]":
         """The strategy table: asked from the first to the last for each kernel (see schedule.table)."""
+
+    def plain_loops(self, module: "ir.Module") -> "Mapping[str, Size]":
+        """The fallback: turns every te function of a module into what needs no schedule, in place: loops over buffers.
+
+        Gives bytes of the workspace that a function takes as its last argument before the symbols, by name; 0 of one that takes none.
+        Raises MLIRError where an operation has no form as loops.
+        """
+        from relayc.pipelines.codegen.bufferize import bufferize_kernel
+
+        bufferize_kernel(module)
+        return {}
 
     @abstractmethod
     def lower(self, module: "ir.Module", target: "Target") -> None:

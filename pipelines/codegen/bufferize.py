@@ -37,6 +37,17 @@ def bufferize_kernel(module: ir.Module) -> None:
     `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., symbols...)`: with static
     shapes and identity layouts, or flat where a size is an expression. Raises MLIRError where an operation has no bufferization.
     """
+    loops_of_kernels(module)
+    with module.context, module.operation.location:
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _choose_parallel_loops(function)
+            _place_temporaries(function)
+        run_upstream(module.operation, "canonicalize,cse", verify=True)
+
+
+def loops_of_kernels(module: ir.Module) -> None:
+    """The same, with all dimensions that are parallel in one `scf.parallel` and temporaries where they are needed: what each kind of target
+    does with these is its own."""
     with module.context, module.operation.location:
         sizes: dict[str, list[Size]] = {}
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
@@ -56,9 +67,6 @@ def bufferize_kernel(module: ir.Module) -> None:
         run_upstream(module.operation, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse", verify=True)
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _resolve_dims(function, sizes[symbol_name(function)])
-            _choose_parallel_loops(function)
-            _place_temporaries(function)
-        run_upstream(module.operation, "canonicalize,cse", verify=True)
 
 
 def walk(root: ir.Operation, kind: type[ir.OpView]) -> list[ir.OpView]:
@@ -333,7 +341,7 @@ def _choose_parallel_loops(function: func.FuncOp) -> None:
         if kept and counts is None:
             _parallel_from(loop, PARALLEL_WORK)
         if kept < rank:
-            _split(loop, kept)
+            split_parallel(loop, kept)
 
 
 def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
@@ -362,7 +370,7 @@ def _stands_in(value: ir.Value, block: ir.Block) -> bool:
     return (value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block) == block
 
 
-def _split(loop: scf.ParallelOp, kept: int) -> None:
+def split_parallel(loop: scf.ParallelOp, kept: int) -> None:
     """Rebuilds an scf.parallel without results as one over its first `kept` dimensions around scf.for loops over the others."""
     operands = list(loop.operation.operands)
     rank = len(operands) // 3

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
     from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.schedule.table import Entry
+    from relayc.symbolic import Size
 
 
 class CudaBackend(Backend):
@@ -33,6 +34,11 @@ class CudaBackend(Backend):
         from relayc.pipelines.cuda.schedule.table import TABLE
 
         return TABLE
+
+    def plain_loops(self, module: "ir.Module") -> "Mapping[str, Size]":
+        from relayc.pipelines.gpu.loops import launch_loops
+
+        return launch_loops(module)
 
     def lower(self, module: "ir.Module", target: Target) -> None:
         from relayc.pipelines.gpu.outline import outline_launches

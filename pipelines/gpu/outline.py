@@ -17,7 +17,9 @@ KERNELS = "kernels"
 
 _VIEWS = frozenset(
     {"memref.collapse_shape", "memref.expand_shape", "memref.view", "memref.cast", "memref.reinterpret_cast", "memref.subview"}
+    | {"memref.get_global"}
 )
+"""What gives buffers, tables of constants among them."""
 _COMPUTED = ("arith.", "affine.apply")
 """Operations that go into launches where they compute with constants alone."""
 

@@ -13,6 +13,7 @@ from relayc.dialects.relay import IRModule, TensorType, build
 from relayc.pipelines.driver import compile
 from relayc.pipelines.instruments import Verifier
 from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,19 @@ def program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any]) -> I
     return mod
 
 
+TARGET = "RELAYC_TEST_TARGET"
+"""Environment variable: the target that programs of operators are compiled for, as a text; this machine's CPU where there is none."""
+
+
+def target_of_tests() -> dict[str, Any]:
+    """The options of relayc.compile for the target that was asked for."""
+    return {"target": Target(os.environ[TARGET])} if TARGET in os.environ else {}
+
+
 def run_program(body: Callable[..., Sequence[ir.Value]], arrays: Sequence[Any], **options: Any) -> list[np.ndarray]:
     """Compiles `program(body, arrays)` with the options of relayc.compile and gives its outputs."""
     with PassContext(instruments=[Verifier()]):
-        module = compile(program(body, arrays), **options)
+        module = compile(program(body, arrays), **{**target_of_tests(), **options})
     found = module["main"](*[np.array(a, copy=True) for a in arrays if not isinstance(a, Const)])
     return list(found) if isinstance(found, (list, tuple)) else [found]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracle import values
-from support import Const, run_program
+from support import Const, run_program, target_of_tests
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, RelayError, TensorType, build
@@ -126,7 +126,7 @@ def agrees(operators: Sequence[str], case: Case) -> None:
         return built
 
     with PassContext(instruments=[Verifier()]):
-        module = compile(symbolic_program(body(attrs), case.types, case.ranges))
+        module = compile(symbolic_program(body(attrs), case.types, case.ranges), **target_of_tests())
     for sizes in case.samples(seed=len(operators[0])):
         arrays = case.arrays(sizes)
         expected = run_program(body({key: at(value, sizes) for key, value in attrs.items()}), arrays)
@@ -182,7 +182,7 @@ def agrees_with_symbols(body: Body, arrays: Sequence[Any], outputs: Sequence[np.
     if not chosen:
         return
     with PassContext(instruments=[Verifier()]):
-        module = compile(mod)
+        module = compile(mod, **target_of_tests())
     assert_same(_outputs(module, inputs), outputs, f"symbols for {chosen}")
     others = {n: int(rng.choice((0, 1, 2, 3, 7, 17))) for n in chosen}
     resized = [a if isinstance(a, Const) else np.resize(a, [others.get(n, n) for n in a.shape]) for a in arrays]

@@ -17,12 +17,16 @@ from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Done:
     """An access that threads may not all have come to yet."""
 
     use: Use
     access: Access
+
+    @property
+    def key(self) -> tuple[int, ir.Operation]:
+        return id(self.use), self.access.operation
 
 
 class Barriers:
@@ -61,31 +65,36 @@ class Barriers:
         """Puts barriers where nodes need them that run after some accesses; gives what is done after the last barrier then."""
         for node in nodes:
             if not isinstance(node, LoopNode):
-                done = self._after(node, [_Done(node, a) for a in node.accesses], done)
+                done = self._after(node, self._accesses(node), done)
             elif node.kind in (ACROSS, Kind.VECTORIZED):
-                done = self._after(node, [_Done(use, a) for use in node.uses for a in use.accesses], done)
+                done = self._after(node, self._accesses(node), done)
                 self._check_lanes(node)
             else:
-                starts = [_Done(use, a) for use in node.begins for a in use.accesses if a.is_init]
-                done = self._after(node, starts, done)
+                # Before the loop, rather than in each of its iterations.
+                if any(self._meet(before, now) for before in done for now in self._accesses(node)):
+                    self._before.add(id(node))
+                    done = []
                 once = self._walk(node.children, list(done))
                 if node.loop.extent != 1:
-                    once = self._walk(node.children, [*done, *once])
-                done = [*done, *once]
+                    once = self._walk(node.children, _once([*done, *once]))
+                done = _once([*done, *once])
         return done
 
     def _after(self, node: Node, accesses: Sequence[_Done], done: list[_Done]) -> list[_Done]:
-        found = [a for a in accesses if a.access.buffer in self.written]
-        if any(self._meet(before, now) for before in done for now in found):
+        if any(self._meet(before, now) for before in done for now in accesses):
             self._before.add(id(node))
-            return found
-        return [*done, *(a for a in found if a not in done)]
+            return list(accesses)
+        return _once([*done, *accesses])
+
+    def _accesses(self, node: Node) -> list[_Done]:
+        """What a node accesses of memory that the launch writes and several threads see."""
+        uses = node.uses if isinstance(node, LoopNode) else (node,)
+        return [_Done(use, a) for use in uses for a in use.accesses if a.buffer in self.written]
 
     def _check_lanes(self, node: LoopNode) -> None:
         """What runs in lanes runs at once."""
-        found = [_Done(use, a) for use in node.uses for a in use.accesses if a.buffer in self.written]
-        for a in found:
-            for b in found:
+        for a in self._accesses(node):
+            for b in self._accesses(node):
                 if a.use is not b.use and self._meet(a, b):
                     what = f"{a.use.block} and {b.use.block}, between which threads have to wait"
                     raise ScheduleError(f"loop {node.loop.name}: expected blocks in its lanes that need no barrier, found {what}")
@@ -98,6 +107,10 @@ class Barriers:
             return False  # all steps of an element are of one thread, but for those that threads share
         own, other = (_owner(x, self.launch.threads) for x in (a, b))
         return own is None or own != other
+
+
+def _once(accesses: Sequence[_Done]) -> list[_Done]:
+    return list({a.key: a for a in accesses}.values())
 
 
 def check_private(launch: Launch, scope: Scope, label: dict[ir.Value, str]) -> None:

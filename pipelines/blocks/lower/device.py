@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.lower.guards import Guards
 from relayc.pipelines.blocks.lower.launches import LaunchEmission
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
-from relayc.pipelines.blocks.lower.storage import Region, region_of
+from relayc.pipelines.blocks.lower.storage import Region, Use, region_of
 from relayc.pipelines.blocks.lower.threads import Launch, launches_of
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
@@ -29,16 +29,18 @@ class DeviceFunction(Function):
     """Lowers a function for a GPU (see function.lower_function)."""
 
     def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
-        super().__init__(nest, target, source)
         for name, buffer in nest.buffers().items():
             if nest.scope(buffer) not in SCOPES:
                 raise ScheduleError(f"buffer {name}: expected a scope out of {', '.join(SCOPES)}, found {nest.scope(buffer)!r}")
-        self.launches = launches_of(self.tree, nest.scope)
-        self._set_uses([use for found in self.launches for use in found.uses])
+        super().__init__(nest, target, source)
         labels = {buffer: name for name, buffer in nest.buffers().items()}
         for found in self.launches:
             check_private(found, nest.scope, labels)
         self._check_homes(labels)
+
+    def _find_uses(self) -> list[Use]:
+        self.launches = launches_of(self.tree, self.nest.scope)
+        return [use for found in self.launches for use in found.uses]
 
     def _check_homes(self, labels: dict[ir.Value, str]) -> None:
         """Raises ScheduleError for a buffer of threads that several launches use, and for shared memory beyond what a block has."""

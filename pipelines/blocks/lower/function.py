@@ -48,19 +48,18 @@ class Function:
     def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
         self.nest, self.target, self.source = nest, target, source
         self.tree = tree_of(nest, target)
-        self.uses = uses_in(self.tree)
+        self.uses = self._find_uses()
         self._check_results()
-        self._set_uses(self.uses)
-
-    def _set_uses(self, uses: Sequence[Use]) -> None:
-        """Finds what the blocks of the function use, and where."""
-        self.uses = list(uses)
         self.guards = open_guards(self.uses)
         made = [b for b in self.nest.buffers().values() if not isinstance(b.owner, ir.Block)]
         self.regions = {b: self._region(b) for b in made if self._is_used(b)}
         self.tensors = {a.buffer for use in self.uses if use.tensor is not None for a in use.accesses}
         """Buffers that tensor intrinsics work on, in memory."""
         self.loops = {loop.name: loop for use in self.uses for loop in use.loops}
+
+    def _find_uses(self) -> list[Use]:
+        """The blocks of the function, in order."""
+        return uses_in(self.tree)
 
     def _region(self, buffer: ir.Value) -> Region:
         return region_of(buffer, self.nest.shape(buffer), self.uses)

@@ -82,11 +82,11 @@ class LaunchEmission(Emission):
         if state.lanes is not None or not isinstance(node, LoopNode) or self.barriers.stands_in(node):
             return {}
         known = {var for var, value in state.point.items() if isinstance(value, Index)}
-        found: dict[Hashable, Guard] | None = None
+        found: dict[Hashable, Guard] | None = None  # of the blocks so far
         for use in node.uses:
             if init is not None and use is not init.use:
                 continue
-            own = {holding(g): g for g in self.guards.at_start(use, init) if self._is_open(g, known, state)}
+            own: dict[Hashable, Guard] = {holding(g): g for g in self.guards.at_start(use, init) if self._is_open(g, known, state)}
             found = own if found is None else {key: g for key, g in found.items() if key in own}
         return found or {}
 

@@ -2,8 +2,8 @@
 
 All loops of a nest that are bound to one axis are that axis, which is around the whole launch: what stands in them stands in the launch,
 with the number of the thread in the place of their variable, and a guard where the axis has more threads than the loop iterations. A block
-that is under no loop of an axis is computed by all threads along it, each for itself, where it writes buffers of a thread; else by the
-first.
+that computes the same along an axis is computed by all threads along it, each for itself, where it writes buffers of a thread; else by
+the first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import substitute
+from relayc.pipelines.blocks.indices import substitute, variables
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
@@ -151,30 +151,42 @@ class _Launches:
         return Across(node.loop, found, made, axes)
 
     def _use(self, use: Use) -> Use:
+        used = set[Var]().union(*map(variables, use.points), *(variables(g.index) for g in use.guards))
         point: dict[Var, Index] = {}
         guards: list[Guard] = []
-        around: dict[str, Loop] = {}
+        deciding: dict[str, Loop] = {}
         for loop in use.loops:
-            if not is_bound(loop):
+            if not is_bound(loop) or loop.extent == 1 or loop.var not in used:
                 continue
-            if loop.kind in around and loop.extent != 1 != around[loop.kind].extent:
-                found = f"{around[loop.kind].name} and {loop.name}"
+            if loop.kind in deciding:
+                found = f"{deciding[loop.kind].name} and {loop.name}"
                 raise ScheduleError(f"{use.block}: expected one loop around it that is bound to {loop.kind}, found {found}")
-            axis = self.axes.get(loop.kind)
-            if axis is not None and loop.extent != 1:
-                around[loop.kind] = loop
-                point[loop.var] = Index.of(axis.var)
-                if loop.extent != axis.extent:
-                    guards.append(Guard(Index.of(axis.var), loop.extent))
-        scopes = {self.scope(a.buffer) for a in use.accesses if a.is_store}
-        for axis_name, axis in self.axes.items():
-            if axis_name in around or scopes == {"local"} or (scopes == {"shared"} and axis_name.startswith(BLOCK)):
-                continue
-            guards.append(Guard(Index.of(axis.var), 1))
+            deciding[loop.kind] = loop
+            axis = self.axes[loop.kind]
+            point[loop.var] = Index.of(axis.var)
+            if loop.extent != axis.extent:
+                guards.append(Guard(Index.of(axis.var), loop.extent))
+        for name, axis in self.axes.items():
+            if name not in deciding and self._is_of_first(use, name):
+                guards.append(Guard(Index.of(axis.var), 1))
         loops = (*self.axes.values(), *(_unbound(loop) for loop in use.loops if not is_bound(loop)))
         points = tuple(substitute(p, point) for p in use.points)
         given = tuple(Guard(substitute(g.index, point), g.limit) for g in use.guards)
         return replace(use, loops=loops, points=points, guards=(*guards, *given))
+
+    def _is_of_first(self, use: Use, axis: str) -> bool:
+        """Whether the first along an axis computes a block for all, which computes the same along it."""
+        scopes = {self.scope(a.buffer) for a in use.accesses if a.is_store}
+        if axis.startswith(THREAD):
+            return scopes != {"local"}
+        if "global" not in scopes:
+            return False
+        if not any(loop.kind == axis for loop in use.loops):
+            return True
+        if use.block.is_reduction:
+            where = f"which reduces the same in each iteration of the loop that is bound to {axis}"
+            raise ScheduleError(f"{use.block}: expected a shared or local buffer, {where}, found a global one")
+        return False
 
 
 def _axis(axis: str, loops: Sequence[Loop]) -> Loop:

@@ -2,7 +2,7 @@
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks import moving
-from relayc.pipelines.blocks.regions import Region, Span, clip, region_of
+from relayc.pipelines.blocks.regions import Region, Span, clip, region_of_blocks, still_in
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
@@ -44,8 +44,11 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
 
 
 def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region:
-    """What is read of a buffer in a loop."""
-    found = region_of(nest, buffer, under, writes=False)
+    """What is read of a buffer in a loop; of one that threads share what all of them read."""
+    still = still_in(nest, under)
+    if nest.scope(buffer) == "shared":
+        still -= {loop.var for loop in (*nest.loops_around(under.operation), under) if loop.kind.startswith("threadIdx.")}
+    found = region_of_blocks(nest, buffer, nest.blocks_in(under.operation), still, writes=False)
     assert found is not None  # it has consumers there
     return found
 

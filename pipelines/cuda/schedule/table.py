@@ -1,7 +1,10 @@
 """The strategy table of NVIDIA GPUs: what kernels are offered to, in which order, and the numbers that can be set."""
 
 from relayc.pipelines.cuda.schedule.attention import flash
+from relayc.pipelines.cuda.schedule.general import Numbers, schedule_general
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
+
+_GENERAL = Numbers()
 
 TABLE: tuple[Entry, ...] = (
     Entry(
@@ -18,6 +21,18 @@ TABLE: tuple[Entry, ...] = (
             Parameter("split_warps", flash.SPLIT_WARPS, "warps of a block with a split", 16),
             Parameter("split_rows", flash.SPLIT_ROWS, "queries of a block with a split", flash.FEW_ROWS),
             Parameter("split_keys", flash.KEYS_AT_A_TIME, "keys that lanes read at a time", 16),
+        ),
+    ),
+    Entry(
+        "general",
+        schedule_general,
+        "all that blocks can say",
+        "any",
+        "any",
+        (
+            Parameter("threads", _GENERAL.threads, "threads of a block", 1024),
+            Parameter("vector_bytes", _GENERAL.vector_bytes, "bytes that a thread loads and stores at once", 16),
+            Parameter("warp_steps", _GENERAL.warp_steps, "steps of a reduction up to which a warp computes an element, beyond it a block"),
         ),
     ),
 )

@@ -1,0 +1,238 @@
+"""The fallback schedule of GPUs: a te function becomes loops over buffers, and these become launches.
+
+Kernels that blocks cannot say (sorting, scattering, scans, tables of constants) come here. What is done to each function:
+  1. it becomes loops over buffers as for a CPU (codegen.bufferize);
+  2. each parallel loop becomes a launch with a thread for each iteration; sequential loops likewise, where each iteration reads and writes
+     elements of its own (the lines of a sort or of a scan: see `independent`); what else touches elements becomes launches of one thread;
+  3. what is computed of sizes stays on the host, and so do loops and branches around parallel loops;
+  4. temporaries become parts of a workspace on the device; a thread has its own of those that only the iterations of its loop use.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from relayc.dialects.functions import symbol_name
+from relayc.dialects.mlir import func, ir, memref, scf
+from relayc.pipelines.blocks.indices import Reader
+from relayc.pipelines.codegen.bufferize import element_bytes, loops_of_kernels, walk
+from relayc.pipelines.gpu.independent import VIEWS, Threads, independent_threads, serial_loops, used_by
+from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.schedule.strategy import buffer_type
+from relayc.pipelines.sizes import function_sizes, symbol_attributes, symbol_names, symbol_positions
+from relayc.pipelines.tir import emit
+from relayc.pipelines.tir.buffers import LINE
+from relayc.pipelines.upstream import run_upstream
+from relayc.symbolic import Size, ceil_div, proves, symbol
+
+BLOCK = 256
+"""Threads of a block."""
+
+_HOST = ("arith.", "affine.", "memref.extract_aligned_pointer_as_index", "memref.dim", "memref.alloc", *VIEWS)
+"""Operations that touch no elements."""
+_TABLE = "memref.get_global"
+
+
+def launch_loops(module: ir.Module) -> dict[str, Size]:
+    """Turns every te function of `module` into launches, in place; gives the bytes of their workspaces, by name.
+
+    `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., workspace, symbols...)`,
+    without a workspace where it needs none.
+
+    Raises MLIRError where an operation has no bufferization, ValueError for a temporary whose size only
+    the data says.
+    """
+    loops_of_kernels(module)
+    found: dict[str, Size] = {}
+    with module.context, module.operation.location:
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            found[symbol_name(function)] = _Function(function).run()
+        run_upstream(module.operation, "canonicalize,cse", verify=True)
+    return found
+
+
+@dataclass
+class _Group:
+    """Operations that go into one launch.
+
+    Attributes:
+      operations: in order.
+      threads: what is a thread, where they are one loop.
+    """
+
+    operations: list[ir.Operation] = field(default_factory=list)
+    threads: Threads | None = None
+
+
+@dataclass(frozen=True)
+class _Home:
+    """Where the copies of a temporary are, of which each thread of a launch has one.
+
+    Attributes:
+      count: threads.
+      number: of the thread.
+      body: what a thread runs.
+    """
+
+    count: Size
+    number: ir.Value
+    body: ir.Block
+
+
+class _Function:
+    """The launches of one function."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+        self.block: ir.Block = function.regions[0].blocks[0]
+        self.reader = Reader({}, {self.block.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
+        self.homes: dict[ir.Operation, _Home] = {}
+        """Of allocations that threads have copies of."""
+
+    def run(self) -> Size:
+        """Builds the launches; gives the bytes of the workspace. Raises ValueError for a temporary whose size only the data says."""
+        for op in walk(self.function.operation, memref.DeallocOp):
+            op.operation.erase()
+        with function_sizes(self.function), ir.Location.unknown():
+            self._launch_in(self.block)
+        return self._place_temporaries()
+
+    # ---- launches
+
+    def _launch_in(self, block: ir.Block) -> None:
+        """Makes launches of what touches elements in a block of the host."""
+        for group in self._groups(block):
+            if group.threads is None:
+                self._launch_one(group.operations)
+            else:
+                self._launch_threads(group.operations[0], group.threads)
+
+    def _groups(self, block: ir.Block) -> list[_Group]:
+        """The launches of a block of the host, in order; loops and branches of the host that hold launches have got them."""
+        groups: list[_Group] = []
+        made: dict[ir.Value, _Group] = {}
+        current: _Group | None = None
+        for op in [view.operation for view in block.operations][:-1]:
+            sources = [made[v] for v in used_by(op) if v in made]
+            if not sources and (op.name.startswith(_HOST) or op.name == _TABLE):
+                continue
+            threads = None if sources else independent_threads(op, self.reader)
+            if threads is not None:
+                groups.append(_Group([op], threads))
+                current = None
+            elif not sources and self._is_control(op):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._launch_in(inner)
+                current = None
+            else:
+                if sources:
+                    # What a launch computes only that launch knows: all from there on is one.
+                    first = min(i for i, g in enumerate(groups) if any(g is s for s in sources))
+                    current = _Group([o for g in groups[first:] for o in g.operations])
+                    groups[first:] = [current]
+                    made |= {v: current for o in current.operations for v in o.results}
+                elif current is None:
+                    current = _Group()
+                    groups.append(current)
+                current.operations.append(op)
+                made |= dict.fromkeys(op.results, current)
+        return groups
+
+    def _is_control(self, op: ir.Operation) -> bool:
+        """Whether a loop or branch is the host's: it gives nothing, and there are parallel loops in it, or it is a choice of the host."""
+        if len(op.results):
+            return False
+        return op.name == "scf.if" or (op.name == "scf.for" and any(walk(op, scf.ParallelOp)))
+
+    def _launch_one(self, operations: Sequence[ir.Operation]) -> None:
+        """A launch of one thread."""
+        with ir.InsertionPoint(operations[-1]), launch([1], 1):
+            end = _marker()
+        self._fill(end, operations)
+
+    def _launch_threads(self, op: ir.Operation, threads: Threads) -> None:
+        """A launch with a thread for each iteration of loops."""
+        total = prod(level.count for level in threads.levels)
+        if proves(lambda: total <= 0):
+            op.erase()
+            return
+        with ir.InsertionPoint(op), launch([ceil_div(total, BLOCK)], BLOCK) as made:
+            linear = emit.materialize(Index.of(made.block[0]) * BLOCK + made.thread)
+            inside = scf.IfOp(emit.compare("slt", linear, emit.index_constant(total)))
+        with ir.InsertionPoint(inside.then_block):
+            left, points = linear, []
+            for level in reversed(threads.levels[1:]):
+                size = emit.index_constant(level.count)
+                points.append(emit.arith("remui", left, size))
+                left = emit.arith("divui", left, size)
+            for level, point in zip(threads.levels, reversed([*points, left]), strict=True):
+                level.variable.replace_all_uses_with(level.at(point))
+            end = _marker()
+            emit.yield_values([])
+        self._fill(end, threads.body)
+        self.homes |= {buffer: _Home(total, linear, inside.then_block) for buffer in threads.private}
+        op.erase()
+
+    @staticmethod
+    def _fill(end: ir.Operation, operations: Sequence[ir.Operation]) -> None:
+        """Moves operations to where a marker is, which goes; loops in them are those of one thread."""
+        for op in operations:
+            op.move_before(end)
+            serial_loops(op)
+        end.erase()
+
+    # ---- temporaries
+
+    def _place_temporaries(self) -> Size:
+        """Makes allocations parts of a workspace; gives its bytes."""
+        places: list[tuple[ir.Operation, Size, Size, list[Size]]] = []
+        total: Size = 0
+        for op in (o.operation for o in walk(self.function.operation, memref.AllocOp)):
+            type_ = op.results[0].type
+            try:
+                given = [self.reader.size(v) for v in op.operands]
+            except ValueError:
+                where = f"kernel @{symbol_name(self.function)} at {op.location}"
+                raise ValueError(f"{where}: expected temporaries whose sizes the shapes say, found {type_}") from None
+            dynamic = iter(given)
+            elements = prod(next(dynamic) if d == ir.ShapedType.get_dynamic_size() else d for d in type_.shape)
+            pitch = ceil_div(elements * element_bytes(type_.element_type), LINE) * LINE
+            places.append((op, total, pitch, given))
+            total += pitch * (self.homes[op].count if op in self.homes else 1)
+        if not places:
+            return 0
+        workspace = self._add_workspace(total)
+        with function_sizes(self.function):
+            for op, start, pitch, given in places:
+                home = self.homes.get(op)
+                first = Index(start) if home is None else Index.of(Var(0, home.count - 1, home.number)) * pitch + start
+                with ir.InsertionPoint(op) if home is None else ir.InsertionPoint.at_block_begin(home.body), op.location:
+                    operands = [workspace, emit.materialize(first), *map(emit.index_constant, given)]
+                    made = emit.create("memref.view", [op.results[0].type], operands)
+                op.results[0].replace_all_uses_with(made)
+                op.erase()
+        return total
+
+    def _add_workspace(self, size: Size) -> ir.Value:
+        """A buffer of bytes as the argument before the symbols."""
+        function, block, names = self.function, self.block, symbol_names(self.function)
+        first = len(block.arguments) - len(names)
+        symbols = list(block.arguments)[first:]
+        workspace = block.add_argument(buffer_type([size], ir.IntegerType.get_signless(8)), function.location)
+        for value in symbols:
+            value.replace_all_uses_with(block.add_argument(value.type, value.location))
+        for _ in symbols:
+            block.erase_argument(first)
+        types = [a.type for a in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+        if names:
+            function.arg_attrs = [*[ir.DictAttr.get({})] * (len(types) - len(names)), *symbol_attributes(names)]
+        return workspace
+
+
+def _marker() -> ir.Operation:
+    """An operation that holds a place."""
+    index = ir.IndexType.get()
+    return ir.Operation.create("arith.constant", results=[index], attributes={"value": ir.IntegerAttr.get(index, 0)})

@@ -103,8 +103,8 @@ class Barriers:
         """Whether two accesses may be of the same element by different threads, one of which writes it."""
         if a.access.buffer != b.access.buffer or not (a.access.is_store or b.access.is_store):
             return False
-        if a.use.block.name == b.use.block.name and a.use.block.is_reduction:
-            return False  # all steps of an element are of one thread, but for those that threads share
+        if a.use is b.use:
+            return False  # points of one block write different elements, and all steps of an element are of one thread
         own, other = (_owner(x, self.launch.threads) for x in (a, b))
         return own is None or own != other
 

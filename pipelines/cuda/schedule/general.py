@@ -48,13 +48,15 @@ def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Schedule
     """Schedules any kernel that blocks can say.
 
     Raises:
-      NotStructured: it has an operation that is none of blocks (sorting, scans, tables of constants).
+      NotStructured: it has an operation that is none of blocks (sorting, scans, tables of constants), or a tensor without elements.
     """
     values: dict[str, Callable[[Numbers], list[int]]] = {
         "threads": lambda n: powers_of_two(WARP, 1024),
         "vector_bytes": lambda n: powers_of_two(1, target.vector_bytes),
         "warp_steps": lambda n: [32, 256, 1024, 4096],
     }
+    if any(node.size == 0 for node in kernel.nodes()):
+        raise NotStructured("tensors without elements")
     numbers = tuning.replace(Numbers(), list(values), _possible, values)
     try:
         return schedule_built_in(lambda s: _Writer(s, numbers).write(), kernel, target, tuning)

@@ -5,6 +5,7 @@ ones in registers of a thread, or in memory of its own where indices are not num
 """
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.lower.barriers import Barriers, check_private
 from relayc.pipelines.blocks.lower.bodies import File, Memory, State
 from relayc.pipelines.blocks.lower.function import Function, bytes_of
@@ -15,7 +16,7 @@ from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
 from relayc.pipelines.blocks.lower.storage import Region, Use, region_of
 from relayc.pipelines.blocks.lower.threads import Launch, launches_of
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import ScheduleError
+from relayc.pipelines.blocks.views import Guard, ScheduleError
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
@@ -109,7 +110,7 @@ class DeviceFunction(Function):
                 variables |= {f"{what}.{axis}": var for axis, var in zip("xyz", given, strict=True)}
             state = State({loop.var: Index.of(variables[axis]) for axis, loop in found.axes.items()})
             written = {a.buffer for use in found.uses for a in use.accesses if a.is_store and self.nest.scope(a.buffer) != "local"}
-            guards = Guards(self.bodies, self.guards)
+            guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
             group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
             LaunchEmission(self.bodies, guards, self._lanes, Barriers(found, written), group).emit(found.nodes, state)
 
@@ -125,3 +126,23 @@ class DeviceFunction(Function):
                 raise ScheduleError(f"buffer {label}: expected a size that is a number in memory of a thread, found {region.size}")
             else:
                 self.storage[buffer] = Memory(local_buffer(region.size, buffer.type.element_type), region.extents, region.lows)
+
+    def _needed_guards(self, use: Use) -> list[Guard]:
+        """The guards of a block without those that keep nothing from harm: of what is computed for registers of memory that is there."""
+        guards = self.guards[use.block.name]
+        if use.tensor is not None or any(not isinstance(self.storage[a.buffer], File) for a in use.accesses if a.is_store):
+            return guards
+        if any(op.operation.name in _DIVISIONS for op in use.block.body.operations):
+            return guards
+        for access in use.accesses:
+            storage = self.storage[access.buffer]
+            if isinstance(storage, Memory):
+                local = [i - low for i, low in zip(use.indices(access), storage.lows, strict=True)]
+                if not all(i.is_within(0, extent - 1) for i, extent in zip(local, storage.shape, strict=True)):
+                    return guards
+        steps = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
+        return [g for g in guards if not variables(g.index).isdisjoint(steps)]
+
+
+_DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
+"""Operations that may not be computed of any numbers."""

@@ -17,6 +17,7 @@ from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.symbolic import exact
 
 BLOCK, THREAD, VIRTUAL = "blockIdx.", "threadIdx.", "vthread."
 MOST_THREADS = 1024
@@ -171,7 +172,7 @@ class _Launches:
                 guards.append(Guard(Index.of(axis.var), 1))
         loops = (*self.axes.values(), *(_unbound(loop) for loop in use.loops if not is_bound(loop)))
         points = tuple(substitute(p, point) for p in use.points)
-        given = tuple(Guard(substitute(g.index, point), g.limit) for g in use.guards)
+        given = tuple(_of_vectors(Guard(substitute(g.index, point), g.limit), use.loops) for g in use.guards)
         return replace(use, loops=loops, points=points, guards=(*guards, *given))
 
     def _is_of_first(self, use: Use, axis: str) -> bool:
@@ -187,6 +188,18 @@ class _Launches:
             where = f"which reduces the same in each iteration of the loop that is bound to {axis}"
             raise ScheduleError(f"{use.block}: expected a shared or local buffer, {where}, found a global one")
         return False
+
+
+def _of_vectors(guard: Guard, loops: Sequence[Loop]) -> Guard:
+    """A guard without lanes, where vectors are inside as a whole or not at all."""
+    for loop in loops:
+        lanes, index = loop.extent, guard.index
+        if loop.kind != Kind.VECTORIZED or index.coefficient(loop.var) != 1 or not isinstance(lanes, int):
+            continue
+        others = index.without(loop.var)
+        if all(exact(c, lanes) is not None for c in (others.const, guard.limit, *others.terms.values())):
+            return Guard(others, guard.limit)
+    return guard
 
 
 def _axis(axis: str, loops: Sequence[Loop]) -> Loop:

@@ -66,16 +66,13 @@ class Backend(ABC):
     def strategies(self) -> "Sequence[Entry]":
         """The strategy table: asked from the first to the last for each kernel (see schedule.table)."""
 
-    def plain_loops(self, module: "ir.Module") -> "Mapping[str, Size]":
-        """The fallback: turns every te function of a module into what needs no schedule, in place: loops over buffers.
+    def launch_loops(self, module: "ir.Module") -> "Mapping[str, Size] | None":
+        """The fallback: turns every te function of a module into launches that need no schedule, in place.
 
-        Gives bytes of the workspace that a function takes as its last argument before the symbols, by name; 0 of one that takes none.
-        Raises MLIRError where an operation has no form as loops.
+        Gives bytes of the workspace that a function takes as its last argument before the symbols, by name; 0 of one that takes none. None
+        of a kind of target whose kernels are loops over buffers (codegen.bufferize). Raises MLIRError where an operation has no such form.
         """
-        from relayc.pipelines.codegen.bufferize import bufferize_kernel
-
-        bufferize_kernel(module)
-        return {}
+        return None
 
     @abstractmethod
     def lower(self, module: "ir.Module", target: "Target") -> None:

@@ -35,7 +35,7 @@ class CudaBackend(Backend):
 
         return TABLE
 
-    def plain_loops(self, module: "ir.Module") -> "Mapping[str, Size]":
+    def launch_loops(self, module: "ir.Module") -> "Mapping[str, Size] | None":
         from relayc.pipelines.gpu.loops import launch_loops
 
         return launch_loops(module)

@@ -29,6 +29,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.backend import find_backend
+from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.kernel.updates import UPDATES, updates_of
 from relayc.pipelines.program.functions import DECLINED, WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
@@ -90,12 +91,14 @@ def _schedule(module: ir.Module, kernels: Mapping[str, ir.OpView], target: Targe
         with ir.InsertionPoint(fallback.body):
             for function in left:
                 function.operation.clone()
-        workspaces = find_backend(target.kind).plain_loops(fallback)
+        workspaces = find_backend(target.kind).launch_loops(fallback)
+        if workspaces is None:
+            bufferize_kernel(fallback)
         for function in fallback.body.operations:
             with ir.InsertionPoint(module.body):
                 clone = function.operation.clone().opview
             if isinstance(clone, func.FuncOp):
-                scheduled = Scheduled(clone, workspace_bytes=workspaces.get(symbol_name(clone), 0))
+                scheduled = Scheduled(clone, workspace_bytes=(workspaces or {}).get(symbol_name(clone), 0))
                 found[symbol_name(clone)] = replace(found[symbol_name(clone)], scheduled=scheduled, is_fallback=True)
     return found
 

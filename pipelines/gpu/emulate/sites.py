@@ -5,6 +5,8 @@ from relayc.pipelines.codegen.tables import Strings
 
 _MOST_TEXT = 160
 """Characters of an operation's text in an error."""
+_SITE = "relay.site"
+"""Attribute of an operation: its number."""
 
 
 class Sites:
@@ -18,15 +20,14 @@ class Sites:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.strings = Strings()
-        self._numbers: dict[tuple[str, ir.Operation], int] = {}
 
     def number(self, kernel: str, op: ir.Operation) -> int:
-        """The number of an operation of a kernel."""
-        key = kernel, op.operation
-        if key not in self._numbers:
+        """The number of an operation of a kernel, which remembers it."""
+        known = op.operation.attributes
+        if _SITE not in known:
             self.texts.append(describe(op))
-            self._numbers[key] = len(self.texts)
-        return self._numbers[key]
+            known[_SITE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.texts))
+        return ir.IntegerAttr(known[_SITE]).value
 
 
 def describe(op: ir.Operation) -> str:

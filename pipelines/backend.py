@@ -62,6 +62,10 @@ class Backend(ABC):
         """Kind of the devices that run the code of a target."""
         return self.device
 
+    def kernels_fail(self, target: "Target") -> bool:
+        """Whether kernels for a target may raise errors: then each gives an i32, 0 or, with an error raised, another one."""
+        return False
+
     @abstractmethod
     def strategies(self) -> "Sequence[Entry]":
         """The strategy table: asked from the first to the last for each kernel (see schedule.table)."""

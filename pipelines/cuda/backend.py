@@ -30,6 +30,10 @@ class CudaBackend(Backend):
     def device_of(self, target: Target) -> str:
         return "cpu" if _cuda(target).emulate else self.device
 
+    def kernels_fail(self, target: Target) -> bool:
+        """Threads that wait for ever are an error of the emulation."""
+        return _cuda(target).emulate
+
     def strategies(self) -> "Sequence[Entry]":
         from relayc.pipelines.cuda.schedule.table import TABLE
 

@@ -3,7 +3,8 @@
 The tensors of a program have their places (see plan): blocks take sizes and memory of the heap only. A program that can fail gives an i32:
 0, or -1 where an error has been raised; after each call that can fail it goes on, or to the block that returns -1. A recursive program
 takes one more argument, an i64: how many calls may still nest. The declaration of a packed function gives an i32; its body comes with the
-code generation (codegen.calls). Globals of parameters are gone: where each is in the blob is known.
+code generation (codegen.calls). So does a kernel that may raise an error. Globals of parameters are gone: where each is in the blob is
+known.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,7 @@ from typing import TypeAlias
 from relayc.dialects.functions import Names, extend_signature, signature_of, strings_attribute
 from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
 from relayc.dialects.relay.later import HEAP, Require
-from relayc.pipelines.program.components import Component, functions_of, is_packed, program_components, programs_of
+from relayc.pipelines.program.components import Component, functions_of, gives_status, program_components, programs_of
 from relayc.pipelines.program.turning import calls_in, split_turning
 from relayc.pipelines.specializations import known_as
 from relayc.pipelines.tir import emit
@@ -26,8 +27,8 @@ def emit_calls(module: ir.Module) -> None:
     with ir.Location.unknown():
         emitter = _Calls(module)
         for function in emitter.functions.values():
-            if is_packed(function):
-                extend_signature(function, [], [ir.IntegerType.get_signless(32)])
+            if gives_status(function):
+                _add_status(function)
         for name, function in programs_of(module).items():
             emitter.prepare(name, function)
         for name, function in programs_of(module).items():
@@ -69,7 +70,9 @@ class _Calls:
 
     def fails(self, name: str) -> bool:
         """Whether a call of a function can raise an error."""
-        return self.components[name].fails if name in self.components else name in self.functions and is_packed(self.functions[name])
+        if name in self.components:
+            return self.components[name].fails
+        return name in self.functions and gives_status(self.functions[name])
 
     def error(self, name: str) -> str:
         """The function that raises the error that too many calls of a program are nested."""
@@ -86,6 +89,17 @@ class _Calls:
             declared = func.FuncOp(error, ([ir.IndexType.get()] * count, []), visibility="private")
         declared.attributes["relay.error"] = strings_attribute((kind, message))
         return error
+
+
+def _add_status(function: ir.OpView) -> None:
+    """Makes an i32 the result of a function that is no program: 0 where it has a body, which whoever lowers it makes another one of."""
+    i32 = ir.IntegerType.get_signless(32)
+    extend_signature(function, [], [i32])
+    if not function.is_external:
+        block = function.regions[0].blocks[0]
+        block.operations[len(block.operations) - 1].operation.erase()
+        with ir.InsertionPoint(block), function.operation.location:
+            func.ReturnOp([emit.constant(ir.IntegerAttr.get(i32, 0), i32)])
 
 
 def _give_status(function: ir.OpView) -> None:

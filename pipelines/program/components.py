@@ -27,14 +27,23 @@ def is_packed(function: ir.OpView) -> bool:
     return "relay.packed" in function.attributes
 
 
+FAILS = "relay.fails"
+"""Attribute of a kernel that may raise an error (see Backend.kernels_fail)."""
+
+
+def gives_status(function: ir.OpView) -> bool:
+    """Whether a function that is no program gives a status in its final form: a packed function, or a kernel that may raise an error."""
+    return is_packed(function) or FAILS in function.attributes
+
+
 @dataclass
 class Component:
     """Programs that call one another, or one that stands alone.
 
     Attributes:
       recursive: whether a call of one of them can lead to another call of it.
-      fails: whether a call of them can raise an error: by a packed function, by too many nested calls, by a size that is not what it must
-        be, or for want of memory.
+      fails: whether a call of them can raise an error: by a packed function or a kernel, by too many nested calls, by a size that is not
+        what it must be, or for want of memory.
     """
 
     names: list[str]
@@ -59,7 +68,7 @@ def _component(
 ) -> Component:
     called = {callee for name in names for callee in calls[name]}
     recursive = is_recursive(names, calls)
-    fails = recursive or any((c in functions and is_packed(functions[c])) or (c in found and found[c].fails) for c in called)
+    fails = recursive or any((c in functions and gives_status(functions[c])) or (c in found and found[c].fails) for c in called)
     fails = fails or any(_may_fail(functions[name]) for name in names)
     component = Component(names, recursive, fails)
     found.update(dict.fromkeys(names, component))

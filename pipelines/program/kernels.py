@@ -15,7 +15,8 @@ What a person and the runtime want to know stands in the attributes of the funct
 - `relay.workspace`: bytes of its workspace, where that is an expression;
 - `relay.updates`: a result may be where an argument is (see kernel.updates);
 - `relay.uses_tiles`: it has operations on tile registers;
-- `relay.turns`: it asks which way to go (see schedule.turns).
+- `relay.turns`: it asks which way to go (see schedule.turns);
+- `relay.fails`: it may raise an error (see Backend.kernels_fail).
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ from relayc.pipelines.backend import find_backend
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
 from relayc.pipelines.kernel.cost import kernel_cost
 from relayc.pipelines.kernel.updates import UPDATES, updates_of
+from relayc.pipelines.program.components import FAILS
 from relayc.pipelines.program.functions import DECLINED, WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
 from relayc.pipelines.program.schedules import Schedules
 from relayc.pipelines.program.turning import mark_repeated
@@ -61,11 +63,14 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
         functions = read_functions(mod.module)
         called = {name for f in functions.programs.values() for name in callees(f)}
         mark_repeated(functions.programs.values(), functions.kernels)
+        fails = find_backend(target.kind).kernels_fail(target)
         _stand_in(mod.module, functions, [name for name in functions.kernels if name in called])
         for name, choice in _schedule(mod.module, functions.kernels, target, config).items():
             function, scheduled = functions.kernels[name], choice.scheduled
             assert scheduled is not None
             _describe(scheduled, str(choice), function)
+            if fails:
+                scheduled.function.attributes[FAILS] = ir.UnitAttr.get()
             if config.get(WHY):
                 scheduled.function.attributes[DECLINED] = strings_attribute(f"{name}: {why}" for name, why in choice.declined)
             scheduled.function.operation.move_before(function.operation)

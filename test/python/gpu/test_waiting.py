@@ -2,8 +2,18 @@
 
 import numpy as np
 import pytest
-from gpu_kernels import emulated, kernel
+from gpu_kernels import emulated, kernel, strategy
 from oracle import values
+from support import program
+
+from relayc.dialects.mlir import ir, scf
+from relayc.dialects.relay import build
+from relayc.pipelines.driver import compile
+from relayc.pipelines.gpu.launch import barrier, launch
+from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
 
 SHARED = "#gpu.address_space<workgroup>"
 
@@ -219,3 +229,23 @@ def test_lanes_that_do_not_shuffle_are_waited_for_in_vain():
     memref.store %r, %x[%t0] : memref<64xf32>"""
     with pytest.raises(RuntimeError, match=r"thread 0 waiting for ever at .*gpu.shuffle.*, and thread 7 at its end"):
         emulated(kernel("k", "%x: memref<64xf32>", body))["k"](values((64,)))
+
+
+def test_a_program_whose_kernel_fails_raises_its_error():
+    def schedule(kernel, target, tuning):
+        """Copies the one argument; the last thread of a block takes no part in its barrier."""
+        with kernel_body(kernel) as body, launch([1], 64) as block:
+            number = block.thread.value
+            first = scf.IfOp(emit.compare("ne", number, emit.index_constant(63)))
+            with ir.InsertionPoint(first.then_block):
+                barrier()
+                emit.yield_values([])
+            emit.create("memref.store", [], [body.evaluator.at(kernel.args[0], [Index.of(block.thread)]), body.outputs[0], number])
+        return Scheduled(body.function)
+
+    x = values((64,))
+    with strategy(schedule):
+        module = compile(program(lambda a: [build("nn.relu", a)], [x]), target=Target("cuda", emulate=True))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"kernel fused_relu, block 0 .* thread 0 .*gpu.barrier.*, and thread 63 at its end"):
+            module["main"](x)

@@ -1,0 +1,99 @@
+"""Attention on GPUs, emulated, over awkward shapes, masks and caches, against numpy in double precision."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_reference import Case, attentions
+
+import relayc
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
+
+# Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
+TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 1e-2}
+SMALL = {"schedule.flash.warps": 2, "schedule.flash.rows": 2}
+"""Blocks of few rows: several of them, and short code."""
+
+SHAPES = [
+    Case((1, 2, 2, 17, 7, 32, 32)),
+    Case((2, 4, 2, 33, 1, 12, 20), mask=(33, 1), layout="BSHD"),
+    Case((1, 1, 1, 9, 129, 128, 128), mask=(1, 1, 1, 129)),
+    Case((1, 2, 2, 31, 70, 80, 36), layout="SHBD"),
+    Case((1, 2, 1, 16, 17, 3, 5), layout="BHDS"),
+]
+FEW_QUERIES = [
+    Case((1, 8, 2, 1, 300, 64, 64), layout="BSHD"),
+    Case((2, 2, 2, 3, 130, 16, 24), mask=(2, 1, 3, 130)),
+    Case((1, 4, 4, 1, 1, 5, 7)),
+    Case((1, 8, 1, 1, 77, 80, 80), mask=(1, 8, 1, 77)),
+    Case((1, 4, 2, 2, 77, 32, 32), attributes={"is_causal": True, "causal_offset": 60}),
+]
+MASKS = [
+    Case((2, 4, 2, 19, 50, 12, 20), mask=(2, 4, 19, 50), mask_dtype="bool", attributes={"mask_value": -5.0}),
+    Case((1, 2, 2, 20, 20, 16, 16), mask=(1, 1, 1, 20), mask_dtype="bool", attributes={"softcap": 3.0}),
+    Case((1, 4, 2, 17, 100, 32, 32), attributes={"is_causal": True, "causal_offset": 60}),
+    Case((1, 2, 2, 40, 60, 32, 32), attributes={"is_causal": True, "causal_offset": -30, "nan_to_zero": True}),
+]
+OTHERS = [
+    Case((1, 2, 2, 17, 40, 40, 24), mask=(17, 40), layout="BSHD", dtype="bfloat16"),
+    Case((1, 2, 2, 2, 70, 24, 24), layout="BSHD", dtype="float16"),
+    Case((1, 2, 2, 9, 40, 20, 20), mask=(9, 40), dtype="float64"),
+]
+
+
+def emulated(mod: IRModule, config: dict[str, Any], arch: str = "sm_80") -> Any:
+    with PassContext(config=config):
+        return relayc.compile(mod, target=Target("cuda", arch=arch, emulate=True, num_threads=1))["main"]
+
+
+def check(cases: Sequence[Case], config: dict[str, Any]) -> None:
+    mod, arrays = attentions(cases)
+    found = emulated(mod, config)(*arrays)
+    found = list(found) if isinstance(found, (list, tuple)) else [found]
+    for case, result in zip(cases, found, strict=True):
+        close(result, case)
+
+
+def close(found: np.ndarray, case: Case) -> None:
+    expected = case.expected()
+    assert found.shape == expected.shape
+    # Rows that see no key are NaN on both sides.
+    tolerance = TOLERANCE[case.dtype] * np.nanmax(np.abs(expected), initial=0)
+    np.testing.assert_allclose(found.astype(np.float64), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("cases", "config"),
+    [
+        (SHAPES, SMALL),
+        (FEW_QUERIES, {"schedule.flash.splits": 3, "schedule.flash.split_warps": 2, "schedule.flash.split_keys": 2}),
+        (MASKS, SMALL),
+        (OTHERS, SMALL),
+        ([Case((1, 2, 1, 129, 129, 64, 64), attributes={"is_causal": True})], {}),
+    ],
+    ids=["shapes", "few", "masks", "dtypes", "defaults"],
+)
+def test_agrees_with_numpy(cases: list[Case], config: dict[str, Any]) -> None:
+    check(cases, config)
+
+
+def test_one_program_for_all_numbers_of_queries_and_keys() -> None:
+    """A cache that grows: of queries, which come last, query i sees the keys up to n - m + i. Few of them take another way."""
+    types = ", ".join(f'%{n}: tensor<1x{h}x?x16xf32, ["{s}"]>' for n, h, s in (("q", 4, "m"), ("k", 2, "n"), ("v", 2, "n")))
+    attributes = 'scale = 0.25 : f64, is_causal = true, causal_offset = "n - m", empty_to_zero = true'
+    text = f"""module {{
+  func.func @main({types}) -> tensor<1x4x?x16xf32, ["m"]> {{
+    %0 = "relay.nn_attention"(%q, %k, %v) {{{attributes}}} :
+      (tensor<1x4x?x16xf32, ["m"]>, tensor<1x2x?x16xf32, ["n"]>, tensor<1x2x?x16xf32, ["n"]>) -> tensor<1x4x?x16xf32, ["m"]>
+    return %0 : tensor<1x4x?x16xf32, ["m"]>
+  }}
+}}"""
+    main = emulated(IRModule.parse(text), {**SMALL, "schedule.flash.splits": 2})
+    for rows, keys in ((1, 1), (1, 129), (4, 40), (5, 5), (17, 70), (0, 3)):
+        case = Case((1, 4, 2, rows, keys, 16, 16), attributes={"is_causal": True, "causal_offset": keys - rows})
+        close(main(*case.arrays()), case)
+    nothing = [np.zeros((1, h, n, 16), np.float32) for h, n in ((4, 3), (2, 0), (2, 0))]
+    np.testing.assert_array_equal(main(*nothing), np.zeros((1, 4, 3, 16), np.float32))

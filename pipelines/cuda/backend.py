@@ -53,8 +53,10 @@ class CudaBackend(Backend):
             return
         from relayc.pipelines.cuda import emulate  # noqa: F401 (registers the instructions)
         from relayc.pipelines.gpu.emulate import emulate_kernels, mark_coroutines
+        from relayc.pipelines.gpu.passes import CHECK_RACES
+        from relayc.pipelines.passes import PassContext
 
-        emulate_kernels(module)
+        emulate_kernels(module, PassContext.current().get(CHECK_RACES))
         host = _host(target)
         find_backend(host.kind).lower(module, host)
         mark_coroutines(module)

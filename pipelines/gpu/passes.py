@@ -1,7 +1,16 @@
 """Passes on kernels of GPUs, under their command-line names."""
 
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.passes import PassContext, module_pass
+from relayc.pipelines.passes import PassContext, config_option, module_pass
+
+CHECK_RACES = "gpu.check_races"
+
+config_option(
+    CHECK_RACES,
+    bool,
+    False,
+    "emulated kernels raise an error where two threads of a block use the same shared memory, one of them writing, with no barrier between",
+)
 
 
 @module_pass(opt_level=0, name="OutlineLaunches", stage="llvm")
@@ -18,5 +27,5 @@ def emulate_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
     """Outlined kernels become functions that run the whole grid on the CPU (pipelines.gpu.emulate)."""
     from relayc.pipelines.gpu.emulate import emulate_kernels as emulate
 
-    emulate(mod.module)
+    emulate(mod.module, ctx.get(CHECK_RACES))
     return mod

@@ -4,6 +4,8 @@ The blocks are dealt out to WORKERS tasks, which run in parallel. Each has memor
 threads.
 """
 
+from collections.abc import Sequence
+
 from relayc.dialects.functions import Names
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.later import HEAP
@@ -16,6 +18,7 @@ from relayc.pipelines.gpu.emulate.kernel import Kernel, local_memory
 from relayc.pipelines.gpu.emulate.memory import BlockMemory
 from relayc.pipelines.gpu.emulate.pointers import address_of, at, call, i64, load_word, pointer_type, store_word, to_index, to_word, word
 from relayc.pipelines.gpu.emulate.positions import WARP, Position, block_of, parallel_tasks, product
+from relayc.pipelines.gpu.emulate.races import Use, check_uses
 from relayc.pipelines.gpu.emulate.sites import Sites
 from relayc.pipelines.gpu.emulate.thread import WaitingThread
 from relayc.pipelines.kernel.index import Var
@@ -32,18 +35,19 @@ class WaitingGrid:
 
     Args:
       name: of the function of the grid.
+      uses: of shared memory, where they are checked for races.
 
     Attributes:
       functions: texts of functions that its instructions call, by name.
     """
 
-    def __init__(self, kernel: Kernel, name: str, names: Names, sites: Sites) -> None:
+    def __init__(self, kernel: Kernel, name: str, names: Names, sites: Sites, uses: Sequence[Use] | None = None) -> None:
         threads = kernel.most_threads
         if threads is None:
             raise ValueError(
                 f"kernel {kernel.name}: expected blocks of a known number of threads, found a launch that says it when it runs"
             )
-        self.kernel, self.name, self.sites = kernel, name, sites
+        self.kernel, self.name, self.sites, self.uses = kernel, name, sites, uses
         self.thread_name = names.free(f"{kernel.name}.thread")
         self.layout = BlockMemory(kernel.name, kernel.shared, threads)
         self.functions: dict[str, str] = {}
@@ -67,11 +71,12 @@ class WaitingGrid:
             position = Position(sizes[:3], sizes[3:], numbers[6:9], numbers[9:12], numbers[12])
             shared = [_view(block_memory, offset, type_) for offset, type_ in zip(self.layout.shared, kernel.shared, strict=True)]
             private = [local_memory(type_) for type_ in kernel.private]
-            thread = WaitingThread(kernel.name, position, address_of(block_memory), self.sites, self.layout)
+            thread = WaitingThread(kernel.name, position, address_of(block_memory), self.sites, self.layout, self.uses is not None)
             thread.dynamic_memory = _view(block_memory, self.layout.dynamic, _bytes_type())
             kernel.move_in([*arguments[:count], *shared, *private])
             store_word(word(memory.DONE), at(thread.record, memory.WAIT))
             func.ReturnOp([])
+        check_uses(self.uses or (), thread)
         emulate_instructions(function.operation, thread)
         thread.finish()
         self.functions = thread.functions
@@ -117,11 +122,17 @@ class WaitingGrid:
         frame_bytes = emit.arith("muli", units, word(FRAME_ALIGNMENT))
         frame_memory = _heap(emit.arith("muli", to_index(frame_bytes), threads))
         frames = address_of(frame_memory)
+        cells = None
+        if self.uses is not None:
+            shared = emit.arith("addi", emit.index_constant(self.layout.dynamic), dynamic)
+            cells = _heap(emit.arith("muli", shared, emit.index_constant(memory.CELL_BYTES)))
+            _fill(address_of(cells), 0, to_word(emit.arith("muli", shared, emit.index_constant(memory.CELL_BYTES))))
+            store_word(word(0), at(base, memory.EPOCH))
         number = Var(0, 0)
         with emit.for_loop(worker, blocks, workers, number):
             right = scf.IfOp(emit.compare("eq", load_word(failures), word(0)))
             with ir.InsertionPoint(right.then_block):
-                self._begin(base, number.value, dynamic)
+                self._begin(base, number.value, dynamic, failures, cells)
                 block_id = block_of(grid, number.value)
                 first, thread = Var(0, 0), Var(0, 0)
                 with emit.for_loop(0, threads, WARP, first):
@@ -135,17 +146,23 @@ class WaitingGrid:
                     call(scheduler.RUN_WARP, [base, to_word(first.value), to_word(end)], [ir.IntegerType.get_signless(1)])
                 call(scheduler.RUN, [base, to_word(threads), failures])
                 emit.yield_values([])
-        for allocated in (frame_memory, raw):
+        for allocated in (frame_memory, raw, *([] if cells is None else [cells])):
             emit.create("memref.dealloc", [], [allocated], {HEAP: ir.UnitAttr.get()})
 
-    def _begin(self, base: ir.Value, number: ir.Value, dynamic: ir.Value) -> None:
+    def _begin(self, base: ir.Value, number: ir.Value, dynamic: ir.Value, failures: ir.Value, cells: ir.Value | None) -> None:
         """Prepares the memory of a block."""
         threads = self.layout.threads
+        epoch = None if cells is None else load_word(at(base, memory.EPOCH))
         shared = emit.arith("addi", word(self.layout.dynamic), to_word(dynamic))
         _fill(base, _POISON, shared)
         for start, size in ((memory.WAIT, 8 * threads), (memory.HALF, 8 * threads), (memory.BLOCK, memory.RESERVED - memory.BLOCK)):
             _fill(at(base, start), 0, word(size))
         store_word(to_word(number), at(base, memory.BLOCK_ID))
+        if cells is not None and epoch is not None:
+            store_word(emit.arith("addi", epoch, word(1)), at(base, memory.EPOCH))
+            store_word(to_word(failures), at(base, memory.FAILURES))
+            store_word(to_word(address_of(cells)), at(base, memory.CELLS))
+            store_word(shared, at(base, memory.SHARED_BYTES))
         for region in self.layout.regions.values():
             if region.zero == region.each:
                 _fill(at(base, region.offset), 0, word(region.parts * region.each))

@@ -1,5 +1,7 @@
 """Outlined kernels to functions, launches to calls."""
 
+from collections.abc import Sequence
+
 from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
 from relayc.dialects.mlir import func, gpu, ir, scf
 from relayc.pipelines.codegen.bufferize import walk
@@ -9,17 +11,21 @@ from relayc.pipelines.gpu.emulate.grids import WaitingGrid
 from relayc.pipelines.gpu.emulate.instructions import waits
 from relayc.pipelines.gpu.emulate.kernel import Kernel, local_memory
 from relayc.pipelines.gpu.emulate.plain import run_in_loops
+from relayc.pipelines.gpu.emulate.races import Use, find_uses
 from relayc.pipelines.gpu.emulate.sites import Sites
 from relayc.pipelines.tir import emit
 
 _CONTAINER = "gpu.container_module"
 
 
-def emulate_kernels(module: ir.Module) -> None:
+def emulate_kernels(module: ir.Module, check_races: bool = False) -> None:
     """Makes ordinary functions of the outlined kernels of a module, in place.
 
     `@kernels::@k` becomes a function `@k.grid` of its arguments and of seven sizes of type index: those of the grid and of a block, x
     first, and the bytes of dynamic shared memory. Where its threads wait for each other, it gives an i32: 0, or -1 with an error raised.
+
+    Args:
+      check_races: whether threads that use the same shared memory without a barrier between are an error.
 
     Raises:
       ValueError: an operation in a kernel that the emulation does not know.
@@ -27,12 +33,12 @@ def emulate_kernels(module: ir.Module) -> None:
     with module.context, module.operation.location:
         modules = [op.operation for op in module.body.operations if isinstance(op, gpu.GPUModuleOp)]
         if modules:
-            _Emulation(module, modules).run()
+            _Emulation(module, modules, check_races).run()
 
 
 class _Emulation:
-    def __init__(self, module: ir.Module, modules: list[ir.Operation]) -> None:
-        self.module, self.modules = module, modules
+    def __init__(self, module: ir.Module, modules: list[ir.Operation], check_races: bool) -> None:
+        self.module, self.modules, self.check_races = module, modules, check_races
         self.names, self.sites = Names(module), Sites()
         self.functions: dict[str, str] = {}
         self.emulated: dict[tuple[str, ...], str] = {}
@@ -41,10 +47,11 @@ class _Emulation:
 
     def run(self) -> None:
         for gpu_module in self.modules:
+            kernels = [op.operation for op in gpu_module.regions[0].blocks[0].operations if isinstance(op, gpu.GPUFuncOp)]
+            uses = [find_uses(kernel) if self.check_races else None for kernel in kernels]
             retype(gpu_module, _of_host)
-            for op in gpu_module.regions[0].blocks[0].operations:
-                if isinstance(op, gpu.GPUFuncOp):
-                    self.emulated[symbol_name(gpu_module), symbol_name(op)] = self.kernel(Kernel(op.operation), gpu_module)
+            for kernel, used in zip(kernels, uses, strict=True):
+                self.emulated[symbol_name(gpu_module), symbol_name(kernel)] = self.kernel(Kernel(kernel), gpu_module, used)
         for launch in walk(self.module.operation, gpu.LaunchFuncOp):
             callee = tuple(ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value)
             if callee in self.emulated:
@@ -57,12 +64,13 @@ class _Emulation:
             for text in (scheduler.TEXT, error_text(self.sites), *self.functions.values()):
                 self.add(text)
 
-    def kernel(self, kernel: Kernel, gpu_module: ir.Operation) -> str:
-        """Emits the function of a kernel's grid; gives its name."""
+    def kernel(self, kernel: Kernel, gpu_module: ir.Operation, uses: Sequence[Use] | None) -> str:
+        """Emits the function of a kernel's grid; gives its name. A kernel that uses shared memory has races where its threads do not
+        wait."""
         name = self.names.free(f"{kernel.name}.grid")
         with ir.InsertionPoint(gpu_module), kernel.function.location:
-            if waits(kernel.function):
-                grid = WaitingGrid(kernel, name, self.names, self.sites)
+            if waits(kernel.function) or uses:
+                grid = WaitingGrid(kernel, name, self.names, self.sites, uses)
                 grid.emit()
                 self.functions.update(grid.functions)
                 self.waiting.add(name)

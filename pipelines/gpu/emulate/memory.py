@@ -21,7 +21,7 @@ MOST_THREADS, WARP_LANES = 1024, 32
 FIELD = 8 * MOST_THREADS
 
 WAIT = WINDOW
-"""What the thread waits for, and where: bits 0 to 6 are a state, bit 7 is UNIFORM, the others are the number of a site."""
+"""What the thread waits for, and where: bits 0 to 5 are a state, bit 6 is ORDERS, bit 7 UNIFORM, the others are the number of a site."""
 GROUP = WAIT + FIELD
 """With whom it waits: the lanes of its warp, as bits, or the number of a barrier. After an exchange: in which half each lane left its
 values, as bits."""
@@ -33,15 +33,21 @@ HALF = HANDLE + FIELD
 BLOCK = HALF + FIELD
 BLOCK_ID, PROGRESS, QUEUE = BLOCK, BLOCK + 8, BLOCK + 16
 """The number of the block in the grid; whether a thread that polled went on; the queue of the block, 0 where it has none."""
+EPOCH, FAILURES, CELLS, SHARED_BYTES = BLOCK + 24, BLOCK + 32, BLOCK + 40, BLOCK + 48
+"""For the check for races: the epoch of the block, the record of the grid, the cells of bytes, and how many bytes have one."""
 BARRIERS, BARRIER_COUNT = BLOCK + 64, 16
 """For each: threads that have come, and threads that must come."""
-RESERVED = BARRIERS + 16 * BARRIER_COUNT
+WARP_EPOCHS = BARRIERS + 16 * BARRIER_COUNT
+RESERVED = WARP_EPOCHS + 8 * 32
 
 READY, RETRY, BARRIER, WARP, POLL, DONE = range(6)
 """States: goes on; goes on to see whether what it polls for holds; waits at a barrier; for lanes; until something holds; has ended."""
 UNIFORM = 128
 """All threads that wait must do so at the same operation."""
-STATE_BITS, SITE_SHIFT = 127, 8
+ORDERS = 64
+"""What lanes did to memory before they waited comes before what they do after."""
+STATE_BITS, SITE_SHIFT = 63, 8
+CELL_BYTES = 24
 
 LINE = 64
 BASE_ALIGNMENT = 1024

@@ -14,6 +14,7 @@ from relayc.pipelines.gpu.emulate import memory
 RECORD_BYTES = 64
 STUCK, DIVERGENT, RACE = 1, 2, 3
 
+USE = "__relayc_gpu.use"
 RUN, RUN_WARP, FAIL = "__relayc_gpu.run", "__relayc_gpu.warp", "__relayc_gpu.fail"
 DEFER, DELIVER, DELIVER_ALL = "__relayc_gpu.defer", "__relayc_gpu.deliver", "__relayc_gpu.deliver_all"
 
@@ -79,6 +80,9 @@ func.func private @__relayc_gpu.resume(%base: !llvm.ptr, %first: i64, %end: i64)
 // Lets lanes go that all wait for each other, at the same operation. Gives whether there were any.
 func.func private @__relayc_gpu.release_lanes(%base: !llvm.ptr, %first: i64, %end: i64) -> i1 {{{common}
   %warp = arith.constant {warp} : i64
+  %orders = arith.constant {orders} : i64
+  %c5 = arith.constant 5 : i64
+  %c6 = arith.constant 6 : i64
   %o0 = arith.muli %first, %c8 : i64
   %record = llvm.getelementptr %base[%o0] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   %waits = llvm.getelementptr %record[{wait}] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -123,6 +127,15 @@ func.func private @__relayc_gpu.release_lanes(%base: !llvm.ptr, %first: i64, %en
         scf.yield %a1, %h1 : i1, i64
       }}
       scf.if %all {{
+        %o1 = arith.andi %wait, %orders : i64
+        %o2 = arith.shrui %o1, %c6 : i64
+        %o3 = arith.shrui %first, %c5 : i64
+        %o4 = arith.muli %o3, %c8 : i64
+        %p3 = llvm.getelementptr %base[%o4] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+        %p4 = llvm.getelementptr %p3[{warp_epochs}] : (!llvm.ptr) -> !llvm.ptr, i8
+        %epoch = llvm.load %p4 : !llvm.ptr -> i64
+        %anew = arith.addi %epoch, %o2 : i64
+        llvm.store %anew, %p4 : i64, !llvm.ptr
         scf.for %m = %c0 to %lanes step %c1 : i64 {{
           %r0 = arith.shrui %mask, %m : i64
           %r1 = arith.andi %r0, %c1 : i64
@@ -181,6 +194,10 @@ func.func private @__relayc_gpu.release_barriers(%base: !llvm.ptr, %threads: i64
       %all = arith.cmpi eq, %come, %wanted : i64
       scf.if %all {{
         llvm.store %c0, %p : i64, !llvm.ptr
+        %epoch_place = llvm.getelementptr %base[{epoch}] : (!llvm.ptr) -> !llvm.ptr, i8
+        %epoch = llvm.load %epoch_place : !llvm.ptr -> i64
+        %anew = arith.addi %epoch, %c1 : i64
+        llvm.store %anew, %epoch_place : i64, !llvm.ptr
         %w, %s = scf.for %t = %c0 to %threads step %c1 iter_args(%leader = %c0, %who = %c0) -> (i64, i64) : i64 {{
           %o1 = arith.muli %t, %c8 : i64
           %record = llvm.getelementptr %base[%o1] : (!llvm.ptr, i64) -> !llvm.ptr, i8
@@ -328,6 +345,125 @@ func.func private @{run}(%base: !llvm.ptr, %threads: i64, %failures: !llvm.ptr) 
   return
 }}
 
+// ---- races
+
+// Whether two uses are of different threads, and in no order.
+func.func private @__relayc_gpu.unordered(%x: i64, %me: i64) -> i1 {{
+  %c0 = arith.constant 0 : i64
+  %c16 = arith.constant 16 : i64
+  %c21 = arith.constant 21 : i64
+  %c27 = arith.constant 27 : i64
+  %c31 = arith.constant 31 : i64
+  %c40 = arith.constant 40 : i64
+  %threads = arith.constant 1023 : i64
+  %warp_epochs = arith.constant 8191 : i64
+  %d = arith.xori %x, %me : i64
+  %d0 = arith.shrui %d, %c40 : i64
+  %now = arith.cmpi eq, %d0, %c0 : i64
+  %d1 = arith.shrui %d, %c16 : i64
+  %d2 = arith.andi %d1, %threads : i64
+  %other = arith.cmpi ne, %d2, %c0 : i64
+  %d3 = arith.shrui %d, %c21 : i64
+  %d4 = arith.andi %d3, %c31 : i64
+  %apart = arith.cmpi ne, %d4, %c0 : i64
+  %d5 = arith.shrui %d, %c27 : i64
+  %d6 = arith.andi %d5, %warp_epochs : i64
+  %together = arith.cmpi eq, %d6, %c0 : i64
+  %free = arith.ori %apart, %together : i1
+  %a = arith.andi %now, %other : i1
+  %b = arith.andi %a, %free : i1
+  return %b : i1
+}}
+
+// Notes that a thread uses bytes, where they are of shared memory: it reads (0), writes (1) or does both at once (2).
+func.func private @{use}(%base: !llvm.ptr, %t: i64, %address: !llvm.ptr, %bytes: i64, %site: i64, %kind: i64)
+    attributes {{no_inline}} {{{common}
+  %what = arith.constant {race} : i64
+  %cell_bytes = arith.constant {cell_bytes} : i64
+  %c2 = arith.constant 2 : i64
+  %c5 = arith.constant 5 : i64
+  %c16 = arith.constant 16 : i64
+  %c26 = arith.constant 26 : i64
+  %c27 = arith.constant 27 : i64
+  %c40 = arith.constant 40 : i64
+  %threads = arith.constant 1023 : i64
+  %sites = arith.constant 65535 : i64
+  %warp_epochs = arith.constant 8191 : i64
+  %b = llvm.ptrtoint %base : !llvm.ptr to i64
+  %a = llvm.ptrtoint %address : !llvm.ptr to i64
+  %offset = arith.subi %a, %b : i64
+  %p0 = llvm.getelementptr %base[{shared_bytes}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %size = llvm.load %p0 : !llvm.ptr -> i64
+  %last = arith.addi %offset, %bytes : i64
+  %in0 = arith.cmpi ult, %offset, %size : i64
+  %in1 = arith.cmpi ule, %last, %size : i64
+  %in = arith.andi %in0, %in1 : i1
+  scf.if %in {{
+    %p1 = llvm.getelementptr %base[{cells}] : (!llvm.ptr) -> !llvm.ptr, i8
+    %cells = llvm.load %p1 : !llvm.ptr -> !llvm.ptr
+    %p2 = llvm.getelementptr %base[{failures}] : (!llvm.ptr) -> !llvm.ptr, i8
+    %failures = llvm.load %p2 : !llvm.ptr -> !llvm.ptr
+    %p3 = llvm.getelementptr %base[{epoch}] : (!llvm.ptr) -> !llvm.ptr, i8
+    %epoch = llvm.load %p3 : !llvm.ptr -> i64
+    %warp = arith.shrui %t, %c5 : i64
+    %wo = arith.muli %warp, %c8 : i64
+    %p4 = llvm.getelementptr %base[{warp_epochs}] : (!llvm.ptr) -> !llvm.ptr, i8
+    %p5 = llvm.getelementptr %p4[%wo] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+    %warp_epoch0 = llvm.load %p5 : !llvm.ptr -> i64
+    %warp_epoch = arith.andi %warp_epoch0, %warp_epochs : i64
+    %m0 = arith.shli %epoch, %c40 : i64
+    %m1 = arith.shli %warp_epoch, %c27 : i64
+    %m2 = arith.andi %kind, %c2 : i64
+    %c25 = arith.constant 25 : i64
+    %m3 = arith.shli %m2, %c25 : i64
+    %m4 = arith.shli %t, %c16 : i64
+    %m5 = arith.andi %site, %sites : i64
+    %m6 = arith.ori %m0, %m1 : i64
+    %m7 = arith.ori %m6, %m3 : i64
+    %m8 = arith.ori %m7, %m4 : i64
+    %me = arith.ori %m8, %m5 : i64
+    %reads = arith.cmpi eq, %kind, %c0 : i64
+    %writes = arith.cmpi ne, %kind, %c0 : i64
+    scf.for %i = %offset to %last step %c1 : i64 {{
+      %o = arith.muli %i, %cell_bytes : i64
+      %cell = llvm.getelementptr %cells[%o] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+      %cell1 = llvm.getelementptr %cell[1] : (!llvm.ptr) -> !llvm.ptr, i64
+      %cell2 = llvm.getelementptr %cell[2] : (!llvm.ptr) -> !llvm.ptr, i64
+      %writer = llvm.load %cell : !llvm.ptr -> i64
+      %r1 = llvm.load %cell1 : !llvm.ptr -> i64
+      %r2 = llvm.load %cell2 : !llvm.ptr -> i64
+      %w0 = func.call @__relayc_gpu.unordered(%writer, %me) : (i64, i64) -> i1
+      %both0 = arith.andi %writer, %me : i64
+      %both1 = arith.shrui %both0, %c26 : i64
+      %both2 = arith.andi %both1, %c1 : i64
+      %not_both = arith.cmpi eq, %both2, %c0 : i64
+      %w = arith.andi %w0, %not_both : i1
+      %u1 = func.call @__relayc_gpu.unordered(%r1, %me) : (i64, i64) -> i1
+      %u2 = func.call @__relayc_gpu.unordered(%r2, %me) : (i64, i64) -> i1
+      %x1 = arith.andi %u1, %writes : i1
+      %x2 = arith.andi %u2, %writes : i1
+      %bad0 = arith.ori %w, %x1 : i1
+      %bad = arith.ori %bad0, %x2 : i1
+      scf.if %bad {{
+        %other0 = arith.select %x1, %r1, %r2 : i64
+        %other = arith.select %w, %writer, %other0 : i64
+        %s = arith.andi %other, %sites : i64
+        %n0 = arith.shrui %other, %c16 : i64
+        %n = arith.andi %n0, %threads : i64
+        func.call @{fail}(%failures, %what, %base, %n, %s, %t, %site, %i)
+          : (!llvm.ptr, i64, !llvm.ptr, i64, i64, i64, i64, i64) -> ()
+      }}
+      scf.if %reads {{
+        %place = arith.select %u1, %cell2, %cell1 : !llvm.ptr
+        llvm.store %me, %place : i64, !llvm.ptr
+      }} else {{
+        llvm.store %me, %cell : i64, !llvm.ptr
+      }}
+    }}
+  }}
+  return
+}}
+
 // ---- calls that are put off
 
 func.func private @__relayc_gpu.deliver_one(%queue: !llvm.ptr) -> i1 {{{common}
@@ -441,6 +577,15 @@ TEXT = _TEXT.format(
     poll=memory.POLL,
     done=memory.DONE,
     uniform=memory.UNIFORM,
+    orders=memory.ORDERS,
+    epoch=memory.EPOCH,
+    warp_epochs=memory.WARP_EPOCHS,
+    failures=memory.FAILURES,
+    cells=memory.CELLS,
+    shared_bytes=memory.SHARED_BYTES,
+    cell_bytes=memory.CELL_BYTES,
+    race=RACE,
+    use=USE,
     stuck=STUCK,
     divergent=DIVERGENT,
     entries=QUEUE_HEADER_BYTES,

@@ -13,13 +13,14 @@ from relayc.pipelines.gpu.emulate import memory
 from relayc.pipelines.gpu.emulate.memory import BlockMemory
 from relayc.pipelines.gpu.emulate.pointers import at, call, i64, load, load_word, pointer_type, store, store_word, to_word, word
 from relayc.pipelines.gpu.emulate.positions import WARP, Position
-from relayc.pipelines.gpu.emulate.scheduler import DEFER, DELIVER, DELIVER_ALL, QUEUE_BYTES, QUEUE_HEADER_BYTES
+from relayc.pipelines.gpu.emulate.scheduler import DEFER, DELIVER, DELIVER_ALL, QUEUE_BYTES, QUEUE_HEADER_BYTES, USE
 from relayc.pipelines.gpu.emulate.sites import Sites
 from relayc.pipelines.tir import emit
 
 SUSPEND = "__relayc_gpu.suspend"
 """A call of it stands where a coroutine is left and entered again."""
-ALL_LANES = (1 << WARP) - 1
+READS, WRITES, ATOMIC = range(3)
+"""How memory is used."""
 
 
 class Thread:
@@ -72,12 +73,16 @@ class WaitingThread(Thread):
       linear: its number in its block, an i64.
       lane: its number in its warp, an i64.
       dynamic_memory: the block's dynamic shared memory, bytes.
+      checks_races: whether uses of shared memory are noted.
     """
 
     dynamic_memory: ir.Value
 
-    def __init__(self, kernel: str, position: Position, block: ir.Value, sites: Sites, layout: BlockMemory) -> None:
+    def __init__(
+        self, kernel: str, position: Position, block: ir.Value, sites: Sites, layout: BlockMemory, checks_races: bool = False
+    ) -> None:
         super().__init__(kernel, position)
+        self.checks_races = checks_races
         self.block, self.layout = block, layout
         self._sites, self._functions = sites, dict[str, str]()
         self.linear = to_word(position.linear)
@@ -127,7 +132,7 @@ class WaitingThread(Thread):
 
     def wait_for_lanes(self, op: ir.Operation, mask: ir.Value | None = None) -> None:
         """Waits for the lanes of its warp that a mask names (an integer), which must name itself; for all lanes where it is None."""
-        self.wait(op, memory.WARP, self._participants(mask))
+        self.wait(op, memory.WARP | memory.ORDERS, self._participants(mask))
 
     def poll(self, op: ir.Operation, holds: ir.Value) -> None:
         """Lets others run where a condition (an i1) does not hold yet; the caller asks again after.
@@ -137,10 +142,32 @@ class WaitingThread(Thread):
         branch = scf.IfOp(holds, has_else=True)
         with ir.InsertionPoint(branch.then_block):
             store_word(word(1), at(self.block, memory.PROGRESS))
+            self.order()
             emit.yield_values([])
         with ir.InsertionPoint(branch.else_block):
             self.wait(op, memory.POLL)
             emit.yield_values([])
+
+    # ---- races
+
+    def use_shared(self, op: ir.Operation, address: ir.Value, bytes_: int | ir.Value, kind: int) -> None:
+        """Says that the thread now uses memory, where races are checked for: what instructions do to shared memory, to which the check
+        does not see. Memory that is not shared may be given as well.
+
+        Args:
+          bytes_: how many (an i64, where that is a value).
+          kind: READS, WRITES, or ATOMIC for both at once.
+        """
+        if self.checks_races:
+            site = word(self._sites.number(self.kernel, op))
+            count = word(bytes_) if isinstance(bytes_, int) else to_word(bytes_)
+            call(USE, [self.block, self.linear, address, count, site, word(kind)])
+
+    def order(self) -> None:
+        """Says that uses of shared memory before are in order with those that follow, of all threads: after a wait that is no barrier."""
+        if self.checks_races:
+            place = at(self.block, memory.EPOCH)
+            store_word(emit.arith("addi", load_word(place), word(1)), place)
 
     # ---- lanes
 

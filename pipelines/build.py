@@ -12,6 +12,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.frontend import import_model
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.graph import graph_pipeline
+from relayc.pipelines.graph.to_mixed_precision import NARROW
 from relayc.pipelines.instruments import DumpIR, KeepSchedules, PassInstrument, ir_text
 from relayc.pipelines.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.parameters import Blob
@@ -75,9 +76,11 @@ def build(
             ask_for(mod.main, specialize)
     times.mark("import")
     outer = PassContext.current()
-    if not (target.has_bf16 or outer.get("relay.ToMixedPrecision.force")):
+    if precision not in target.precisions and not (precision in NARROW and outer.get("relay.ToMixedPrecision.force")):
         precision = "f32"
     config = {**outer.config, "target": target, "relay.ToMixedPrecision.precision": precision}
+    if precision == "tf32":
+        config["schedule.mma.tf32"] = 1
     if schedules:
         config[FUNCTIONS] = {**outer.get(FUNCTIONS), **schedules}
     kept = KeepSchedules()

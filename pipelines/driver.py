@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from relayc.dialects.relay.module import IRModule
 
 STAGES = ("relay", "te", "tir", "llvm")
-PRECISIONS = ("f32", "bf16")
+PRECISIONS = ("f32", "bf16", "f16", "tf32")
 
 
 @overload
@@ -99,9 +99,9 @@ def compile(
         True does so for an IRModule too, False for none. RELAYC_CACHE=0 in the environment turns the cache off. Programs that an
         argument or an ambient PassContext wants to be observed on their way (dump_ir, keep_ir, stop_after, instruments, passes in the
         configuration) are always compiled.
-      precision: "f32", or "bf16" for products and convolutions of operands rounded to bf16, summed in f32 (see
-        graph.to_mixed_precision); inputs and outputs stay as they are. Where the target has no instructions for it f32 is faster, and is
-        used: `module.precision` says what was done.
+      precision: "f32", or "bf16", "f16" or "tf32" for products and convolutions of operands rounded to it, summed in f32 (see
+        graph.to_mixed_precision); inputs and outputs stay as they are. Where the target has no instructions for it (CPUs have some for
+        "bf16" at most) f32 is faster, and is used: `module.precision` says what was done.
       num_threads: how many threads the schedules plan for and a call uses (`Module.num_threads`). By default that of the target, and what
         holds for the process (runtime.num_threads).
       dims: by name of a symbolic dimension, its size (4), or its least and largest size ((1, 512)).

@@ -173,6 +173,16 @@ class Target:
         raise NotImplementedError
 
     @property
+    def precisions(self) -> frozenset[str]:
+        """What compile(precision=...) may ask for: there are instructions that are faster than those of f32."""
+        return frozenset({"f32", "bf16"} if self.has_bf16 else {"f32"})
+
+    @property
+    def blocks_channels(self) -> bool:
+        """Whether convolutions are faster on images with the channels in blocks of a vector than with the channels last."""
+        return True
+
+    @property
     def lacking(self) -> tuple[str, ...]:
         """Features that the code needs and this machine does not have; with any, the code does not run here."""
         raise NotImplementedError

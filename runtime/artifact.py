@@ -369,7 +369,7 @@ class Artifact:
       stats: seconds spent per compilation stage.
       target: text of the target the code is for, with all attributes.
       device: kind of the devices that run it (see runtime.device).
-      precision: what products and convolutions of f32 are computed in: "f32" or "bf16".
+      precision: what products and convolutions of f32 are computed in: "f32", "bf16", "f16" or "tf32".
       lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
       permissions: what a process must ask the system for before the code may run, in words of the kind of device.
       code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).

@@ -302,7 +302,7 @@ def _add_compiler_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--specialize", type=parse_specialize, action="append", default=[], metavar="NAME=SIZE,...", help=special_help)
     target = "what to compile for: a kind and its attributes, such as 'cpu -num-threads=4' (default cpu: this machine)"
     parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
-    precision = "bf16: round the operands of products and convolutions to it, where the target has instructions for that (default f32)"
+    precision = "round the operands of products and convolutions to it, where the target has instructions for that (default f32)"
     parser.add_argument("--precision", choices=PRECISIONS, default="f32", help=precision)
     levels = range(MAX_OPT_LEVEL + 1)
     parser.add_argument("--opt-level", type=int, choices=levels, default=DEFAULT_OPT_LEVEL, help="optimisation level (default %(default)s)")

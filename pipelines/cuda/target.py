@@ -91,6 +91,14 @@ class CudaTarget(Target):
         return self.has("mma-bf16")
 
     @property
+    def precisions(self) -> frozenset[str]:
+        return frozenset({"f32", *(name for name in ("f16", "bf16", "tf32") if self.has(f"mma-{name}"))})
+
+    @property
+    def blocks_channels(self) -> bool:
+        return False
+
+    @property
     def lacking(self) -> tuple[str, ...]:
         return ()
 

@@ -6,8 +6,9 @@ reductions over channels read whole cache lines, and depthwise convolutions and 
 The layout is chosen by regions. A region is what must share a layout: the images of operators that follow a layout and hang together
 (LayoutRole.FOLLOWS: elementwise operators, poolings, depthwise convolutions, resizings, concatenations). Convolutions over all channels
 read one layout and write another, so they stand between regions. A region is in NHWC where the program itself transposes it from or to
-NHWC (those transposes vanish) or where a channel count is no multiple of the block, else in blocks; and it stays in NCHW where what it
-gains is less than the transforms at its borders cost. Weights stay as they are: schedules pack them.
+NHWC (those transposes vanish), where a channel count is no multiple of the block, or where the target wants no blocks
+(Target.blocks_channels), else in blocks; and it stays in NCHW where what it gains is less than the transforms at its borders cost. Weights
+stay as they are: schedules pack them.
 """
 
 import math
@@ -87,8 +88,8 @@ class _Region:
 class _Regions:
     """The regions of a block of the program and their layouts."""
 
-    def __init__(self, block: ir.Block, size: int) -> None:
-        self.size = size
+    def __init__(self, block: ir.Block, size: int, blocks_channels: bool) -> None:
+        self.size, self.blocks_channels = size, blocks_channels
         self.region: dict[ir.Value, _Region] = {}
         for argument in block.arguments:
             self._enter(argument)
@@ -158,7 +159,7 @@ class _Regions:
             self._count_producer(region, value)
             self._count_users(region, value)
         if region.gain > region.loss:
-            whole = all(c % self.size == 0 for c in channels)
+            whole = self.blocks_channels and all(c % self.size == 0 for c in channels)
             region.layout = f"NCHW{self.size}c" if whole and not region.last else LAST
 
     def _count_producer(self, region: _Region, value: ir.Value) -> None:
@@ -226,8 +227,8 @@ def pools_all(op: Op) -> bool:
 class _Rewriter:
     """Rewrites a block of the program by the decisions on its regions."""
 
-    def __init__(self, block: ir.Block, size: int) -> None:
-        self.block, self.regions = block, _Regions(block, size)
+    def __init__(self, block: ir.Block, size: int, blocks_channels: bool) -> None:
+        self.block, self.regions = block, _Regions(block, size, blocks_channels)
         self.made: dict[ir.Value, ir.Value] = {}
         """New values in the layout of their region, by the NCHW values that they stand for."""
         self.known: dict[tuple[ir.Value, str], ir.Value] = {}
@@ -332,4 +333,4 @@ def alter_op_layout(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None
     bits = 16 if ctx.get("relay.ToMixedPrecision.precision") == "bf16" else 32
     size = ctx.get("relay.AlterOpLayout.block") or target.lanes(bits)
     for block in graph_blocks(func):
-        _Rewriter(block, size).run()
+        _Rewriter(block, size, target.blocks_channels).run()

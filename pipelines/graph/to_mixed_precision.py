@@ -1,4 +1,4 @@
-"""ToMixedPrecision: products and convolutions of bf16 operands, summed in f32 (Relay's ToMixedPrecision, with bf16 for f16).
+"""ToMixedPrecision: products and convolutions of bf16 operands, summed in f32 (Relay's ToMixedPrecision, with bf16 for f16, or with f16).
 
 It runs on fusion groups, because what matters is how tensors are stored between kernels: within a kernel everything but the operands of
 ALWAYS operators stays f32 in registers, so that a chain of operators rounds once. What an operator does stands in its class
@@ -32,7 +32,7 @@ from relayc.pipelines.passes import PassContext, config_option, functions, modul
 from relayc.symbolic import guess
 
 config_option(
-    "relay.ToMixedPrecision.precision", str, "f32", "bf16 makes products and convolutions multiply in bf16; f32 leaves the program"
+    "relay.ToMixedPrecision.precision", str, "f32", "bf16 or f16: what products multiply; others leave the program"
 )
 config_option("relay.ToMixedPrecision.force", bool, False, "compile(precision='bf16') also for targets without instructions for it: slow")
 
@@ -40,7 +40,9 @@ FOLLOWING = frozenset([Precision.FOLLOW, Precision.EXACT])
 """Of operators that give bf16 where they read it."""
 EXACT = frozenset([Precision.EXACT])
 
-NARROW, WIDE = "bfloat16", "float32"
+NARROW = {"bf16": "bfloat16", "f16": "float16"}
+"""The dtype of factors by precision."""
+WIDE = "float32"
 
 
 class Reader(enum.Enum):
@@ -69,8 +71,12 @@ def _factors(op: Op) -> list[ir.Value]:
 class _Precision:
     """The decision for one block of groups, and its rewriting, group by group in program order."""
 
-    def __init__(self, block: ir.Block, mod: IRModule) -> None:
-        self.block, self.mod = block, mod
+    def __init__(self, block: ir.Block, mod: IRModule, precision: str) -> None:
+        """
+        Args:
+          precision: what factors are rounded to.
+        """
+        self.block, self.mod, self.precision, self.dtype = block, mod, precision, NARROW[precision]
         self.readers: dict[ir.Value, set[Reader]] = {}
         self.stored_narrow: set[ir.Value] = set()
         """Values stored as bf16 that were f32 before: groups not converted yet take them for f32."""
@@ -87,7 +93,7 @@ class _Precision:
             elif is_view(op):
                 source, result = op.operation.operands[0], op.operation.results[0]
                 if source in self.stored_narrow:
-                    result.set_type(TensorType.of(result).with_dtype(NARROW).to_mlir())
+                    result.set_type(TensorType.of(result).with_dtype(self.dtype).to_mlir())
                     self.stored_narrow.add(result)
 
     # ---- how a tensor is stored
@@ -138,14 +144,14 @@ class _Precision:
         tensors = [v for v in operands if not isinstance(v.owner, Constant)]
         sizes = [guess(TensorType.of(v).num_elements) for v in tensors]
         sources = [v for v, size in zip(tensors, sizes, strict=True) if size == max(sizes)]
-        return precisions <= FOLLOWING and bool(sources) and all(_dtype(v) == NARROW for v in sources)
+        return precisions <= FOLLOWING and bool(sources) and all(_dtype(v) == self.dtype for v in sources)
 
     # ---- rewriting
 
     def _convert(self, group: Fused) -> None:
         result = group.operation.results[0]
         if isinstance(result.type, ir.TupleType):  # of an operator that wants f32
-            _widen_body(group.body(), self.stored_narrow, OperationSet())
+            _widen_body(group.body(), self.stored_narrow, OperationSet(), self.dtype)
             return
         precisions, block = _precisions(group), group.body()
         found = self._products(group)
@@ -162,7 +168,7 @@ class _Precision:
             if is_exact and stored:
                 self._narrow_body(block)
             else:
-                _widen_body(block, self.stored_narrow.intersection(operands), products)
+                _widen_body(block, self.stored_narrow.intersection(operands), products, self.dtype)
             if stored:
                 self._store_narrow(group)
 
@@ -181,12 +187,12 @@ class _Precision:
             if array is not None:
                 key = value.owner.key or "const"
                 with ir.InsertionPoint(value.owner.operation):
-                    self.narrow[value] = self.mod.constant(array.astype(numpy_dtype(NARROW)), f"{key}.bf16")
+                    self.narrow[value] = self.mod.constant(array.astype(numpy_dtype(self.dtype)), f"{key}.{self.precision}")
             else:
                 with ir.InsertionPoint(before):
-                    group = Fused.create(TensorType.of(value).with_dtype(NARROW).to_mlir())
+                    group = Fused.create(TensorType.of(value).with_dtype(self.dtype).to_mlir())
                 with ir.InsertionPoint(group.body()):
-                    Yield(build("cast", value, dtype=NARROW))
+                    Yield(build("cast", value, dtype=self.dtype))
                 self.narrow[value] = group.operation.results[0]
             self.stored_narrow.add(self.narrow[value])
         return self.narrow[value]
@@ -208,9 +214,9 @@ class _Precision:
 
     def _as_narrow(self, value: ir.Value, before: ir.Operation, casts: "_Casts") -> ir.Value:
         """A value inside a group in bf16: what it was widened from, a constant converted here, or a cast."""
-        if isinstance(value.owner, Cast) and _dtype(value.owner.data) == NARROW:
+        if isinstance(value.owner, Cast) and _dtype(value.owner.data) == self.dtype:
             return value.owner.data
-        return self._narrowed(value, before) if isinstance(value.owner, Constant) else casts.get(value, NARROW, before)
+        return self._narrowed(value, before) if isinstance(value.owner, Constant) else casts.get(value, self.dtype, before)
 
     def _store_narrow(self, group: Fused) -> None:
         """Makes a group give bf16.
@@ -248,8 +254,9 @@ class _Casts:
         return self.found[value, dtype]
 
 
-def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet) -> None:
-    """Makes a group work on f32 but for the operands of its products; `narrow` are the values around it that have become bf16."""
+def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet, dtype: str) -> None:
+    """Makes a group work on f32 but for the operands of its products; `narrow` are the values around it that have become
+    narrow, and `dtype` is what operands of products are rounded to."""
     casts = _Casts()
     for op in list(block.operations):
         operation = op.operation
@@ -257,7 +264,7 @@ def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet) 
         for position, value in enumerate(operation.operands):
             if position < factors:
                 if _dtype(value) == WIDE:
-                    operation.operands[position] = casts.get(value, NARROW, operation)
+                    operation.operands[position] = casts.get(value, dtype, operation)
             elif value in narrow:
                 operation.operands[position] = casts.get(value, WIDE, operation)
         if factors and "out_dtype" in op.attr_specs:
@@ -265,7 +272,7 @@ def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet) 
         elif factors:
             result = operation.results[0]
             uses = list(result.uses)
-            result.set_type(TensorType.of(result).with_dtype(NARROW).to_mlir())
+            result.set_type(TensorType.of(result).with_dtype(dtype).to_mlir())
             with ir.InsertionPoint.after(operation):
                 wide = build("cast", result, dtype=WIDE)
             for use in uses:
@@ -274,11 +281,12 @@ def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet) 
 
 @module_pass(opt_level=0, name="ToMixedPrecision")
 def to_mixed_precision(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Products and convolutions of bf16 operands, summed in f32, where the configuration asks for bf16."""
-    if ctx.get("relay.ToMixedPrecision.precision") == "bf16":
+    """Products and convolutions of bf16 operands, summed in f32, or of f16, where the configuration asks for it."""
+    precision = ctx.get("relay.ToMixedPrecision.precision")
+    if precision in NARROW:
         for func in functions(mod):
             for block in list(graph_blocks(func)):
-                _Precision(block, mod).run()
+                _Precision(block, mod, precision).run()
             erase_dead(func)
         drop_unused_params(mod)
     return mod

@@ -3,4 +3,4 @@
 How an instruction is written stands in pipelines.gpu.emulate.registry.
 """
 
-from relayc.pipelines.cuda.emulate import barriers, cp_async, registers, warp  # noqa: F401 (they register instructions)
+from relayc.pipelines.cuda.emulate import barriers, conversions, cp_async, matrices, registers, warp  # noqa: F401 (they register instructions)

@@ -31,9 +31,7 @@ from relayc.pipelines.graph.fusion.groups import is_view
 from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 from relayc.symbolic import guess
 
-config_option(
-    "relay.ToMixedPrecision.precision", str, "f32", "bf16 or f16: what products multiply; others leave the program"
-)
+config_option("relay.ToMixedPrecision.precision", str, "f32", "bf16 or f16: what products multiply; others leave the program")
 config_option("relay.ToMixedPrecision.force", bool, False, "compile(precision='bf16') also for targets without instructions for it: slow")
 
 FOLLOWING = frozenset([Precision.FOLLOW, Precision.EXACT])

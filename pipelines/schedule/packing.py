@@ -209,6 +209,15 @@ def _pairs(view: np.ndarray, out: np.ndarray, batch: int, outer: int, inner: int
             out[place] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
 
 
+def _lines(view: np.ndarray, out: np.ndarray, lines: int) -> None:
+    """[lines..., rest...] as [lines..., pitch]: the rest in one run, completed by zeros."""
+    depth = prod(view.shape[lines:])
+    out[..., depth:] = 0
+    for at in np.ndindex(*view.shape[: max(0, lines - 1)]):
+        some = view[at]
+        out[at][..., :depth] = some.reshape(*some.shape[: min(lines, 1)], depth)
+
+
 def _layout(view: np.ndarray, out: np.ndarray) -> None:
     """As the loops read it."""
     out[...] = view
@@ -219,6 +228,7 @@ ARRANGEMENTS: dict[str, Callable[..., None]] = {
     "channels": _channels,
     "rows": _rows,
     "pairs": _pairs,
+    "lines": _lines,
     "layout": _layout,
 }
 """How what loops read is written: functions of the view with a dimension for each loop, the packed array, and the packing's numbers."""

@@ -30,6 +30,7 @@ class Evaluator:
         self.width = 1
         self.mask: ir.Value | None = None
         self.scopes: list[dict[Hashable, Any]] = [{}]
+        self._given: dict[Node, ir.Value] = {}
         self._blocks: list[tuple[ir.Block, dict[frozenset[tuple[Var, Size]], tuple[Size, ir.Value]]]] = []
 
     @contextmanager
@@ -63,6 +64,13 @@ class Evaluator:
         key = (id(node), *(i.key for i in indices))
         self.scopes[-1][key] = value
 
+    @contextmanager
+    def given(self, node: Node, value: ir.Value) -> Iterator[None]:
+        """Inside, `value` is that of `node` at whichever indices it is read: of an elementwise computation, which reads it at one point."""
+        self._given[node] = value
+        yield
+        del self._given[node]
+
     def remember_load(self, node: Node, offset: Index, value: ir.Value) -> None:
         """Makes `value` what a load of `node` at a flat offset gives in this scope."""
         self.scopes[-1]["load", id(node), offset.key] = value
@@ -77,6 +85,8 @@ class Evaluator:
 
     def at(self, node: Node, indices: Sequence[Index]) -> ir.Value:
         """The value of `node` at `indices`: a vector where they depend on the lane, else a scalar."""
+        if node in self._given:
+            return self._given[node]
 
         def value() -> ir.Value:
             return (

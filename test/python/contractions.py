@@ -12,7 +12,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
 from relayc.pipelines.driver import compile
 from relayc.pipelines.passes import PassContext
-from relayc.runtime import num_threads, set_num_threads
+from relayc.runtime import Module, num_threads, set_num_threads
 
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Unit roundoff: the largest relative error of rounding to a type."""
@@ -152,8 +152,9 @@ def convolution(
     return Case(form, lambda x, w: build(f"nn.conv{n}d", x, w, **attrs), [x, Const(w) if constant else w], expected, bound)
 
 
-def check(cases: Sequence[Case], **options: Any) -> None:
-    """Compiles the cases as one program and compares them on one thread and on two; runs on as many threads give the same bits.
+def check(cases: Sequence[Case], **options: Any) -> Module:
+    """Compiles the cases as one program and compares them on one thread and on two; runs on as many threads give the same bits. Gives the
+    program.
 
     Winograd convolutions, whose error is another, are off.
     """
@@ -178,6 +179,7 @@ def check(cases: Sequence[Case], **options: Any) -> None:
                 _compare(case, found, threads)
     finally:
         set_num_threads(before)
+    return module
 
 
 def _compare(case: Case, found: np.ndarray, threads: int) -> None:

@@ -2,9 +2,21 @@
 
 from relayc.pipelines.cuda.schedule.attention import flash
 from relayc.pipelines.cuda.schedule.general import Numbers, schedule_general
+from relayc.pipelines.cuda.schedule.product import strategy as product
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
 _GENERAL = Numbers()
+_MODEL = "fewest cycles"
+_TILE = (
+    Parameter("rows", _MODEL, "rows of the tile of a block", 256),
+    Parameter("columns", _MODEL, "columns of the tile of a block", 256),
+    Parameter("depth", _MODEL, "steps of the depth of a stage", 128),
+    Parameter("unit_rows", _MODEL, "rows of the tile of a warp; without tensor cores of a thread", 64),
+    Parameter("unit_columns", _MODEL, "columns of it", 64),
+    Parameter("stages", _MODEL, "stages of operands in shared memory", 8),
+    Parameter("splits", _MODEL, "parts of the depth that blocks of their own sum", 64),
+)
+_PRODUCTS = "dense, matmul, batch_matmul, conv and what follows elementwise"
 
 TABLE: tuple[Entry, ...] = (
     Entry(
@@ -23,6 +35,16 @@ TABLE: tuple[Entry, ...] = (
             Parameter("split_keys", flash.KEYS_AT_A_TIME, "keys that lanes read at a time", 16),
         ),
     ),
+    Entry(
+        "mma",
+        product.schedule_mma,
+        _PRODUCTS,
+        "2 columns or more",
+        "f16 and bf16 summed in f32, 8-bit integers in i32, f32 as tf32 where that is asked for",
+        (*_TILE, Parameter("tf32", 0, "1 rounds operands of f32 to tf32", 1)),
+        ("mma-bf16", "cp-async"),
+    ),
+    Entry("fma", product.schedule_fma, _PRODUCTS, "2 columns or more", "summed in f32", _TILE),
     Entry(
         "general",
         schedule_general,

@@ -1,0 +1,82 @@
+"""The launches of a product: tiles of the result by blocks, and the sums of splits."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cuda.schedule.product.copies import copy_of
+from relayc.pipelines.cuda.schedule.product.pipeline import Pipeline
+from relayc.pipelines.cuda.schedule.product.plan import Plan
+from relayc.pipelines.cuda.schedule.product.problem import digits, divided, hoisted
+from relayc.pipelines.cuda.schedule.product.results import Destination, Matrix, Results
+from relayc.pipelines.cuda.schedule.product.shared import SharedMemory
+from relayc.pipelines.cuda.schedule.product.splits import Partials
+from relayc.pipelines.cuda.schedule.product.strips import Strips
+from relayc.pipelines.gpu.aligned import AlignedEvaluator
+from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.tir import emit
+from relayc.pipelines.tir.buffers import view
+from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import ceil_div, proves
+
+BAND = 8
+"""Rows of tiles that blocks go over column by column: neighbouring blocks share rows and columns, which the cache of the device keeps."""
+
+
+def emit_product(plan: Plan) -> Scheduled:
+    """A product in tir, at the ambient insertion point."""
+    problem, packings, workspace = plan.problem, plan.packings(), plan.workspace_bytes
+    with kernel_body(problem.kernel, packings, workspace) as body:
+        evaluator = AlignedEvaluator(body.evaluator.buffers)
+        results = Results(problem, evaluator, body.outputs[0])
+        if problem.size != 0 and body.workspace is None:
+            _launch_tiles(plan, evaluator, results)
+        elif body.workspace is not None:
+            partials = Partials(plan, view(body.workspace, 0, plan.tile.splits * problem.size, problem.sums))
+            _launch_tiles(plan, evaluator, partials)
+            partials.launch_sums(results, evaluator)
+    return Scheduled(body.function, packings, workspace)
+
+
+def _launch_tiles(plan: Plan, evaluator: Evaluator, destination: Destination) -> None:
+    problem, tile = plan.problem, plan.tile
+    rows, columns = plan.grid
+    copies = [copy_of(problem, *facts, plan.sums.threads) for facts in zip(plan.ways, plan.tiles, plan.starts, strict=True)]
+    shared = [(plan.shared_bytes, ir.IntegerType.get_signless(8))]
+    blocks = rows * columns * problem.batches * tile.splits
+    with launch([blocks], plan.sums.threads, shared) as made, evaluator.scope():
+        memory = SharedMemory.of(made.shared[0])
+        number, in_matrix = divided(Index.of(made.block[0]), rows * columns)
+        batch, split = map(hoisted, divided(number, tile.splits))
+        row, column = _place(plan, in_matrix)
+        matrix = Matrix(split, batch, digits(batch, problem.batch))
+        first = hoisted(row * tile.rows), hoisted(column * tile.columns)
+        for copy, line in zip(copies, first, strict=True):
+            copy.prepare(made.thread, memory, line, matrix.point, evaluator)
+        plan.sums.prepare(made.thread, memory, plan.tiles, plan.starts)
+        sums = Pipeline(plan, copies, evaluator).sums(*_turns(plan, split))
+        Strips(plan, memory, made.thread, first, evaluator).store(sums, matrix, destination)
+
+
+def _place(plan: Plan, number: Index) -> tuple[Index, Index]:
+    """The tile that a block computes: along the columns of a band of rows of tiles, one column of the band after the other."""
+    rows, columns = plan.grid
+    if proves(lambda: columns == 1):
+        return number, Index()
+    if proves(lambda: rows <= BAND):
+        column, row = divided(number, rows)
+        return row, column
+    band, within = divided(number, columns * BAND)
+    first, value = hoisted(band * BAND), emit.materialize(within)
+    height = emit.smaller(emit.arith("subi", emit.index_constant(rows), emit.materialize(first)), BAND)
+    column, row = (emit.arith(name, value, height) for name in ("divui", "remui"))
+    return first + Var(0, BAND - 1, row, name="row"), Index.of(Var(0, columns - 1, column, name="column"))
+
+
+def _turns(plan: Plan, split: Index) -> tuple[ir.Value, ir.Value]:
+    """The first turn of a split, and the one behind its last."""
+    turns, splits = plan.turns, plan.tile.splits
+    if splits == 1:
+        return emit.index_constant(0), emit.index_constant(turns)
+    each = ceil_div(turns, splits)
+    first = emit.smaller(emit.materialize(split * each), turns)
+    return first, emit.smaller(emit.arith("addi", first, emit.index_constant(each)), turns)

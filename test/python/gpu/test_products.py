@@ -1,0 +1,187 @@
+"""Products and convolutions on GPUs, emulated: every way of operands to shared memory, over awkward shapes.
+
+Tiles are small, so that shapes of some tens of elements have several blocks, stages and strips, and emulation is quick. Bounds are those of
+`contractions`: sums in f32 in any order, and one rounding of the result.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from contractions import Case, batch_product, check, convolution, convolve, matrix_product
+from oracle import values
+from support import Const, program
+from symbolic_ops import symbolic_program, tensor
+
+from relayc.dialects.relay import build
+from relayc.pipelines.driver import compile
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
+from relayc.symbolic import Range
+
+EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
+MMA = {"rows": 32, "columns": 16, "unit_rows": 16, "unit_columns": 16, "depth": 32, "stages": 3, "splits": 1}
+TF32 = {**MMA, "depth": 16, "tf32": 1}
+BYTES = {**MMA, "depth": 64}
+FMA = {"rows": 32, "columns": 32, "unit_rows": 8, "unit_columns": 4, "depth": 8, "stages": 2, "splits": 1}
+
+
+def numbers(strategy: str, found: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of a strategy as a configuration has them."""
+    return {f"schedule.{strategy}.{name}": number for name, number in found.items()}
+
+
+def run(cases: Sequence[Case], strategy: str, found: Mapping[str, int], target: Target = EMULATED) -> None:
+    """Compiles cases for the emulation, each of them by a strategy, and compares them. Layouts stay as they are."""
+    with PassContext(config=numbers(strategy, found), disabled_pass=["AlterOpLayout"]):
+        module = check(cases, target=target)
+    schedules = [kernel.schedule.split()[0] for kernel in module.kernels]
+    assert schedules.count(strategy) == len(cases), schedules
+
+
+def products(dtype: str, out_dtype: str = "") -> list[Case]:
+    """Operands along the depth and across it, in copies of 16, 8 and 4 bytes and through registers, and packed; more and fewer rows and
+    columns than a tile has, and a depth of no whole stages."""
+    forms = [
+        ((33, 64, 24), False, True, ""),
+        ((17, 40, 24), True, False, ""),
+        ((1, 7, 9), False, True, ""),
+        ((33, 17, 19), False, True, "b"),
+        ((9, 20, 36), False, False, ""),
+        ((20, 24, 34), True, False, "a"),
+    ]
+    return [
+        matrix_product(*shape, transpose_a=a, transpose_b=b, constant=constant, dtype=dtype, out_dtype=out_dtype)
+        for shape, a, b, constant in forms
+    ]
+
+
+def as_tf32(case: Case) -> Case:
+    """A case of nn.matmul without transposes whose operands are rounded to 11 bits: each product is off by two such roundings."""
+    a, b = (np.abs(getattr(array, "array", array)) for array in case.arrays)
+    return replace(case, bound=case.bound + 2.001 * 2.0**-11 * (a @ b))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_halves(dtype):
+    run(products(dtype), "mma", MMA)
+
+
+def test_products_of_floats():
+    run(products("float32"), "fma", FMA)
+
+
+def test_products_of_floats_as_tf32():
+    cases = [matrix_product(*shape) for shape in ((33, 64, 24), (9, 20, 36), (1, 7, 9))]
+    run([as_tf32(case) for case in cases], "mma", TF32)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_products_of_bytes(dtype):
+    """Exact."""
+    run(products(dtype, "int32")[:3], "mma", BYTES)
+
+
+def test_splits():
+    """Parts of the depth, some of which are empty, are added by a second launch; results are the same every time."""
+    cases = [matrix_product(5, 200, 24, dtype="bfloat16"), matrix_product(3, 65, 9, dtype="float16", constant="b")]
+    run(cases, "mma", {**MMA, "splits": 4})
+    run([matrix_product(3, 130, 12)], "fma", {**FMA, "splits": 4})
+
+
+def test_batches():
+    cases = [batch_product(3, 3, 17, 24, 20, dtype="float16"), batch_product(1, 3, 9, 16, 8, dtype="float16", transpose_a=True)]
+    run(cases, "mma", MMA)
+    run([batch_product(2, 1, 9, 12, 20), batch_product(2, 2, 5, 7, 3, transpose_b=False)], "fma", FMA)
+
+
+def test_convolutions():
+    """As the program has them, NCHW: padding, strides, dilation, groups, and one by one."""
+    cases = [
+        convolution((2, 16, 7, 9), (24, 16, 3, 3), pads=(1, 1, 1, 1), dtype="bfloat16"),
+        convolution((1, 5, 8, 7), (7, 5, 3, 2), strides=(1, 2), dilation=(2, 1), pads=(2, 0, 1, 1), dtype="bfloat16"),
+        convolution((1, 16, 5, 5), (32, 8, 3, 3), groups=2, pads=(1, 1, 1, 1), dtype="bfloat16"),
+        convolution((1, 8, 6, 6), (16, 8, 1, 1), dtype="bfloat16"),
+    ]
+    run(cases, "mma", MMA)
+    cases = [
+        convolution((1, 3, 9, 11), (10, 3, 3, 3), strides=(2, 2), pads=(1, 1, 1, 1)),
+        convolution((1, 8, 6, 6), (16, 8, 1, 1), constant=False),
+        convolution((1, 4, 9), (6, 4, 3), pads=(2, 0)),
+    ]
+    run(cases, "fma", FMA)
+
+
+def test_convolutions_are_channels_last():
+    """Convolutions that follow each other are laid out with their channels last, and each is one product, whatever the precision."""
+    x, pads = values((1, 8, 10, 10), "float32"), (1, 1, 1, 1)
+    first, second = (values((16, c, 3, 3), "float32", seed=c) for c in (8, 16))
+
+    def body(data, a, b):
+        return [build("nn.conv2d", build("nn.relu", build("nn.conv2d", data, a, padding=pads)), b, padding=pads)]
+
+    def expected(*arrays):
+        wide = [array.astype(np.float64) for array in arrays]
+        hidden = np.maximum(convolve(wide[0], wide[1], (1, 1), (1, 1), pads, 1), 0)
+        return convolve(hidden, wide[2], (1, 1), (1, 1), pads, 1)
+
+    found = expected(x, first, second)
+    magnitude = expected(*map(np.abs, (x, first, second)))
+    for precision, unit in (("f32", 2.0**-24 * 300), ("tf32", 2.0**-11), ("f16", 2.0**-11), ("bf16", 2.0**-8)):
+        strategy = "fma" if precision == "f32" else "mma"
+        shape = {"f32": FMA, "tf32": TF32}.get(precision, MMA)
+        with PassContext(config=numbers(strategy, {k: v for k, v in shape.items() if k != "tf32"})):
+            module = compile(program(body, [x, Const(first), Const(second)]), target=EMULATED, precision=precision)
+        assert module.precision == precision
+        convolutions = [kernel for kernel in module.kernels if "nn.conv2d" in kernel.ops]
+        assert [kernel.schedule.split()[0] for kernel in convolutions] == [strategy] * 2
+        assert sorted(kernel.inputs[0].shape[-1] for kernel in convolutions) == [8, 16]
+        # Two factors of each of two products are rounded.
+        np.testing.assert_array_less(np.abs(module["main"](x) - found), 4.1 * unit * magnitude)
+
+
+def test_epilogues():
+    """Bias, activation, residual, scale and cast in the same kernel; a result seen as another shape."""
+    a, b = values((3, 11, 40), "float32"), values((24, 40), "float32", seed=1)
+    bias, residual = values((24,), "float32", seed=2), values((3, 11, 24), "float32", seed=3)
+    sums = a.astype(np.float64) @ b.astype(np.float64).T
+
+    def body(a, b, bias, residual):
+        found = build("add", build("nn.relu", build("add", build("nn.dense", a, b), bias)), residual)
+        return build("reshape", found, newshape=(33, 24))
+
+    expected = np.maximum(sums + bias, 0) + residual
+    magnitude = np.abs(a) @ np.abs(b).T + np.abs(bias) + np.abs(residual)
+    bound = (44 * 2.0**-24 / (1 - 44 * 2.0**-24) * magnitude).reshape(33, 24)
+    case = Case("epilogue", body, [a, Const(b), Const(bias), residual], expected.reshape(33, 24), bound)
+    run([case], "fma", FMA)
+    run([case], "fma", {**FMA, "splits": 2})
+    half = matrix_product(33, 40, 24, dtype="bfloat16")
+    run([replace(half, body=lambda *v: build("cast", half.body(*v), dtype="float32"))], "mma", MMA)
+
+
+def test_symbolic_rows_and_batches():
+    """One kernel for all sizes, none among them."""
+
+    def body(a, b, x, y):
+        return [build("nn.relu", build("nn.dense", a, b)), build("nn.batch_matmul", x, y)]
+
+    weights = values((24, 40), "bfloat16", seed=1)
+    types = [tensor("bfloat16[m, 40]"), Const(weights), tensor("float32[n, 5, 12]"), tensor("float32[n, 9, 12]")]
+    config = {**numbers("mma", MMA), **numbers("fma", FMA)}
+    with PassContext(config=config):
+        module = compile(symbolic_program(body, types, {"m": Range(0), "n": Range(0)}), target=EMULATED)
+    assert sorted(kernel.schedule.split()[0] for kernel in module.kernels) == ["fma", "mma"]
+    for m, n in ((0, 0), (1, 3), (33, 1), (64, 2)):
+        a, x, y = values((m, 40), "bfloat16"), values((n, 5, 12), "float32"), values((n, 9, 12), "float32", seed=1)
+        dense, batches = module["main"](a, x, y)
+        expected = np.maximum(a.astype(np.float64) @ weights.astype(np.float64).T, 0)
+        np.testing.assert_allclose(dense.astype(np.float64), expected, rtol=2.0**-8, atol=40 * 2.0**-22)
+        np.testing.assert_allclose(batches, x.astype(np.float64) @ y.astype(np.float64).transpose(0, 2, 1), rtol=0, atol=24 * 2.0**-21)
+
+
+def test_numbers_are_fitted():
+    """Numbers that a block cannot have become the nearest that it can."""
+    run([matrix_product(20, 33, 40, dtype="float16")], "mma", {"rows": 9, "columns": 100, "unit_rows": 64, "unit_columns": 3, "depth": 99})
+    run([matrix_product(20, 33, 40)], "fma", {"rows": 1, "columns": 7, "unit_rows": 64, "unit_columns": 3, "stages": 8})

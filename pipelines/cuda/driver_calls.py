@@ -1,9 +1,12 @@
 """Calls of the driver's functions, as text in the LLVM dialect; what a context holds is said by runtime.cuda.context."""
 
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.entry_body import CONTEXT, FINISH, GIVEN_PLACE
 from relayc.pipelines.codegen.tables import Strings
 from relayc.runtime.cuda.context import ENTRY_POINTS as FIRST
-from relayc.runtime.cuda.context import FAILED, FUNCTIONS, GIVEN, READ, STATUS, STREAM
+from relayc.runtime.cuda.context import FAILED, FUNCTIONS, GIVEN, READ, STATUS, STREAM, TENSOR_MAP
 from relayc.runtime.cuda.driver import ENTRY_POINTS
 
 LAUNCH = "__relayc_launch"
@@ -16,6 +19,7 @@ _TEXTS = {
     "no_context": "argument %lld: expected the address of a context, an integer, found a value of type %d",
     "launch": "launch of kernel %s (grid %lld x %lld x %lld, block %lld x %lld x %lld, %lld bytes of dynamic shared memory): "
     "the driver says %s",
+    "tensor_map": "making a tensor map: the driver says %s",
     "read": "reading an element of a tensor on the device: the driver says %s",
 }
 _strings = Strings()
@@ -87,7 +91,11 @@ llvm.func internal @{finish}(%context: i64, %status: i32) -> i32 attributes {{no
   %is_read = llvm.icmp "slt" %kernel, %zero : i64
   llvm.cond_br %is_read, ^read, ^launch
 ^read:
-  %5 = llvm.getelementptr %strings[{read}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %no_map = llvm.mlir.constant({map_failed} : i64) : i64
+  %is_map = llvm.icmp "eq" %kernel, %no_map : i64
+  %10 = llvm.getelementptr %strings[{read}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %11 = llvm.getelementptr %strings[{tensor_map}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %5 = llvm.select %is_map, %11, %10 : i1, !llvm.ptr
   %6 = llvm.call @snprintf(%message, %size, %5, %says) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
     : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr) -> i32
   llvm.br ^raise
@@ -257,6 +265,7 @@ DRIVER_CALLS = _CALLS.format(
     functions=FUNCTIONS,
     failed=FAILED,
     read_failed=READ,
+    map_failed=TENSOR_MAP,
     launch_kernel=_PLACES["cuLaunchKernel"],
     copy_out=_PLACES["cuMemcpyDtoHAsync"],
     synchronize=_PLACES["cuStreamSynchronize"],
@@ -271,3 +280,82 @@ DRIVER_CALLS = _CALLS.format(
     **{name: at for name, at in _AT.items() if name != "launch"},
 ) + _strings.as_global("__relayc_driver_strings")
 """The functions that host code calls, LAUNCH among them; they need the table @__relayc_kernel_names."""
+
+
+# ---- tensor maps: cuda.h, cuTensorMapEncodeTiled ------------------------------------------------------------------------------------
+
+_DATA_TYPES = {"i8": 0, "i16": 1, "i32": 2, "i64": 4, "f16": 6, "f32": 7, "f64": 8, "bf16": 9}
+"""CUtensorMapDataType of elements; of integers that without a sign."""
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+"""CUtensorMapSwizzle by the bytes of a line."""
+_L2_PROMOTION = 2  # CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+
+_MAP = """
+llvm.func internal @{name}(%context: i64, %map: i64, %address: i64, {parameters}) attributes {{no_inline}} {{
+  %good = llvm.mlir.constant(0 : i32) : i32
+  %what = llvm.mlir.constant({failed} : i64) : i64
+  %type = llvm.mlir.constant({type} : i32) : i32
+  %rank = llvm.mlir.constant({rank} : i32) : i32
+  %swizzle = llvm.mlir.constant({swizzle} : i32) : i32
+  %promotion = llvm.mlir.constant({promotion} : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %sizes = llvm.alloca %rank x i64 : (i32) -> !llvm.ptr
+  %strides = llvm.alloca %rank x i64 : (i32) -> !llvm.ptr
+  %box = llvm.alloca %rank x i32 : (i32) -> !llvm.ptr
+  %steps = llvm.alloca %rank x i32 : (i32) -> !llvm.ptr
+{stores}
+  %words = llvm.inttoptr %context : i64 to !llvm.ptr
+  %0 = llvm.getelementptr %words[{encode}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %encode = llvm.load %0 : !llvm.ptr -> !llvm.ptr
+  %result = llvm.call %encode(%map, %type, %rank, %address, %sizes, %strides, %box, %steps, %good, %swizzle, %promotion, %good)
+    : !llvm.ptr, (i64, i32, i32, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, i32, i32, i32) -> i32
+  %made = llvm.icmp "eq" %result, %good : i32
+  llvm.cond_br %made, ^end, ^failed
+^failed:
+  llvm.call @__relayc_note(%words, %result, %what) : (!llvm.ptr, i32, i64) -> ()
+  llvm.br ^end
+^end:
+  llvm.return
+}}
+"""
+
+
+def data_type(element: ir.Type) -> int:
+    """CUtensorMapDataType of an element type. Raises ValueError where there is none."""
+    if str(element) not in _DATA_TYPES:
+        raise ValueError(f"target cuda: tensor map: expected elements of {', '.join(_DATA_TYPES)}, found {element}")
+    return _DATA_TYPES[str(element)]
+
+
+def tensor_map_text(name: str, facts: Sequence[int]) -> str:
+    """A function of a context, the address of the map, that of the tensor, its sizes and, in bytes, its strides but the innermost.
+
+    Args:
+      facts: numbers of the type and of the swizzle, and the box.
+    """
+    type_, swizzle, *box = facts
+    rank = len(box)
+    stores = []
+
+    def store(array: str, i: int, value: str, element: str) -> None:
+        stores.append(f"  %{array}{i} = llvm.getelementptr %{array}[{i}] : (!llvm.ptr) -> !llvm.ptr, {element}")
+        stores.append(f"  llvm.store {value}, %{array}{i} : {element}, !llvm.ptr")
+
+    for i, extent in enumerate(box):
+        stores.append(f"  %e{i} = llvm.mlir.constant({extent} : i32) : i32")
+        store("sizes", i, f"%n{i}", "i64")
+        store("box", i, f"%e{i}", "i32")
+        store("steps", i, "%one", "i32")
+        if i:
+            store("strides", i - 1, f"%n{rank + i - 1}", "i64")
+    return _MAP.format(
+        name=name,
+        parameters=", ".join(f"%n{i}: i64" for i in range(2 * rank - 1)),
+        failed=TENSOR_MAP,
+        type=type_,
+        rank=rank,
+        swizzle=swizzle,
+        promotion=_L2_PROMOTION,
+        stores="\n".join(stores),
+        encode=_PLACES["cuTensorMapEncodeTiled"],
+    )

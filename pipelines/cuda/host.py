@@ -20,11 +20,14 @@ from relayc.dialects.mlir import func, gpu, ir
 from relayc.pipelines.codegen.bare_pointers import UNBOUNDED, give_bare_pointers
 from relayc.pipelines.codegen.bufferize import element_bytes, walk
 from relayc.pipelines.codegen.tables import Strings
-from relayc.pipelines.cuda.driver_calls import DRIVER_CALLS, LAUNCH
+from relayc.pipelines.cuda.driver_calls import DRIVER_CALLS, LAUNCH, SWIZZLES, data_type, tensor_map_text
 from relayc.pipelines.tir import emit
 
-_KERNEL = "relay.kernel"
-"""Of the declaration of a launch: the number of the kernel, and its name."""
+_KERNEL, _MAP = "relay.kernel", "relay.map"
+"""Of the declaration of a launch: the number of the kernel, and of each argument whether it is a tensor map. Of that of a tensor map: the
+driver's numbers of its type and its swizzle, and the box."""
+_TENSOR_MAP = "relay.tensor_map"
+"""The operation by which the host fills a tensor map (pipelines.cuda.tensor_maps)."""
 _READ, _ALLOCATE, _RELEASE = "__relayc_read", "__relayc_allocate", "__relayc_release"
 _CONTAINER = "gpu.container_module"
 """Attribute of a module that has kernels."""
@@ -94,11 +97,12 @@ class _Host:
         found: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in ("func.call", "gpu.launch_func", "memref.load") or op.name.startswith(_UNREADABLE):
+            if op.name in ("func.call", "gpu.launch_func", "memref.load", _TENSOR_MAP) or op.name.startswith(_UNREADABLE):
                 found.append(op)
             return ir.WalkResult.ADVANCE
 
         function.walk(visit)
+        maps: list[ir.Operation] = []
         for op in found:
             with ir.InsertionPoint(op), op.location:
                 if op.name == "func.call":
@@ -107,9 +111,14 @@ class _Host:
                     self.launch(op, context)
                 elif op.name == "memref.load":
                     self.load(op, context)
+                elif op.name == _TENSOR_MAP:
+                    maps.append(op)
+                    self.tensor_map(op, context)
                 else:
                     expected = "code of the host that leaves memory of the device alone"
                     raise ValueError(f"target cuda: @{name} at {op.location}: expected {expected}, found {op.name}")
+        for op in maps:  # until here launches ask which buffers are maps
+            op.erase()
 
     def call(self, op: ir.Operation, context: ir.Value) -> None:
         callee, operands = ir.FlatSymbolRefAttr(op.attributes["callee"]).value, list(op.operands)
@@ -139,17 +148,31 @@ class _Host:
         arguments = operands[ends[-3] : ends[-2]]
         dynamic = _as_index(shared[0]) if shared else emit.index_constant(0)
         values = [context, *map(_as_index, sizes), dynamic, *map(_as_index, arguments)]
-        func.CallOp([], ir.FlatSymbolRefAttr.get(self.launcher(kernel, len(arguments))), values)
+        func.CallOp([], ir.FlatSymbolRefAttr.get(self.launcher(kernel, list(map(_is_tensor_map, arguments)))), values)
         op.erase()
 
-    def launcher(self, kernel: str, arguments: int) -> str:
-        """The function that launches a kernel."""
+    def launcher(self, kernel: str, are_maps: Sequence[bool]) -> str:
+        """The function that launches a kernel, some of whose arguments are tensor maps."""
         if kernel not in self.launches:
             self.launches[kernel] = name = self.names.free(f"{kernel}.launch")
-            declared = self.declare(name, [ir.IndexType.get()] * (2 + _DIMENSIONS + arguments), [])
-            number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.numbers[kernel])
-            declared.attributes[_KERNEL] = ir.ArrayAttr.get([number, ir.StringAttr.get(kernel)])
+            declared = self.declare(name, [ir.IndexType.get()] * (2 + _DIMENSIONS + len(are_maps)), [])
+            declared.attributes[_KERNEL] = ir.DenseI64ArrayAttr.get([self.numbers[kernel], *map(int, are_maps)])
         return self.launches[kernel]
+
+    def tensor_map(self, op: ir.Operation, context: ir.Value) -> None:
+        """A call of the driver that fills a tensor map."""
+        place, buffer, offset, *numbers = op.operands
+        element, rank = ir.MemRefType(buffer.type).element_type, len(list(ir.DenseI64ArrayAttr(op.attributes["box"])))
+        num_bytes = emit.index_constant(element_bytes(element))
+        address = emit.arith("addi", _as_index(buffer), emit.arith("muli", offset, num_bytes))
+        strides = [emit.arith("muli", stride, num_bytes) for stride in numbers[rank:]]
+        name = self.names.free("tensor_map")
+        values = [context, _as_index(place), address, *numbers[:rank], *strides]
+        declared = self.declare(name, [ir.IndexType.get()] * len(values), [])
+        declared.attributes[_MAP] = ir.DenseI64ArrayAttr.get(
+            [data_type(element), SWIZZLES[ir.IntegerAttr(op.attributes["swizzle"]).value], *ir.DenseI64ArrayAttr(op.attributes["box"])]
+        )
+        func.CallOp([], ir.FlatSymbolRefAttr.get(name), values)
 
     def load(self, op: ir.Operation, context: ir.Value) -> None:
         buffer, *indices = op.operands
@@ -163,6 +186,11 @@ class _Host:
         call = func.CallOp([ir.IndexType.get()], ir.FlatSymbolRefAttr.get(_READ), [context, address, emit.index_constant(num_bytes)])
         op.results[0].replace_all_uses_with(_from_index(call.operation.results[0], type_.element_type))
         op.erase()
+
+
+def _is_tensor_map(value: ir.Value) -> bool:
+    """Whether a buffer of the host is filled as a tensor map, which kernels take by value."""
+    return any(use.operand_number == 0 and use.owner.name == _TENSOR_MAP for use in value.uses)
 
 
 def _as_index(value: ir.Value) -> ir.Value:
@@ -222,6 +250,11 @@ def add_driver_calls(module: ir.Module, kernels: Sequence[str]) -> None:
     ]
     parts = [DRIVER_CALLS, _NAMES.format(count=len(offsets), rows="\n".join(rows)), strings.as_global("__relayc_kernel_strings")]
     parts += map(_launcher, launchers)
+    parts += [
+        tensor_map_text(symbol_name(op), list(ir.DenseI64ArrayAttr(op.attributes[_MAP])))
+        for op in declared.values()
+        if _MAP in op.attributes
+    ]
     with module.context, ir.Location.unknown():
         parsed = ir.Module.parse("\n".join(parts))
         made = [op.operation for op in parsed.body.operations]
@@ -235,22 +268,23 @@ def add_driver_calls(module: ir.Module, kernels: Sequence[str]) -> None:
 
 
 def _launcher(op: ir.Operation) -> str:
-    number, _ = ir.ArrayAttr(op.attributes[_KERNEL])
-    count = str(op.attributes["function_type"]).count("i64") - 2 - _DIMENSIONS
+    number, *are_maps = ir.DenseI64ArrayAttr(op.attributes[_KERNEL])
+    count = len(are_maps)
     sizes = [f"%n{i}" for i in range(_DIMENSIONS)]
     stores = [
         f"  %v{i} = llvm.getelementptr %values[{i}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
         f"  llvm.store %a{i}, %v{i} : i64, !llvm.ptr\n"
         f"  %p{i} = llvm.getelementptr %places[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
-        f"  llvm.store %v{i}, %p{i} : !llvm.ptr, !llvm.ptr"
-        for i in range(count)
+        # Of a map the driver takes the bytes themselves, of which the argument is the address.
+        + (f"  llvm.store %a{i}, %p{i} : i64, !llvm.ptr" if is_map else f"  llvm.store %v{i}, %p{i} : !llvm.ptr, !llvm.ptr")
+        for i, is_map in enumerate(are_maps)
     ]
     return _LAUNCHER.format(
         name=str(ir.FlatSymbolRefAttr.get(symbol_name(op), op.context))[1:],
         sizes=", ".join(f"{name}: i64" for name in sizes),
         arguments="".join(f", %a{i}: i64" for i in range(count)),
         count=max(count, 1),
-        number=ir.IntegerAttr(number).value,
+        number=number,
         stores="\n".join(stores),
         launch=LAUNCH,
         names=", ".join(sizes),

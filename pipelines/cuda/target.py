@@ -104,5 +104,6 @@ class CudaTarget(Target):
 
     @property
     def fingerprint(self) -> str:
-        """Emulated code is that of this machine."""
-        return Target("cpu").fingerprint if self.emulate else ""
+        """The code of the host, and that of emulated kernels, is for this machine."""
+        host = Target("cpu")
+        return f"{host} {host.fingerprint}"

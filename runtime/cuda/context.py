@@ -8,9 +8,9 @@ ENTRY_POINTS = 3
 GIVEN = 10
 """Address of where the call writes the memory that it gives (see runtime.late)."""
 FAILED = 11
-"""What failed: the number of the kernel that could not be launched, or READ; in the next words the sizes of the grid, those of the block,
-and the bytes of dynamic shared memory."""
-READ = -1
-"""An element of a tensor could not be read."""
+"""What failed: the number of the kernel that could not be launched, or READ, or TENSOR_MAP; in the next words the sizes of the grid, those
+of the block, and the bytes of dynamic shared memory."""
+READ, TENSOR_MAP = -1, -2
+"""An element of a tensor could not be read, a tensor map not be made."""
 LENGTH = 19
 """Words in all."""

@@ -19,8 +19,9 @@ from relayc.dialects.mlir import gpu, ir, make_context
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.codegen.bufferize import walk
 from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cuda import emulate  # noqa: F401 (registers the instructions)
 from relayc.pipelines.cuda.backend import CudaBackend
-from relayc.pipelines.gpu.emulate import emulate_kernels
+from relayc.pipelines.gpu.emulate import emulate_kernels, mark_coroutines
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import aligned_empty
 from relayc.runtime.cuda.driver import DeviceAttributes, Driver, replace_driver
@@ -32,6 +33,8 @@ POISON = 0xCD
 _SUCCESS, INVALID_VALUE, OUT_OF_MEMORY = 0, 1, 2
 _ERRORS = {INVALID_VALUE: b"CUDA_ERROR_INVALID_VALUE", OUT_OF_MEMORY: b"CUDA_ERROR_OUT_OF_MEMORY"}
 _FIRST_CONTEXT = 1000
+_SIZES = 7
+"""That an emulated kernel takes behind its arguments: of the grid, of a block, bytes of dynamic shared memory."""
 
 
 @dataclass
@@ -244,7 +247,7 @@ class FakeDriver(Driver):
             place = ctypes.c_void_p.from_address(places + 8 * i).value
             assert place is not None
             values[i] = ctypes.c_int64.from_address(place).value
-        numbers = (ctypes.c_int64 * 6)(*sizes)
+        numbers = (ctypes.c_int64 * _SIZES)(*sizes, shared)
         self.captured += stream in self._captures
 
         def run() -> None:
@@ -336,15 +339,17 @@ def device_code(self: CudaBackend, module: ir.Module, target: Target) -> bytes:
 
 
 def _compiled(text: str) -> dict[str, _Kernel]:
-    """The kernels of a `gpu.module` for the CPU, by name; each takes the addresses of its arguments' values and of six sizes."""
+    """The kernels of a `gpu.module` for the CPU, by name; each takes the addresses of its arguments' values and of the sizes."""
     host = Target("cpu", num_threads=1)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(f"module attributes {{gpu.container_module}} {{\n{text}\n}}")
         names = [symbol_name(f) for f in walk(module.operation, gpu.GPUFuncOp)]
         emulate_kernels(module)
         find_backend("cpu").lower(module, host)
-        types = {name: _types(module, f"{name}.grid") for name in names}
-        parsed = ir.Module.parse("\n".join([*(_wrapper(name, types[name]) for name in names), _table(names)]))
+        mark_coroutines(module)
+        found = {name: _signature(module, f"{name}.grid") for name in names}
+        types = {name: arguments for name, (_, arguments) in found.items()}
+        parsed = ir.Module.parse("\n".join([*(_wrapper(name, *found[name]) for name in names), _table(names)]))
         for op in list(parsed.body.operations):
             if "sym_visibility" not in op.attributes:
                 op.detach_from_parent()
@@ -357,29 +362,31 @@ def _compiled(text: str) -> dict[str, _Kernel]:
     for i, name in enumerate(names):
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(addresses[i])
         function.engine = engine
-        made[name] = _Kernel(name, len(types[name]) - 6, function)
+        made[name] = _Kernel(name, len(types[name]) - _SIZES, function)
     return made
 
 
-def _types(module: ir.Module, name: str) -> list[str]:
+def _signature(module: ir.Module, name: str) -> tuple[str, list[str]]:
+    """The result of a function, which may be a status, and the types of its arguments."""
     function = next(op for op in module.body.operations if "sym_name" in op.attributes and symbol_name(op) == name)
-    inside = str(function.attributes["function_type"]).removeprefix("!llvm.func<void (").removesuffix(")>")
-    return [{"ptr": "!llvm.ptr"}.get(t.strip(), t.strip()) for t in inside.split(",")]
+    result, _, inside = str(function.attributes["function_type"]).removeprefix("!llvm.func<").removesuffix(")>").partition(" (")
+    return result.replace("void", ""), [{"ptr": "!llvm.ptr"}.get(t.strip(), t.strip()) for t in inside.split(",")]
 
 
-def _wrapper(name: str, types: list[str]) -> str:
+def _wrapper(name: str, result: str, types: list[str]) -> str:
     loads = []
     for i, type_ in enumerate(types):
-        values, at = ("%values", i) if i < len(types) - 6 else ("%sizes", i - len(types) + 6)
+        values, at = ("%values", i) if i < len(types) - _SIZES else ("%sizes", i - len(types) + _SIZES)
         loads.append(f"  %p{i} = llvm.getelementptr {values}[{at}] : (!llvm.ptr) -> !llvm.ptr, i64")
         loads.append(f"  %v{i} = llvm.load %p{i} : !llvm.ptr -> {type_}")
     operands = ", ".join(f"%v{i}" for i in range(len(types)))
     lines = "\n".join(loads)
+    gives = f" -> {result}" if result else ""
     return f"""
-llvm.func @"{name}.grid"({", ".join(types)}) attributes {{sym_visibility = "private"}}
+llvm.func @"{name}.grid"({", ".join(types)}){gives} attributes {{sym_visibility = "private"}}
 llvm.func internal @"{name}.call"(%values: !llvm.ptr, %sizes: !llvm.ptr) {{
 {lines}
-  llvm.call @"{name}.grid"({operands}) : ({", ".join(types)}) -> ()
+  {"%status = " if result else ""}llvm.call @"{name}.grid"({operands}) : ({", ".join(types)}) -> {result or "()"}
   llvm.return
 }}"""
 

@@ -395,3 +395,14 @@ def test_programs_come_from_the_cache(driver, tmp_path):
     found = Module(cache.load("key"))
     np.testing.assert_allclose(found["main"](x), np.exp(x) * x, rtol=1e-5)
     assert found._artifact.code.kernels == made._artifact.code.kernels and str(found.device) == "cuda:0"
+
+
+def test_kernels_whose_threads_wait_for_each_other():
+    x, w = values((3, 40)), values((40, 40), seed=1)
+    with fake_cuda() as driver:
+        module = compile(program(lambda a, b: [build("nn.softmax", build("nn.dense", a, b))], [x, Const(w)]), target=TARGET)
+        for _ in range(2):
+            found = module["main"](x)
+    sums = np.exp(x @ w.T)
+    np.testing.assert_allclose(found, sums / sums.sum(1, keepdims=True), rtol=1e-4)
+    assert {one.block[0] for one in driver.launches} != {1}

@@ -16,7 +16,7 @@ from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
 from relayc.pipelines.blocks.indices import Reader, divide, write
 from relayc.pipelines.blocks.structure import Nest, memref_type
-from relayc.pipelines.blocks.views import ScheduleError, body_point
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.graph import indexing_maps, iteration_space
 from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
 from relayc.pipelines.sizes import symbol_attributes, symbol_positions
@@ -27,7 +27,7 @@ Body = Callable[[list[ir.Value]], None]
 
 
 def create_nest(source: ir.Operation, module: ir.Module) -> Nest:
-    """Builds the blocks of a te function at the end of a module, under its name.
+    """Builds the blocks of a te function at the end of a module, under its name; their loops are written where the function is asked for.
 
     Raises ScheduleError where it holds an operation that has no parallel form (sorting, scans), or a table of constants.
     """
@@ -303,11 +303,10 @@ class _Creation:
         self, name: str, iterators: Sequence[str], extents: Sequence[Size], axes: Sequence[str], body: Body, init: Body | None
     ) -> None:
         """Loops over a box, with a block in the innermost one; the insertion point stays behind them."""
-        loops = self.nest.make_loops(list(zip(axes, extents, strict=True)))
-        place = body_point(loops[-1]) if loops else ir.InsertionPoint.current
-        with place:
-            block = make_block(self.nest.free_block(name), iterators, extents, [loop.var.value for loop in loops])
-        self.nest.added(loops, block)
+        loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
+        name = self.nest.free_block(name)
+        block = make_block(name, iterators, extents, [])
+        self.nest.added(loops, block, name, iterators, extents)
         for position, code in ((0, init), (1, body)):
             if code is None:
                 continue

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
+from relayc.pipelines.blocks.views import Block, Loop, Member, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 
 
@@ -38,7 +37,7 @@ def dependence(nest: Nest, block: Block) -> Dependence:
     """Which loops the iterators of a block depend on."""
 
     def make() -> Dependence:
-        loops = nest.loops_around(block.operation)
+        loops = nest.loops_around(block)
         return Dependence(block, loops, [frozenset(variables(p)) for p in block.points(loops)])
 
     return nest.remembered(("dependence", block.name), make)
@@ -46,7 +45,7 @@ def dependence(nest: Nest, block: Block) -> Dependence:
 
 def dependences(nest: Nest, loop: Loop) -> list[Dependence]:
     """Those of the outermost blocks in a loop."""
-    return [dependence(nest, block) for block in nest.blocks_in(loop.operation)]
+    return [dependence(nest, block) for block in nest.blocks_in(loop)]
 
 
 def check_independent(nest: Nest, loop: Loop) -> None:
@@ -64,7 +63,7 @@ def check_written_once(nest: Nest, loop: Loop, found: Dependence) -> None:
     """That iterations of a loop which all compute the same write to no memory that outlives the loop. Raises ScheduleError."""
     if found.kinds(loop) or loop.extent == 1:
         return
-    inside = {b.name for b in nest.blocks_in(loop.operation)}
+    inside = {b.name for b in nest.blocks_in(loop)}
     for buffer in found.block.outputs():
         users = [b.name for b in nest.outer_blocks() if b.name not in inside and buffer in (*b.inputs(), *b.outputs())]
         if nest.is_output(buffer) or users:
@@ -78,22 +77,21 @@ def _iterator(kind: str) -> str:
 
 def chain(nest: Nest, outer: Loop, inner: Loop) -> list[Loop]:
     """The loops from one to another inside of it, each of which holds nothing but the next. Raises ScheduleError."""
-    around = nest.loops_around(inner.operation)
+    around = nest.loops_around(inner)
     position = next((i for i, found in enumerate(around) if found.name == outer.name), None)
     if position is None:
         raise ScheduleError(f"expected loops inside of each other, found {inner.name} outside of {outer.name}")
     found = [*around[position:], inner]
     for loop, following in pairwise(found):
-        if (members := nest.members(loop.operation)) != [following.operation]:
-            raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(nest, members)}")
+        if len(members := nest.inside(loop)) != 1 or members[0] is not following:
+            raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(members)}")
     return found
 
 
-def _described(nest: Nest, members: Sequence[ir.Operation]) -> str:
-    views = [
-        nest.loop_view(op) if op.name == "scf.for" else nest.block_view(op) if op.name == "tir.block" else "a buffer" for op in members
-    ]
-    return " and ".join(f"loop {v.name}" if isinstance(v, Loop) else str(v) for v in views)
+def _described(members: Sequence[Member]) -> str:
+    return " and ".join(
+        f"loop {m.name}" if isinstance(m, Loop) else f"block {m.name}" if isinstance(m, Block) else "a buffer" for m in members
+    )
 
 
 def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:

@@ -255,13 +255,26 @@ def write(index: Index) -> ir.Value:
     return Writer()(index)
 
 
-def _as_read(index: Index) -> Index:
+def as_read(index: Index) -> Index:
     """A linear index as what `emit.materialize` makes of it is read: from its last term on, where MLIR leaves it so."""
-    terms = list(index.terms.items())
-    is_bare = isinstance(index.const, Dim) or index.const == 0
+    if len(index.terms) < 2:
+        return index
+    return Index(index.const, dict(reversed(_swapped(index.const, list(index.terms.items())))))
+
+
+def as_written(index: Index) -> Index:
+    """The index of which `as_read` gives this one."""
+    if len(index.terms) < 2:
+        return index
+    return Index(index.const, dict(_swapped(index.const, list(index.terms.items())[::-1])))
+
+
+def _swapped(const: Size, terms: list[tuple[Var, Size]]) -> list[tuple[Var, Size]]:
+    """Terms in the order in which MLIR has their sum."""
+    is_bare = isinstance(const, Dim) or const == 0
     if is_bare and all(isinstance(c, Dim) or c == 1 for _, c in terms[:2]):
         terms[:2] = terms[1::-1]
-    return Index(index.const, dict(reversed(terms)))
+    return terms
 
 
 class Writer:
@@ -289,7 +302,7 @@ class Writer:
         if any(isinstance(v, (Divided, Extremal)) for v in index.terms):
             terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in index.terms.items()}
             return None, emit.materialize(Index(index.const, terms))
-        return _as_read(index), emit.materialize(index)
+        return as_read(index), emit.materialize(index)
 
     def _variable(self, var: Var) -> ir.Value:
         if isinstance(var, Divided):

@@ -8,7 +8,7 @@ from relayc.dialects.tir.block import OPAQUE
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided
 from relayc.pipelines.blocks.regions import Span, quotient_of
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Guard, Loop, ScheduleError, drop, enclosing_block, is_statement
+from relayc.pipelines.blocks.views import Block, Guard, Loop, ScheduleError, drop, is_statement
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import exact, proves
 
@@ -20,13 +20,24 @@ def names_of(blocks: Sequence[Block]) -> str:
     return ", ".join(b.name for b in blocks) or "none"
 
 
-def blocks_beside(nest: Nest, operation: ir.Operation) -> list[Block]:
+def blocks_beside(nest: Nest, view: Loop | Block) -> list[Block]:
     """The outermost blocks of the same scope as a block or loop: of the function, or of the block that it stands in."""
-    around = enclosing_block(operation)
-    if around is None:
+    if view.scope is None:
         return nest.outer_blocks()
-    members = [op.operation for part in around.regions for block in part.blocks for op in block.operations]
-    return [b for op in members if op.name in ("scf.for", "tir.block") for b in nest.blocks_in(op)]
+    return [b for m in (*view.scope.starts, *view.scope.inside) if isinstance(m, (Loop, Block)) for b in nest.blocks_in(m)]
+
+
+def members_with(nest: Nest, loop: Loop, blocks: Sequence[Block]) -> list[Loop | Block]:
+    """What is directly in a loop that some of the blocks are in, or are, in order."""
+    named = {b.name for b in blocks}
+    return [m for m in nest.inside(loop) if isinstance(m, (Loop, Block)) and any(b.name in named for b in nest.blocks_in(m))]
+
+
+def top_of(view: Loop | Block) -> Loop | Block:
+    """The loop or block of the function that another one is or is in."""
+    while view.scope is not None:
+        view = view.scope
+    return view.around[0] if view.around else view
 
 
 def readers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
@@ -53,13 +64,15 @@ def check_only_writer(nest: Nest, block: Block) -> None:
 
 def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
     """Raises ScheduleError where another block writes a buffer too."""
-    around = enclosing_block(block.operation)
+    around = block.scope
     if around is not None:
         # What is in a block sees only what is in it.
-        users = [b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b.operation, around)]
+        users = [
+            b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b.operation, around.operation)
+        ]
         if users or isinstance(buffer.owner, ir.Block):
             raise ScheduleError(f"block {block.name}: expected a buffer of the block around it alone, found {nest.buffer_name(buffer)}")
-    others = [b for b in writers_of(blocks_beside(nest, block.operation), buffer) if b.name != block.name]
+    others = [b for b in writers_of(blocks_beside(nest, block), buffer) if b.name != block.name]
     if others:
         raise ScheduleError(
             f"block {block.name}: expected it to be the only one that writes {nest.buffer_name(buffer)}, found also {names_of(others)}"
@@ -73,12 +86,11 @@ def check_intermediate(nest: Nest, block: Block) -> None:
             raise ScheduleError(f"block {block.name}: expected no output of @{nest.name}, found that it writes {nest.buffer_name(buffer)}")
 
 
-def check_same_scope(nest: Nest, block: Block, loop: Loop) -> None:
+def check_same_scope(block: Block, loop: Loop) -> None:
     """Raises ScheduleError where a block is under a loop already, or one of them is in another block."""
-    if any(around.name == loop.name for around in nest.loops_around(block.operation)):
+    if any(around.name == loop.name for around in block.around):
         raise ScheduleError(f"block {block.name}: expected a loop that is not around it, found {loop.name}")
-    inner, outer = enclosing_block(block.operation), enclosing_block(loop.operation)
-    if (inner is None) != (outer is None) or (inner is not None and inner != outer):
+    if block.scope is not loop.scope:
         raise ScheduleError(f"block {block.name}: expected a loop of the same scope, found {loop.name}, which is in another block")
 
 
@@ -168,6 +180,17 @@ def hoist(nest: Nest, buffer: ir.Value, before: ir.Operation) -> None:
         if op == before:
             alloc.move_before(start_of(before))
             return
+
+
+def move(nest: Nest, block: Block, domain: Sequence[Span], beside: Loop | Block, behind: bool, keep_unit: bool = False) -> list[Loop]:
+    """Moves a block as `rebind` does, to before or behind a loop or block."""
+    kept = [i for i, found in enumerate(domain) if found.extent != 1 or keep_unit]
+    made = nest.new_loops([(f"ax{i}", domain[i].extent) for i in kept], block.operation.location)
+    points = [found.low for found in domain]
+    for i, loop in zip(kept, made, strict=True):
+        points[i] += loop.var
+    nest.move(block, made, beside, behind, points, [Guard(p, e) for p, e in zip(points, block.extents, strict=True)])
+    return made
 
 
 def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot, keep_unit: bool = False) -> list[Loop]:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, enclosing_block
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Place
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.symbolic import Size, bounds, maximum, proves
 
@@ -38,15 +38,14 @@ def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = Tr
     known of it. It is in the shape of the buffer, but for the last elements: where a guard keeps blocks inside of the shape, low + extent
     may be beyond it.
     """
-    blocks = nest.outer_blocks() if under is None else nest.blocks_in(under.operation)
+    blocks = nest.outer_blocks() if under is None else nest.blocks_in(under)
     return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(nest, under), reads, writes)
 
 
 def still_in(nest: Nest, loop: Loop) -> set[Var]:
     """What has one value in an iteration of a loop: its variable, those of the loops around it, the iterators of the block it is in."""
-    around = enclosing_block(loop.operation)
-    outer: list[Var] = [] if around is None else iterators_of(nest, around)
-    return {*(found.var for found in (*nest.loops_around(loop.operation), loop)), *outer}
+    outer: list[Var] = [] if loop.scope is None else iterators_of(nest, loop.scope.operation)
+    return {*(found.var for found in (*loop.around, loop)), *outer}
 
 
 def region_of_blocks(
@@ -56,7 +55,7 @@ def region_of_blocks(
     shape = nest.shape(buffer)
     found: list[Region] = []
     for block in blocks:
-        loops = nest.loops_around(block.operation)
+        loops = nest.loops_around(block)
         point: dict[Var, Index] = dict(zip(block.vars, block.points(loops), strict=True))
         guards = block.guards(loops)
         for access in block.accesses():

@@ -1,5 +1,6 @@
 """The primitives of schedules by name."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,7 +15,19 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {}
 
 
 def primitive(function: Primitive) -> Primitive:
-    """Registers a function as the primitive of its name."""
+    """Registers a function, which changes operations, as the primitive of its name: what was done to loops before is written then."""
+
+    @functools.wraps(function)
+    def on_operations(nest: Nest, *args: Any, **kwargs: Any) -> Any:
+        nest.write()
+        return function(nest, *args, **kwargs)
+
+    PRIMITIVES[function.__name__] = on_operations
+    return function
+
+
+def loop_primitive(function: Primitive) -> Primitive:
+    """Registers a function, which leaves loops to be written (see Nest), as the primitive of its name."""
     PRIMITIVES[function.__name__] = function
     return function
 

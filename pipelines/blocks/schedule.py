@@ -50,7 +50,13 @@ class Schedule(LoopMethods, BlockMethods):
     @property
     def mod(self) -> IRModule:
         """The module as it is now: blocks and loops."""
+        self._written()
         self._nests = {}  # who has it may change it
+        return self._mod
+
+    def _written(self) -> IRModule:
+        for nest in self._nests.values():
+            nest.write()
         return self._mod
 
     @property
@@ -60,11 +66,11 @@ class Schedule(LoopMethods, BlockMethods):
 
     def script(self) -> str:
         """The functions as they are now, in TVMScript's form, which `relayc.tir.from_source` reads. Raises ScheduleError (see there)."""
-        return script(self._mod)
+        return script(self._written())
 
     def show(self) -> None:
         """Prints the functions in TVMScript's form; as MLIR where they hold what has no place in it."""
-        show(self._mod)
+        show(self._written())
 
     def work_on(self, function: str) -> None:
         """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
@@ -100,7 +106,7 @@ class Schedule(LoopMethods, BlockMethods):
         """The loops around a block, the outermost first."""
         with self._mod.context:
             nest = self.nest
-            return [LoopRV(loop.name) for loop in nest.loops_around(find_block(nest, str(block)).operation)]
+            return [LoopRV(loop.name) for loop in nest.loops_around(find_block(nest, str(block)))]
 
     def get_producers(self, block: BlockLike) -> list[BlockRV]:
         """The blocks that write what a block reads."""
@@ -218,7 +224,7 @@ def blocks_module(
     Args:
       mod: the module, or one function alone.
       refused: gets those of several functions that cannot be written so, by name, with the reason.
-      nests: gets those that are made of te, by name.
+      nests: gets those that are made of te, by name, which are not written then.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
@@ -247,6 +253,8 @@ def blocks_module(
                     continue
                 if nests is not None:
                     nests[nest.name] = nest
+                else:
+                    nest.write()
     if not len(out.module.body.operations):
         raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
     return out

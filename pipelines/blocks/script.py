@@ -64,6 +64,7 @@ def _run(op: ir.Operation, nest: Nest, knobs: Mapping[str, Any]) -> None:
     given = {key: decode(op.attributes[key], knobs.__getitem__) for key in parameters_of(name) if key in op.attributes}
     try:
         made = PRIMITIVES[name](nest, **given)
+        nest.write()
     except ScheduleError as error:
         raise ScheduleError(f"{name}({arguments_text(given)}): {error}") from None
     if "results" in op.attributes:

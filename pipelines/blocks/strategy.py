@@ -130,11 +130,11 @@ class _Applied:
     """A kernel as its schedule leaves it.
 
     Attributes:
-      module: what holds the function.
+      holder: what keeps the function.
       before, trace: texts for those who look on.
     """
 
-    module: IRModule
+    holder: IRModule | Schedule
     nest: Nest
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     before: str = ""
@@ -159,7 +159,7 @@ def _apply(source: Source, function: ir.OpView, decisions: Mapping[str, Any], ob
     trace = str(schedule.trace) if observed else ""
     if given is None or given is schedule:
         nest = schedule.nest
-        return _Applied(schedule.mod, nest, knobs, before, trace)
+        return _Applied(schedule, nest, knobs, before, trace)
     if not isinstance(given, IRModule):
         raise ScheduleError(f"expected None or a module from the function, found {given!r}")
     mod, nest = replacement_nest(given, function)

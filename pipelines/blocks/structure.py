@@ -1,6 +1,6 @@
 """What a function of blocks and loops holds, by name. Primitives look their operations up so: names stay when operations are rebuilt."""
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +11,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import block_name
-from relayc.pipelines.blocks.indices import Reader
+from relayc.pipelines.blocks.indices import Reader, substitute
 from relayc.pipelines.blocks.views import (
     COMPUTATIONS,
     STATEMENTS,
@@ -21,11 +21,8 @@ from relayc.pipelines.blocks.views import (
     Loop,
     Member,
     body_point,
-    drop,
     is_statement,
-    move_body,
     operations_in,
-    replace_points,
 )
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import SizeValues, sizes_in, symbol_positions
@@ -34,10 +31,14 @@ from relayc.symbolic import Size, symbol
 
 
 class Nest:
-    """A function of blocks and loops: its buffers, loops and blocks by name."""
+    """A function of blocks and loops: its buffers, loops and blocks by name.
+
+    What primitives do to loops, and to where blocks are, is done to the views alone. It is written where somebody asks for the function:
+    until then its operations are those from before, or there are none of loops.
+    """
 
     def __init__(self, function: func.FuncOp) -> None:
-        self.function = function
+        self._function = function
         self.entry: ir.Block = function.regions[0].blocks[0]
         self.facts = Facts({self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
         self._contents = _Contents()
@@ -51,10 +52,23 @@ class Nest:
         """Names of loops, blocks and buffers, while the function is edited."""
         self._constants: emit.Constants | None = None
         """Those at the start of the function, where nothing else is computed there."""
+        self._unwritten: dict[int, Block | None] = {}
+        """Blocks in which loops are to be written, by identity; None for the function."""
+
+    @property
+    def function(self) -> func.FuncOp:
+        """The function, with all that was done to it."""
+        self.write()
+        return self._function
+
+    @property
+    def head(self) -> func.FuncOp:
+        """The function for its name and attributes: what is in it may not be written."""
+        return self._function
 
     @property
     def name(self) -> str:
-        return ir.StringAttr(self.function.attributes["sym_name"]).value
+        return ir.StringAttr(self._function.attributes["sym_name"]).value
 
     @property
     def sizes(self) -> Mapping[ir.Value, Size]:
@@ -63,6 +77,7 @@ class Nest:
 
     @sizes.setter
     def sizes(self, sizes: Mapping[ir.Value, Size]) -> None:
+        self.write()
         self.facts = Facts(sizes)
         self._contents, self._is_current = _Contents(), False
 
@@ -82,18 +97,24 @@ class Nest:
             self._contents = _Contents()
         self._changed = () if bodies is None else bodies
         self.facts.begin(bodies)
-        symbols = {str(size): value for value, size in self.sizes.items()}
         try:
-            with self.function.context, ir.Location.unknown():
-                constants = self._constants or emit.Constants(self.entry, reuse=True)
-                with emit.constants_at(constants), sizes_in(SizeValues(self.entry, symbols)) if symbols else nullcontext():
-                    yield
-                self._sweep(constants)
+            with self._building():
+                yield
             if self._stays_current:
                 self._is_current, self._changed = True, ()
         finally:
             self.facts.end()
             self._taken = None
+
+    @contextmanager
+    def _building(self) -> Iterator[None]:
+        """In it operations may be built (see `editing`)."""
+        symbols = {str(size): value for value, size in self.sizes.items()}
+        with self._function.context, ir.Location.unknown():
+            constants = self._constants or emit.Constants(self.entry, reuse=True)
+            with emit.constants_at(constants), sizes_in(SizeValues(self.entry, symbols)) if symbols else nullcontext():
+                yield
+            self._sweep(constants)
 
     def _sweep(self, constants: emit.Constants) -> None:
         """Erases computations and constants at the start of the function that nothing uses."""
@@ -110,7 +131,9 @@ class Nest:
         if self._is_current:
             return self._contents
         found = _Contents()
-        stack: list[tuple[ir.Operation, tuple[Loop, ...], list[Member]]] = [(self.function.operation, (), found.inside)]
+        stack: list[tuple[ir.Operation, tuple[Loop, ...], list[Member], Block | None]] = [
+            (self._function.operation, (), found.inside, None)
+        ]
 
         def visit(op: ir.Operation) -> ir.WalkResult:
             name = op.name
@@ -119,45 +142,163 @@ class Nest:
             parent = op.parent
             while len(stack) > 1 and stack[-1][0] != parent:
                 stack.pop()
-            _, around, beside = stack[-1]
+            outer, around, beside, scope = stack[-1]
+            if scope is not None and scope.operation == outer and scope.init is not None and op.block == scope.init:
+                beside = scope.starts
             if name == "memref.alloc":
                 found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
                 beside.append(op)
                 return ir.WalkResult.ADVANCE
             if name == "tir.block":
                 block = self.block_view(op)
-                block.around, block.inside = around, []
+                block.around, block.starts, block.inside, block.scope = around, [], [], scope
                 found.blocks[block.name] = block
                 beside.append(block)
-                stack.append((op, (), block.inside))
+                stack.append((op, (), block.inside, block))
                 return ir.WalkResult.SKIP if self.facts.is_plain(block.name) else ir.WalkResult.ADVANCE
             loop = self.loop_view(op)
-            loop.around, loop.inside = around, []
+            loop.around, loop.inside, loop.scope = around, [], scope
             if names.LOOP in op.attributes:
                 found.loops[loop.name] = loop
             beside.append(loop)
-            stack.append((op, (*around, loop), loop.inside))
+            stack.append((op, (*around, loop), loop.inside, scope))
             return ir.WalkResult.ADVANCE
 
-        self.function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        self._function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
         if self._taken is None:
             self._contents, self._is_current, self._changed = found, True, ()
             self.facts.keep(found.blocks)
         return found
 
-    # ---- what stays known
+    # ---- what is to be written
 
-    def replaced(self, old: list[Loop], new: list[Loop]) -> None:
-        """Says, while the function is edited, that other loops, one inside the other, take the place of such loops.
+    def write(self) -> None:
+        """Writes the loops, and where blocks are: the function is what its views say. These are made anew when they are asked for."""
+        if not self._unwritten:
+            return
+        scopes, self._unwritten = list(self._unwritten.values()), {}
+        with self._building():
+            for scope in scopes:
+                if scope is None:
+                    self._write(self.entry, self._contents.inside)
+                    continue
+                for region, members in ((scope.init, scope.starts), (scope.body, scope.inside)):
+                    if region is not None:
+                        self._write(region, members)
+        self._contents, self._is_current, self._constants = _Contents(), False, None
+        if None in scopes:
+            self._order_computations()
 
-        Nothing else may change then but the points of blocks.
+    def _order_computations(self) -> None:
+        """Lets what the function computes before its loops stand in the order in which it is used, each once: nothing says then in how many
+        steps the function was written."""
+        computed = [op for op in operations_in(self.entry) if op.name.startswith(COMPUTATIONS)]
+        left = {op.results[0] for op in computed}
+        inside, kept = frozenset(left), dict[Hashable, ir.Value]()
+
+        def use(op: ir.Operation) -> None:
+            for value in op.operands:
+                if value not in left:
+                    continue
+                left.remove(value)
+                source = value.owner.operation
+                use(source)
+                key = source.name, tuple(source.operands), tuple(source.attributes.items()), value.type
+                if key in kept:
+                    value.replace_all_uses_with(kept[key])
+                else:
+                    kept[key] = value
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            if len(op.results) != 1 or op.results[0] not in inside:
+                use(op)
+            return ir.WalkResult.ADVANCE
+
+        self._function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        used = set(kept.values())
+        for op in reversed(computed):
+            if op.results[0] not in used:
+                op.erase()
+        place = next(op for op in operations_in(self.entry) if not op.name.startswith(COMPUTATIONS))
+        for value in kept.values():
+            value.owner.operation.move_before(place)
+
+    def _write(self, region: ir.Block, members: "Sequence[Member]") -> None:
+        """Writes what is in the function, or in a block."""
+        for block in _blocks_of(members):
+            self._read_place(block)
+        old = [op for op in operations_in(region) if is_statement(op)]
+        end = ir.InsertionPoint.at_block_terminator(region) if region == self.entry else ir.InsertionPoint(region)
+        self._write_members(members, end)
+        kept = {member.results[0] for member in members if isinstance(member, ir.Operation)}
+        for op in old:
+            if op.name != "memref.alloc" or op.results[0] not in kept:
+                op.erase()
+
+    def _write_members(self, members: "Sequence[Member]", place: ir.InsertionPoint) -> None:
+        for member in members:
+            if isinstance(member, Loop):
+                with place:
+                    member.written()
+                self._write_members(member.inside, body_point(member))
+            elif isinstance(member, Block):
+                with place:
+                    member.written()
+            else:
+                place.insert(member.detach_from_parent())
+
+    def _changed_in(self, scope: Block | None) -> None:
+        """Says that what is directly in a block, or in the function for None, and in the loops there, is to be written."""
+        self._contents.remembered.clear()
+        self._unwritten[id(scope)] = scope
+        if scope is not None:
+            self.write()  # what the block around accesses is read of its operations
+
+    def new_loops(self, wanted: Sequence[tuple[str, Size]], location: ir.Location) -> list[Loop]:
+        """Loops that are to be put somewhere (see `replace_loops`, `move` and `added`); their names may get a number."""
+        made: list[Loop] = []
+        for name, extent in wanted:
+            loop = Loop(None, self.facts, self.free_loop(name), extent, location)
+            self._contents.loops[loop.name] = loop
+            made.append(loop)
+        return made
+
+    def replace_loops(self, old: list[Loop], new: list[Loop], point: Mapping[Var, Index], guards: Sequence[Guard] = ()) -> None:
+        """Puts loops, one inside the other, in the place of such loops, of which each holds nothing but the next.
+
+        Args:
+          point: the variables of the old loops.
+          guards: further guards of the blocks inside.
         """
-        found, outer = self._contents, old[0].around
-        beside: list[Member] = outer[-1].inside if outer else found.scope_of(old[0])
-        beside[beside.index(old[0])] = new[0]
+        scope = old[0].scope
+        for block in _blocks_of(old[-1].inside):
+            points, known = block.points(block.around), block.guards(block.around)
+            limits = [Guard(substitute(g.index, point), g.limit) for g in known]
+            block.place([substitute(p, point) for p in points], [*limits, *guards])
+        self._nest(old, new)
+        self._changed_in(scope)
+
+    def reorder_loops(self, old: list[Loop], new: list[Loop]) -> None:
+        """Puts loops, one inside the other and nothing else between them, in another order."""
+        for block in _blocks_of(old[-1].inside):
+            self._read_place(block)
+        self._nest(old, new)
+        self._changed_in(old[0].scope)
+
+    @staticmethod
+    def _read_place(block: Block) -> None:
+        """Reads where a block is before loops around it change."""
+        block.points(block.around)
+        block.guards(block.around)
+
+    def _nest(self, old: list[Loop], new: list[Loop]) -> None:
+        """Loops in the place of others, in what is known."""
+        found, outer, scope = self._contents, old[0].around, old[0].scope
+        beside = outer[-1].inside if outer else found.beside(old[0])
+        beside[_position(beside, old[0])] = new[0]
         inside = old[-1].inside
         for i, loop in enumerate(new):
-            loop.around = (*outer, *new[:i])
+            loop.around, loop.scope = (*outer, *new[:i]), scope
             loop.inside = [new[i + 1]] if i + 1 < len(new) else inside
         _set_around(inside, (*outer, *new))
         loops = list(found.loops.items())
@@ -168,41 +309,80 @@ class Nest:
                 found.loops.update(made)
             elif name not in gone and name not in made:
                 found.loops[name] = loop
-        self._stays_current = True
 
-    def removed(self, block: Block, buffer: ir.Value) -> None:
-        """Says, while the function is edited, that a block and an allocation go, with the loops around the block that then are empty.
+    def move(
+        self, block: Block, loops: Sequence[Loop], beside: Loop | Block, behind: bool, points: Sequence[Index], guards: Sequence[Guard]
+    ) -> None:
+        """Moves a block into loops, one inside the other, that are put before or behind a loop or block of the same scope. Loops that are
+        empty then are gone."""
+        self._take_out(block)
+        around = beside.around
+        members = around[-1].inside if around else self._contents.beside(beside)
+        members.insert(_position(members, beside) + behind, loops[0] if loops else block)
+        self._put_in(block, loops, around, beside.scope)
+        block.place(points, guards)
+        self._contents.sort()
+        self._changed_in(block.scope)
+
+    @staticmethod
+    def _put_in(block: Block, loops: Sequence[Loop], around: tuple[Loop, ...], scope: Block | None) -> None:
+        for i, loop in enumerate(loops):
+            loop.around, loop.scope = (*around, *loops[:i]), scope
+            loop.inside = [loops[i + 1] if i + 1 < len(loops) else block]
+        block.around, block.scope = (*around, *loops), scope
+
+    def _take_out(self, block: Block) -> None:
+        """Takes a block from where it is, with the loops around that then are empty."""
+        gone: Loop | Block = block
+        for loop in reversed(block.around):
+            del loop.inside[_position(loop.inside, gone)]
+            if loop.inside:
+                return
+            gone = loop
+            del self._contents.loops[loop.name]
+        beside = self._contents.beside(gone)
+        del beside[_position(beside, gone)]
+
+    def hoist(self, buffer: ir.Value, before: Loop | Block) -> None:
+        """Lets an allocation stand before a loop or block of the function, where it stands behind it."""
+        if isinstance(buffer.owner, ir.Block):
+            return
+        inside = self._contents.inside
+        (here,) = [i for i, m in enumerate(inside) if not isinstance(m, (Loop, Block)) and m == buffer.owner.operation]
+        there = _position(inside, before)
+        if there < here:
+            inside.insert(there, inside.pop(here))
+            self._contents.sort()
+            self._changed_in(None)
+
+    def remove(self, block: Block, buffer: ir.Value) -> None:
+        """Erases a block of the function, the loops in which nothing is left then, and an allocation, while the function is edited.
 
         Nothing else may change then but the bodies of the blocks that `editing` was told.
         """
         found = self._contents
         del found.blocks[block.name]
         self.facts.forget(block.name)
-        gone: Loop | Block = block
-        for loop in reversed(block.around):
-            loop.inside.remove(gone)
-            if loop.inside:
-                break
-            gone = loop
-            del found.loops[loop.name]
-        else:
-            found.scope_of(gone).remove(gone)
+        self._take_out(block)
         alloc = buffer.owner.operation
         found.inside.remove(next(m for m in found.inside if not isinstance(m, (Loop, Block)) and m == alloc))
         del found.allocations[ir.StringAttr(alloc.attributes[names.BUFFER]).value]
+        block.operation.erase()
+        alloc.erase()
+        self._unwritten[id(None)] = None
         self._stays_current = True
 
-    def added(self, loops: list[Loop], block: ir.Operation) -> None:
-        """Says, while the function is edited, that a block in loops, one inside the other, was added at the end of the function.
+    def added(self, loops: list[Loop], block: ir.Operation, name: str, iterators: Sequence[str], extents: Sequence[Size]) -> None:
+        """Says, while the function is edited, that a block in loops, one for each iterator, was added at the end of the function.
 
         Nothing else may change then but allocations that `add_buffer` adds.
         """
-        view = Block(block, self.facts)
-        self._contents.blocks[view.name] = view
+        view = Block(block, self.facts, name, iterators, extents)
+        self._contents.blocks[name] = view
         self._contents.inside.append(loops[0] if loops else view)
-        for i, loop in enumerate(loops):
-            loop.around, loop.inside = tuple(loops[:i]), [loops[i + 1] if i + 1 < len(loops) else view]
-        view.around = tuple(loops)
+        self._put_in(view, loops, (), None)
+        view.place([Index.of(loop.var) for loop in loops], [])
+        self._unwritten[id(None)] = None
         self._stays_current = True
 
     def release(self, loops: Collection[str]) -> None:
@@ -223,7 +403,7 @@ class Nest:
         """The view of a loop: the same for as long as it is there."""
         attributes = operation.attributes
         known = self._contents.loops.get(ir.StringAttr(attributes[names.LOOP]).value) if names.LOOP in attributes else None
-        return known if known is not None and known.operation == operation else Loop(operation, self.facts)
+        return known if known is not None and known.is_of(operation) else Loop(operation, self.facts)
 
     def block_view(self, operation: ir.Operation) -> Block:
         """The view of a block: the same for as long as it stays what it is."""
@@ -252,10 +432,14 @@ class Nest:
         """The buffers by name: arguments, then allocations in the order of the text."""
         return self._arguments | self._found().allocations
 
+    @property
+    def _argument_attributes(self) -> Sequence[ir.DictAttr]:
+        return value_attributes(self._function)
+
     @cached_property
     def _arguments(self) -> dict[str, ir.Value]:
         """The buffers that are arguments, by name."""
-        described = zip(self.entry.arguments, value_attributes(self.function), strict=True)
+        described = zip(self.entry.arguments, self._argument_attributes, strict=True)
         return {ir.StringAttr(given[names.BUFFER]).value: value for value, given in described if names.BUFFER in given}
 
     def buffer_name(self, buffer: ir.Value) -> str:
@@ -269,7 +453,7 @@ class Nest:
         """The shape of a buffer."""
         owner = buffer.owner
         if isinstance(owner, ir.Block):
-            attributes = value_attributes(self.function)[ir.BlockArgument(buffer).arg_number]
+            attributes = self._argument_attributes[ir.BlockArgument(buffer).arg_number]
             if names.SHAPE in attributes:
                 return tuple(map(read_size_attribute, ir.ArrayAttr(attributes[names.SHAPE])))
             return tuple(buffer.type.shape)
@@ -287,41 +471,56 @@ class Nest:
 
     def is_output(self, buffer: ir.Value) -> bool:
         owner = buffer.owner
-        return isinstance(owner, ir.Block) and names.OUTPUT in value_attributes(self.function)[ir.BlockArgument(buffer).arg_number]
+        return isinstance(owner, ir.Block) and names.OUTPUT in self._argument_attributes[ir.BlockArgument(buffer).arg_number]
 
     # ---- places
 
-    def loops_around(self, operation: ir.Operation) -> list[Loop]:
+    def loops_around(self, at: "Loop | Block | ir.Operation") -> list[Loop]:
         """The loops around a block or loop, outermost first; of what is in a block those in the same block."""
         if self._is_current:
-            return list(self._view(operation).around)
+            return list((self._view(at) if isinstance(at, ir.Operation) else at).around)
         found = []
-        parent = operation.parent
+        parent = (at if isinstance(at, ir.Operation) else at.operation).parent
         while parent is not None and parent.name not in ("func.func", "tir.block"):
             if parent.name == "scf.for":
                 found.append(self.loop_view(parent))
             parent = parent.parent
         return found[::-1]
 
+    def inside(self, at: Loop | None = None) -> "list[Member]":
+        """Loops, blocks and allocations directly in a loop, or the function."""
+        self._found()
+        return list(self._contents.inside if at is None else at.inside)
+
     def members(self, operation: ir.Operation) -> list[ir.Operation]:
-        """Loops, blocks and allocations directly in a loop, a block or the function."""
+        """The same as operations, also of a block."""
+        self.write()
         if self._is_current:
-            return [member.operation for member in self._inside(operation)]
+            return [member if isinstance(member, ir.Operation) else member.operation for member in self._inside(operation)]
         return [op for region in operation.regions for block in region.blocks for op in operations_in(block) if is_statement(op)]
 
-    def blocks_in(self, operation: ir.Operation) -> list[Block]:
+    def blocks_in(self, at: "Loop | Block | ir.Operation") -> list[Block]:
         """The outermost blocks inside of a loop, in order; a block itself."""
-        if operation.name == "tir.block":
-            return [self.block_view(operation)]
+        if isinstance(at, Block):
+            return [at]
+        if isinstance(at, Loop):
+            if self._is_current:
+                return _blocks_of(at.inside)
+            at = at.operation
+        if at.name == "tir.block":
+            return [self.block_view(at)]
         if self._is_current:
-            return _blocks_of(self._inside(operation))
-        return [block for op in self.members(operation) if op.name != "memref.alloc" for block in self.blocks_in(op)]
+            return _blocks_of(self._inside(at))
+        return [block for op in self.members(at) if op.name != "memref.alloc" for block in self.blocks_in(op)]
 
     def _view(self, operation: ir.Operation) -> Loop | Block:
         return self.block_view(operation) if operation.name == "tir.block" else self.loop_view(operation)
 
     def _inside(self, operation: ir.Operation) -> "list[Member]":
-        return self._contents.inside if operation.name == "func.func" else self._view(operation).inside
+        if operation.name == "func.func":
+            return self._contents.inside
+        view = self._view(operation)
+        return [*view.starts, *view.inside] if isinstance(view, Block) else view.inside
 
     def at_root(self) -> list[ir.Operation]:
         """Loops, blocks and allocations of the function itself."""
@@ -337,7 +536,8 @@ class Nest:
 
     def outer_blocks(self) -> list[Block]:
         """The blocks that are in no other block, in the order of the text."""
-        return self.blocks_in(self.function.operation)
+        self._found()
+        return _blocks_of(self._contents.inside) if self._is_current else self.blocks_in(self._function.operation)
 
     # ---- names
 
@@ -382,20 +582,6 @@ class Nest:
             place = body_point(made[-1])
         return made
 
-    def replace_loops(self, old: list[Loop], new: list[Loop], point: Mapping[Var, Index], guards: Sequence[Guard] = ()) -> None:
-        """Puts new loops, one inside the other, in the place of such loops, of which each holds nothing but the next.
-
-        Args:
-          point: the variables of the old loops.
-          guards: further guards of the blocks inside.
-        """
-        inside = [(block, block.around) for block in _blocks_of(old[-1].inside)]
-        self.replaced(old, new)
-        move_body(old[-1], new[-1])
-        for block, around in inside:
-            replace_points(block, around, point, guards)
-        drop(old[0].operation)
-
 
 @dataclass(frozen=True)
 class _Contents:
@@ -413,9 +599,32 @@ class _Contents:
     inside: "list[Member]" = field(default_factory=list)
     remembered: dict[tuple, Any] = field(default_factory=dict)
 
-    def scope_of(self, view: Loop | Block) -> "list[Member]":
+    def beside(self, view: Loop | Block) -> "list[Member]":
         """The members of the block that holds a loop or block, or of the function."""
-        return next((b.inside for b in self.blocks.values() if any(m is view for m in b.inside)), self.inside)
+        if view.scope is None:
+            return self.inside
+        return next(members for members in (view.scope.starts, view.scope.inside) if any(m is view for m in members))
+
+    def sort(self) -> None:
+        """Puts what there is by name in the order of the text."""
+        loops, blocks = dict[str, Loop](), dict[str, Block]()
+        left = self.inside[::-1]
+        while left:
+            member = left.pop()
+            if isinstance(member, Loop):
+                loops[member.name] = member
+                left += member.inside[::-1]
+            elif isinstance(member, Block):
+                blocks[member.name] = member
+                left += [*member.starts, *member.inside][::-1]
+        self.loops.clear()
+        self.loops.update(loops)
+        self.blocks.clear()
+        self.blocks.update(blocks)
+
+
+def _position(members: "Sequence[Member]", view: Loop | Block) -> int:
+    return next(i for i, member in enumerate(members) if member is view)
 
 
 def _blocks_of(members: "Sequence[Member]") -> list[Block]:

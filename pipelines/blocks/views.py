@@ -1,6 +1,6 @@
 """Views of loops and blocks: what an operation of a function that is being scheduled tells of itself, and how it is changed.
 
-A view is of an operation as it stands. Names stay when operations are moved or rebuilt.
+A view is of an operation as it stands, or of one that is to be written (see Nest.write). Names stay when operations are moved or rebuilt.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
-from relayc.pipelines.blocks.indices import Reader, Writer, substitute, variables
+from relayc.pipelines.blocks.indices import Reader, Writer, as_read, as_written, variables
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, exact, proves
@@ -29,14 +29,14 @@ class Guard:
 
 
 class Place(Var):
-    """The variable of a loop or an iterator: the same in all views of it."""
+    """The variable of a loop or an iterator: the same in all views of it. That of a loop that is not written has no value."""
 
-    def __init__(self, value: ir.Value, extent: Size, name: str) -> None:
+    def __init__(self, value: ir.Value | None, extent: Size, name: str) -> None:
         super().__init__(0, extent - 1, value, name=name)
-        self._hash = hash(value)
+        self._hash = id(self) if value is None else hash(value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and self.value == other.value
+        return self is other or (isinstance(other, Place) and self.value is not None and self.value == other.value)
 
     def __hash__(self) -> int:
         return self._hash
@@ -93,18 +93,44 @@ class Facts:
 class Loop:
     """A loop of a function.
 
+    Args:
+      operation: the scf.for; None of one that is to be written, whose name, extent and location are given.
+
     Attributes:
-      operation: the scf.for.
-      around: the loops around it in the same block, outermost first; inside: what is directly in it. Both as Nest found them.
+      around: the loops around it in the same block, outermost first; inside: what is directly in it.
+      scope: the block that it stands in, if any. All three as Nest found them.
     """
 
-    def __init__(self, operation: ir.Operation, facts: Facts, name: str | None = None, extent: Size | None = None) -> None:
-        self.operation = operation
+    def __init__(
+        self,
+        operation: ir.Operation | None,
+        facts: Facts,
+        name: str | None = None,
+        extent: Size | None = None,
+        location: ir.Location | None = None,
+    ) -> None:
+        self._operation = operation
         self._facts = facts
-        self._name, self._extent = name, extent
+        self._name, self._extent, self._location = name, extent, location
         self._var: Place | None = None
+        self._kind: str | None = None if operation is not None else names.Kind.SERIAL
+        self._annotations: dict[str, ir.Attribute] | None = None if operation is not None else {}
         self.around: tuple[Loop, ...] = ()
         self.inside: list[Member] = []
+        self.scope: Block | None = None
+
+    @property
+    def operation(self) -> ir.Operation:
+        assert self._operation is not None, f"{self} is not written"
+        return self._operation
+
+    def is_of(self, operation: ir.Operation) -> bool:
+        """Whether it is the view of an operation."""
+        return self._operation is not None and self._operation == operation
+
+    @property
+    def location(self) -> ir.Location:
+        return self.operation.location if self._location is None else self._location
 
     @property
     def name(self) -> str:
@@ -122,13 +148,15 @@ class Loop:
     def var(self) -> Place:
         """Its variable, with the bounds of its values."""
         if self._var is None:
-            self._var = Place(self.body.arguments[0], self.extent, self.name)
+            self._var = Place(None if self._operation is None else self.body.arguments[0], self.extent, self.name)
         return self._var
 
     @property
     def kind(self) -> str:
-        attributes = self.operation.attributes
-        return ir.StringAttr(attributes[names.KIND]).value if names.KIND in attributes else names.Kind.SERIAL
+        if self._kind is None:
+            attributes = self.operation.attributes
+            self._kind = ir.StringAttr(attributes[names.KIND]).value if names.KIND in attributes else names.Kind.SERIAL
+        return self._kind
 
     @property
     def body(self) -> ir.Block:
@@ -136,18 +164,47 @@ class Loop:
 
     @property
     def annotations(self) -> dict[str, ir.Attribute]:
-        return read_annotations(self.operation)
+        if self._annotations is None:
+            self._annotations = read_annotations(self.operation)
+        return self._annotations
 
     def members(self) -> list[ir.Operation]:
         """Loops, blocks and allocations directly in it, without computations of indices and the terminator."""
         return [op for op in operations_in(self.body) if is_statement(op)]
 
     def set_kind(self, kind: str) -> None:
+        self._kind = kind
+        if self._operation is None:
+            return
         if kind == names.Kind.SERIAL:
             if names.KIND in self.operation.attributes:
                 del self.operation.attributes[names.KIND]
         else:
-            self.operation.attributes[names.KIND] = ir.StringAttr.get(kind)
+            self.operation.attributes[names.KIND] = ir.StringAttr.get(kind, self.operation.context)
+
+    def set_annotations(self, annotations: dict[str, ir.Attribute]) -> None:
+        """Gives it these hints, and no others."""
+        self._annotations = annotations
+        if self._operation is not None:
+            write_annotations(self.operation, annotations)
+
+    def written(self) -> ir.Operation:
+        """Its operation anew at the ambient insertion point, without a body; the view is of that one then.
+
+        Those in which it stood, and what was in it, stay where they are.
+        """
+        attributes = {} if self._operation is None else dict(self.operation.attributes.items())
+        attributes[names.LOOP] = ir.StringAttr.get(self.name)
+        if self.kind != names.Kind.SERIAL:
+            attributes[names.KIND] = ir.StringAttr.get(self.kind)
+        if self.annotations:
+            attributes[names.ANNOTATIONS] = ir.DictAttr.get(self.annotations)
+        bounds = [emit.index_constant(0), emit.index_constant(self.extent), emit.index_constant(1)]
+        with self.location:
+            self._operation = emit.serial_loop(bounds, attributes=attributes)
+            emit.yield_values([], ir.InsertionPoint(self.body))
+        self.var.value = self.body.arguments[0]
+        return self._operation
 
     def __repr__(self) -> str:
         return f"loop {self.name} of {self.extent}"
@@ -178,17 +235,27 @@ class Block:
       operation: the tir.block.
       iterators: kind of each iterator; extents: of the iteration space.
       vars: a variable for each iterator, over its extent, in terms of which accesses are told.
-      around, inside: see Loop.
+      around, scope: see Loop.
+      starts, inside: what is directly in its init, and in its body.
     """
 
-    def __init__(self, operation: ir.Operation, facts: Facts) -> None:
+    def __init__(
+        self,
+        operation: ir.Operation,
+        facts: Facts,
+        name: str | None = None,
+        iterators: Sequence[str] | None = None,
+        extents: Sequence[Size] | None = None,
+    ) -> None:
         self.operation = operation
         self._facts = facts
         self.around: tuple[Loop, ...] = ()
+        self.starts: list[Member] = []
         self.inside: list[Member] = []
-        self._name: str | None = None
-        self._iterators: list[str] | None = None
-        self._extents: list[Size] | None = None
+        self.scope: Block | None = None
+        self._name = name
+        self._iterators = None if iterators is None else list(iterators)
+        self._extents = None if extents is None else list(extents)
         self._vars: list[Place] | None = None
         self._points: list[Index] | None = None
         self._guards: list[Guard] | None = None
@@ -284,6 +351,10 @@ class Block:
     def annotations(self) -> dict[str, ir.Attribute]:
         return read_annotations(self.operation)
 
+    def set_annotations(self, annotations: dict[str, ir.Attribute]) -> None:
+        """Gives it these hints, and no others."""
+        write_annotations(self.operation, annotations)
+
     def accesses(self, with_init: bool = True) -> list[Access]:
         """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
         found = self._facts.accesses(self.name, self._read_accesses)
@@ -329,6 +400,27 @@ class Block:
         """The buffers that it reads and does not write, each once, in the order of its loads."""
         written = self.outputs()
         return [b for b in dict.fromkeys(a.buffer for a in self.accesses(with_init=False) if not a.is_store) if b not in written]
+
+    def place(self, points: Sequence[Index], guards: Sequence[Guard]) -> None:
+        """Says where the block is, which is to be written. Guards that need not stand are left out."""
+        self._points = [as_read(i) for i in points]
+        self._guards = [Guard(as_read(g.index), g.limit) for g in needed(guards)]
+
+    def written(self) -> ir.Operation:
+        """Its operation anew at the ambient insertion point, with what was in it; the view is of that one then, the old one is empty."""
+        points, guards = self._points, self._guards
+        assert points is not None  # it has been read where anything around it changed
+        assert guards is not None
+        old, writer = self.operation, Writer()
+        with old.location:
+            pairs = [(writer(as_written(g.index)), emit.index_constant(g.limit)) for g in guards]
+            values = [*(writer(as_written(i)) for i in points), *(v for pair in pairs for v in pair)]
+            made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
+        for source, target in zip(old.regions, made.regions, strict=True):
+            for block in list(source.blocks):
+                block.append_to(target)
+        self.operation = made
+        return made
 
     def set_points(
         self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
@@ -493,24 +585,14 @@ def read_annotations(operation: ir.Operation) -> dict[str, ir.Attribute]:
     return {a.name: a.attr for a in ir.DictAttr(attributes[names.ANNOTATIONS])} if names.ANNOTATIONS in attributes else {}
 
 
+def write_annotations(operation: ir.Operation, annotations: dict[str, ir.Attribute]) -> None:
+    """Gives a loop or block these hints, and no others."""
+    if annotations:
+        operation.attributes[names.ANNOTATIONS] = ir.DictAttr.get(annotations, operation.context)
+    elif names.ANNOTATIONS in operation.attributes:
+        del operation.attributes[names.ANNOTATIONS]
+
+
 def body_point(loop: Loop) -> ir.InsertionPoint:
     """Where operations go that are to be last in a loop."""
     return ir.InsertionPoint.at_block_terminator(loop.body)
-
-
-def move_body(source: Loop, target: Loop) -> None:
-    """Moves all that is in a loop to the end of another one."""
-    end = operations_in(target.body)[-1]
-    for op in operations_in(source.body)[:-1]:
-        op.move_before(end)
-
-
-def replace_points(block: Block, loops: Sequence[Loop], point: Mapping[Var, Index], extra: Sequence[Guard] = ()) -> None:
-    """Moves a block to where variables of loops are what `point` says, with further guards; `loops` are all that its points are over."""
-    points, guards = block.points(loops), block.guards(loops)
-    old = [*points, *(g.index for g in guards)]
-    new = [substitute(index, point) for index in old]
-    operands, count = list(block.operation.operands), len(points)
-    values = [*operands[:count], *operands[count::2]]
-    written = Writer((b, v) for v, a, b in zip(values, old, new, strict=True) if a is b)
-    block.set_points(new[:count], [*(Guard(i, g.limit) for i, g in zip(new[count:], guards, strict=True)), *extra], written=written)

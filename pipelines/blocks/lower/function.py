@@ -83,7 +83,7 @@ class Function:
         arguments = [a for a in self.nest.entry.arguments if not isinstance(a.type, ir.IndexType)]
         tensors = [Tensor("arg", self.nest.shape(a), a.type.element_type, position=i) for i, a in enumerate(arguments)]
         count = sum(not self.nest.is_output(a) for a in arguments)
-        kernel = Kernel(self.nest.function, self.nest.name, tensors[:count], tensors[count:], symbol_names(self.nest.function))
+        kernel = Kernel(self.nest.head, self.nest.name, tensors[:count], tensors[count:], symbol_names(self.nest.head))
         self.in_results = self._in_results()
         self.offsets, workspace = self._workspace()
         self.storage: dict[ir.Value, Storage] = {}
@@ -115,7 +115,7 @@ class Function:
     def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
         """How parameters are packed that lie in another order."""
         found = {}
-        for i, (tensor, attributes) in enumerate(zip(inputs, value_attributes(self.nest.function), strict=False)):
+        for i, (tensor, attributes) in enumerate(zip(inputs, value_attributes(self.nest.head), strict=False)):
             if names.LAYOUT not in attributes:
                 continue
             label = ir.StringAttr(attributes[names.BUFFER]).value

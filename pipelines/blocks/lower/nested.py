@@ -13,7 +13,7 @@ from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.matching import match_block
 from relayc.pipelines.blocks.primitives.blockize import nest_in
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, is_statement
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Member, Place
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 
@@ -24,7 +24,7 @@ def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
     The points of what stands in a block are those of its outer iterators, and it ends where the outer block does. The init of such a block
     stands before the loops that its reduction runs along; where these decide on the element too, it ends behind the first step.
     """
-    return tuple(_Trees(nest, target).build(nest.at_root(), _Around()))
+    return tuple(_Trees(nest, target).build(nest.inside(), _Around()))
 
 
 def uses_in(nodes: Sequence[Node]) -> list[Use]:
@@ -60,30 +60,27 @@ class _Trees:
         self.starts: dict[str, list[Node]] = {}
         """What stands before a loop, by its name: inits of blocks that hold loops."""
 
-    def build(self, operations: Sequence[ir.Operation], around: _Around) -> list[Node]:
+    def build(self, members: Sequence[Member], around: _Around) -> list[Node]:
         found: list[Node] = []
-        for op in operations:
-            if op.name == "scf.for":
-                loop = self.nest.loop_view(op)
-                children = tuple(self.build(loop.members(), replace(around, loops=(*around.loops, loop))))
-                found += [*self.starts.pop(loop.name, []), LoopNode(loop, children, prefetch_of(self.nest, loop))]
-            elif op.name == "tir.block":
-                found += self._block(self.nest.block_view(op), around)
+        for member in members:
+            if isinstance(member, Loop):
+                children = tuple(self.build(member.inside, replace(around, loops=(*around.loops, member))))
+                found += [*self.starts.pop(member.name, []), LoopNode(member, children, prefetch_of(self.nest, member))]
+            elif isinstance(member, Block):
+                found += self._block(member, around)
         return found
 
     def _block(self, block: Block, around: _Around) -> list[Node]:
         use = self._use(block, around)
         if ANNOTATION in block.annotations:
             return self._tensorized(use, around)
-        members = _members(block.body)
-        if not members:
+        if not block.inside:
             return [use]
-        return [*self._init(use, around), *self.build(members, self._inside(use, around, block.body))]
+        return [*self._init(use, around), *self.build(block.inside, self._inside(use, around, block.body))]
 
     def _use(self, block: Block, around: _Around) -> Use:
-        own = self.nest.loops_around(block.operation)
-        points = tuple(map(around.at, block.points(own)))
-        guards = tuple(Guard(around.at(g.index), g.limit) for g in (*around.guards, *block.guards(own)))
+        points = tuple(map(around.at, block.points(block.around)))
+        guards = tuple(Guard(around.at(g.index), g.limit) for g in (*around.guards, *block.guards(block.around)))
         return Use(block, around.loops, points, tuple(block.accesses()), guards)
 
     @staticmethod
@@ -115,9 +112,8 @@ class _Trees:
         return []
 
     def _start(self, use: Use, region: ir.Block, around: _Around) -> list[Node]:
-        members = _members(region)
-        if members:
-            return self.build(members, self._inside(use, around, region))
+        if use.block.starts:
+            return self.build(use.block.starts, self._inside(use, around, region))
         accesses = tuple(a for a in use.accesses if a.is_init)
         return [replace(use, loops=around.loops, accesses=accesses, is_start=True)]
 
@@ -157,8 +153,3 @@ class _Trees:
 def _init_of(block: Block) -> ir.Block:
     assert block.init is not None
     return block.init
-
-
-def _members(region: ir.Block) -> list[ir.Operation]:
-    """The loops and blocks in a region of a block."""
-    return [op.operation for op in region.operations if is_statement(op.operation)]

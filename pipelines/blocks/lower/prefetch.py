@@ -75,7 +75,7 @@ def prefetch_of(nest: Nest, loop: Loop) -> Prefetch | None:
     if not isinstance(found, list) or [type(v) for v in found] != [str, str, int, int] or not 1 <= found[3] <= 3:
         raise ScheduleError(f"{where}: expected a buffer, a loop, a number of its iterations and a cache level of 1 to 3, found {found}")
     buffer, ahead, distance, level = found
-    around = [*(outer.name for outer in nest.loops_around(loop.operation)), loop.name]
+    around = [*(outer.name for outer in loop.around), loop.name]
     if buffer not in nest.buffers() or ahead not in around:
         raise ScheduleError(f"{where}: expected a buffer and a loop out of {', '.join(around)}, found {buffer!r} and {ahead!r}")
     return Prefetch(nest.buffers()[buffer], ahead, distance, level)

@@ -4,12 +4,12 @@ from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.dependence import check_independent, check_written_once, dependences
 from relayc.pipelines.blocks.reducers import find_reducer
-from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
 
 
-@primitive
+@loop_primitive
 def bind(nest: Nest, loop: str, thread: str) -> None:
     """Binds a loop to an axis of threads. Along those of one block (threadIdx) a reduction by a commutative operation may run."""
     found = find_loop(nest, loop)

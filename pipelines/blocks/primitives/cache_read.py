@@ -23,7 +23,7 @@ def cache_read(
     """
     reader = find_block(nest, block)
     buffer = bodies.find_buffer(nest, reader, "read", read_buffer_index)
-    beside = moving.blocks_beside(nest, reader.operation)
+    beside = moving.blocks_beside(nest, reader)
     readers = moving.readers_of(beside, buffer)
     if consumer_blocks is not None:
         unknown = [name for name in consumer_blocks if name not in {b.name for b in readers}]

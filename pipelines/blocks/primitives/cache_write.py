@@ -18,7 +18,7 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
     writer = find_block(nest, block)
     buffer = bodies.find_buffer(nest, writer, "write", write_buffer_index)
     moving.check_alone(nest, writer, buffer)
-    beside = moving.blocks_beside(nest, writer.operation)
+    beside = moving.blocks_beside(nest, writer)
     loop = copies.loop_between(nest, moving.readers_of(beside, buffer), [writer])
     scope = enclosing_block(writer.operation)
     still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)

@@ -3,12 +3,12 @@
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks import moving
 from relayc.pipelines.blocks.regions import Region, Span, clip, region_of_blocks, still_in
-from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
+from relayc.pipelines.blocks.registry import find_block, find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 
 
-@primitive
+@loop_primitive
 def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
     """Moves a block into a loop that is around all of its consumers, before the first of them.
 
@@ -16,11 +16,11 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
     the whole extent of those of a reduction. It is guarded where the region may reach over its extents.
     """
     moved, target = find_block(nest, block), find_loop(nest, loop)
-    moving.check_same_scope(nest, moved, target)
+    moving.check_same_scope(moved, target)
     moving.check_intermediate(nest, moved)
     moving.check_only_writer(nest, moved)
-    beside = moving.blocks_beside(nest, target.operation)
-    under = nest.blocks_in(target.operation)
+    beside = moving.blocks_beside(nest, target)
+    under = nest.blocks_in(target)
     consumers = [b for buffer in moved.outputs() for b in moving.readers_of(beside, buffer)]
     outside = [b for b in consumers if b.name not in {u.name for u in under}]
     if not consumers:
@@ -37,9 +37,8 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
             )
     regions = [_read(nest, buffer, target) for buffer in moved.outputs()]
     domain = _domain(moved, regions)
-    first = next(op for op in target.members() if any(b.name in {c.name for c in consumers} for b in nest.blocks_in(op)))
-    with nest.editing(bodies=()):
-        made = moving.rebind(nest, moved, domain, moving.ahead_of(first), preserve_unit_loops)
+    first = moving.members_with(nest, target, consumers)[0]
+    made = moving.move(nest, moved, domain, first, behind=False, keep_unit=preserve_unit_loops)
     return [m.name for m in made]
 
 

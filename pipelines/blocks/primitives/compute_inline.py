@@ -3,12 +3,12 @@
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks import bodies, moving
 from relayc.pipelines.blocks.indices import write
-from relayc.pipelines.blocks.registry import find_block, primitive
+from relayc.pipelines.blocks.registry import find_block, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, ScheduleError, drop, enclosing_block
+from relayc.pipelines.blocks.views import Block, ScheduleError, drop
 
 
-@primitive
+@loop_primitive
 def compute_inline(nest: Nest, block: str) -> None:
     """Puts what a block computes in place of the loads of its buffer; block and buffer are gone then."""
     inlined = find_block(nest, block)
@@ -33,16 +33,14 @@ def compute_inline(nest: Nest, block: str) -> None:
             region = load.block
             drop(load)
             bodies.sweep(region)
-        nest.removed(inlined, store.buffer)
-        moving.remove(nest, inlined)
-        moving.remove_buffer(store.buffer)
+        nest.remove(inlined, store.buffer)
 
 
 def check_inlinable(nest: Nest, block: Block) -> None:
     """Raises ScheduleError unless a block computes one element of one buffer from others."""
     bodies.check_plain(block)
     bodies.check_changeable([block])
-    if enclosing_block(block.operation) is not None:
+    if block.scope is not None:
         raise ScheduleError(f"block {block.name}: expected a block of the function, found one in another block")
     if block.init is not None or len(block.parallel) != len(block.iterators):
         raise ScheduleError(f"block {block.name}: expected parallel iterators only, found a reduction")

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import mul
 
-from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.dependence import chain
 from relayc.pipelines.blocks.indices import divide
-from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 
 
-@primitive
+@loop_primitive
 def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
     """Replaces loops, of which each holds nothing but the next, by one that runs through all their iterations, in the same order.
 
@@ -22,15 +21,13 @@ def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
     given = _given(nest, loops)
     if len(given) == 1:
         return list(loops)
-    with nest.editing(bodies=()):
-        with ir.InsertionPoint(given[0].operation), given[0].operation.location:
-            made = nest.make_loops([("_".join([*loops, "fused"]), reduce(mul, [loop.extent for loop in given]))])[0]
-        point: dict[Var, Index] = {}
-        rest = Index.of(made.var)
-        for loop in given[:0:-1]:
-            rest, point[loop.var] = divide(rest, loop.extent)
-        point[given[0].var] = rest
-        nest.replace_loops(given, [made], point)
+    (made,) = nest.new_loops([("_".join([*loops, "fused"]), reduce(mul, [loop.extent for loop in given]))], given[0].location)
+    point: dict[Var, Index] = {}
+    rest = Index.of(made.var)
+    for loop in given[:0:-1]:
+        rest, point[loop.var] = divide(rest, loop.extent)
+    point[given[0].var] = rest
+    nest.replace_loops(given, [made], point)
     return [made.name]
 
 

@@ -2,11 +2,11 @@
 
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.dependence import check_independent
-from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 
 
-@primitive
+@loop_primitive
 def parallel(nest: Nest, loop: str) -> None:
     """Makes a loop parallel; no reduction and no opaque iterator may run along it."""
     found = find_loop(nest, loop)

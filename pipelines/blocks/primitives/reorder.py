@@ -1,17 +1,15 @@
 """reorder: loops that are one inside the other in another order."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
-from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.pipelines.blocks.dependence import Dependence, chain, dependences
-from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
 
 
-@primitive
+@loop_primitive
 def reorder(nest: Nest, loops: Sequence[str]) -> None:
     """Puts loops in the order that is given, the outermost first; those between them that are not named stay where they are."""
     given = [find_loop(nest, name) for name in loops]
@@ -19,7 +17,7 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
         raise ScheduleError("expected each loop once")
     if len(given) < 2:
         return
-    depths = {loop.name: len(nest.loops_around(loop.operation)) for loop in given}
+    depths = {loop.name: len(loop.around) for loop in given}
     by_depth = sorted(given, key=lambda loop: depths[loop.name])
     old = chain(nest, by_depth[0], by_depth[-1])
     places = [i for i, loop in enumerate(old) if loop.name in depths]
@@ -32,9 +30,7 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
     for found in dependences(nest, old[0]):
         _check(found, old, new)
     if [loop.name for loop in new] != [loop.name for loop in old]:
-        with nest.editing(bodies=()):
-            nest.replaced(old, new)
-            _nest_again(old, new)
+        nest.reorder_loops(old, new)
 
 
 def _check(found: Dependence, old: Sequence[Loop], new: Sequence[Loop]) -> None:
@@ -47,20 +43,3 @@ def _check(found: Dependence, old: Sequence[Loop], new: Sequence[Loop]) -> None:
     before, after = ([loop.name for loop in order if found.has(OPAQUE, loop)] for order in (old, new))
     if before != after:
         raise ScheduleError(f"expected {', '.join(before)} in this order, which an opaque iterator of {found.block} runs along")
-
-
-def _nest_again(old: Sequence[Loop], new: Sequence[Loop]) -> None:
-    top = old[0].operation
-    inside = [op.operation for op in old[-1].body.operations][:-1]
-    for op in inside:
-        op.move_before(top)
-    for loop in old[1:]:
-        loop.operation.move_before(top)
-    for outer, inner in pairwise(new):
-        inner.operation.move_before(_end(outer))
-    for op in inside:
-        op.move_before(_end(new[-1]))
-
-
-def _end(loop: Loop) -> ir.Operation:
-    return list(loop.body.operations)[-1].operation

@@ -6,23 +6,23 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks import moving
 from relayc.pipelines.blocks.indices import equal, variables
 from relayc.pipelines.blocks.regions import Region, Span, clip, is_whole, region_of, span, still_in
-from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
+from relayc.pipelines.blocks.registry import find_block, find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index
 
 
-@primitive
+@loop_primitive
 def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
     """Moves a block into a loop that is around its producers, behind the last of them.
 
     In each iteration of the loop it computes what the region that was written there is enough for, in new loops ax0, ax1, ...
     """
     moved, target = find_block(nest, block), find_loop(nest, loop)
-    moving.check_same_scope(nest, moved, target)
+    moving.check_same_scope(moved, target)
     moving.check_only_writer(nest, moved)
-    under = {b.name for b in nest.blocks_in(target.operation)}
-    beside = moving.blocks_beside(nest, target.operation)
+    under = {b.name for b in nest.blocks_in(target)}
+    beside = moving.blocks_beside(nest, target)
     regions: dict[ir.Value, Region] = {}
     producers: list[Block] = []
     for buffer in moved.inputs():
@@ -37,12 +37,10 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
     for producer in producers:
         _check_finished(nest, producer, target, moved)
     domain = _domain(nest, moved, regions, target)
-    last = [op for op in target.members() if any(b.name in {p.name for p in producers} for b in nest.blocks_in(op))][-1]
-    top = next(op for op in nest.at_root() if moving.contains(op, last))
-    with nest.editing(bodies=()):
-        for buffer in moved.outputs():
-            moving.hoist(nest, buffer, top)
-        made = moving.rebind(nest, moved, domain, moving.behind(last), preserve_unit_loops)
+    last = moving.members_with(nest, target, producers)[-1]
+    for buffer in moved.outputs():
+        nest.hoist(buffer, moving.top_of(last))
+    made = moving.move(nest, moved, domain, last, behind=True, keep_unit=preserve_unit_loops)
     return [m.name for m in made]
 
 
@@ -59,11 +57,11 @@ def _written(nest: Nest, buffer: ir.Value, under: Loop, moved: Block) -> Region:
 
 def _check_done(nest: Nest, moved: Block, target: Loop, others: Sequence[Block], partly: bool) -> None:
     """Raises ScheduleError unless what other blocks write is complete before the loop begins."""
-    around = {loop.name for loop in (*nest.loops_around(target.operation), target)}
+    around = {loop.name for loop in (*target.around, target)}
     order = list(nest.blocks())
-    first = min(order.index(b.name) for b in nest.blocks_in(target.operation))
+    first = min(order.index(b.name) for b in nest.blocks_in(target))
     for other in others:
-        shared = [loop.name for loop in nest.loops_around(other.operation) if loop.name in around]
+        shared = [loop.name for loop in other.around if loop.name in around]
         if partly or shared or order.index(other.name) > first:
             raise ScheduleError(
                 f"block {moved.name}: expected all of its producers under loop {target.name} or done before it, found {other.name}"
@@ -72,7 +70,7 @@ def _check_done(nest: Nest, moved: Block, target: Loop, others: Sequence[Block],
 
 def _check_finished(nest: Nest, producer: Block, target: Loop, moved: Block) -> None:
     """Raises ScheduleError where a reduction goes on in further iterations of the loop."""
-    loops = nest.loops_around(producer.operation)
+    loops = producer.around
     still, guards = still_in(nest, target), producer.guards(loops)
     points = producer.points(loops)
     for i in producer.reduction:

@@ -39,7 +39,7 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
 
 def _producer(nest: Nest, inlined: Block) -> tuple[Block, list[Access]]:
     """The block that makes what another one reads, and the loads of that."""
-    beside = moving.blocks_beside(nest, inlined.operation)
+    beside = moving.blocks_beside(nest, inlined)
     order = list(nest.blocks())
     producers = [w for b in inlined.inputs() for w in moving.writers_of(beside, b)]
     if not producers:

@@ -3,12 +3,12 @@
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.pipelines.blocks import bodies
-from relayc.pipelines.blocks.registry import find_block, primitive
+from relayc.pipelines.blocks.registry import find_block, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
 
 
-@primitive
+@loop_primitive
 def set_scope(nest: Nest, block: str, buffer_index: int | str, storage_scope: str) -> None:
     """Says where a buffer lies that a block writes; arguments of the function stay where they are."""
     buffer = bodies.find_buffer(nest, find_block(nest, block), "write", buffer_index)
@@ -16,6 +16,6 @@ def set_scope(nest: Nest, block: str, buffer_index: int | str, storage_scope: st
         raise ScheduleError(f"block {block}: expected a buffer inside of @{nest.name}, found its argument {nest.buffer_name(buffer)}")
     attributes = buffer.owner.operation.attributes
     if storage_scope != "global":
-        attributes[names.SCOPE] = ir.StringAttr.get(storage_scope, nest.function.context)
+        attributes[names.SCOPE] = ir.StringAttr.get(storage_scope, nest.head.context)
     elif names.SCOPE in attributes:
         del attributes[names.SCOPE]

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from math import prod
 
-from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Guard, ScheduleError
 from relayc.pipelines.kernel.index import Index, linearize
 from relayc.symbolic import Size, ceil_div
 
 
-@primitive
+@loop_primitive
 def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
     """Replaces a loop by nested ones of these extents, the outermost first; one may be None, and gets what the others leave.
 
@@ -19,11 +18,9 @@ def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
     """
     old = find_loop(nest, loop)
     extents = _extents(old.name, old.extent, factors)
-    with nest.editing(bodies=()):
-        with ir.InsertionPoint(old.operation), old.operation.location:
-            made = nest.make_loops([(f"{loop}_{i}", extent) for i, extent in enumerate(extents)])
-        value = linearize([Index.of(m.var) for m in made], extents)
-        nest.replace_loops([old], made, {old.var: value}, [Guard(value, old.extent)])
+    made = nest.new_loops([(f"{loop}_{i}", extent) for i, extent in enumerate(extents)], old.location)
+    value = linearize([Index.of(m.var) for m in made], extents)
+    nest.replace_loops([old], made, {old.var: value}, [Guard(value, old.extent)])
     return [m.name for m in made]
 
 

@@ -1,12 +1,12 @@
 """unroll: the iterations of a loop are written out."""
 
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
 
 
-@primitive
+@loop_primitive
 def unroll(nest: Nest, loop: str) -> None:
     """Makes a loop of a known extent unrolled."""
     found = find_loop(nest, loop)

@@ -4,21 +4,21 @@ from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.dependence import check_written_once, dependences
 from relayc.pipelines.blocks.reducers import find_reducer
-from relayc.pipelines.blocks.registry import find_loop, primitive
+from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
 
 
-@primitive
+@loop_primitive
 def vectorize(nest: Nest, loop: str) -> None:
     """Makes a loop of a known extent vectorized. A reduction along it must be one commutative operation; lanes are combined at its end."""
     found = find_loop(nest, loop)
     if not isinstance(found.extent, int):
         raise ScheduleError(f"expected a loop whose extent is a number, found {found.extent}")
     inside = [d for d in nest.loops().values() if d.kind == Kind.VECTORIZED and d.name != loop]
-    around = {d.name for d in nest.loops_around(found.operation)}
+    around = {d.name for d in found.around}
     for other in inside:
-        if other.name in around or loop in {d.name for d in nest.loops_around(other.operation)}:
+        if other.name in around or loop in {d.name for d in other.around}:
             raise ScheduleError(f"expected one vectorized loop around a block, found {other.name} too")
     for dependence in dependences(nest, found):
         block = dependence.block

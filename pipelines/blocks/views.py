@@ -36,7 +36,11 @@ class Place(Var):
         self._hash = id(self) if value is None else hash(value)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Place) and self.value is not None and self.value == other.value)
+        if self is other:
+            return True
+        if not isinstance(other, Place) or self.value is None or other.value is None:
+            return False
+        return self.value == other.value
 
     def __hash__(self) -> int:
         return self._hash

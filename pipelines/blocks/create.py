@@ -5,7 +5,7 @@ read; symbols stay the last ones.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from relayc.dialects.functions import symbol_name, unique_names, value_attributes
 from relayc.dialects.locations import label_of
@@ -24,22 +24,38 @@ from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size
 
 Body = Callable[[list[ir.Value]], None]
+Element = Callable[[Sequence[ir.Value]], ir.Value]
+"""Emits an element of a tensor at some indices."""
 
 
 def create_nest(source: ir.Operation, module: ir.Module) -> Nest:
+    """Builds the blocks of a te function, and their loops, at the end of a module, under its name. Raises as `begin_nest`."""
+    made = begin_nest(source, module)
+    made.write()
+    return made
+
+
+def begin_nest(source: ir.Operation, module: ir.Module, inlined: Container[ir.Value] = ()) -> Nest:
     """Builds the blocks of a te function at the end of a module, under its name; their loops are written where the function is asked for.
+
+    Args:
+      inlined: tensors that are computed where they are read, as by the primitive compute_inline: they get no blocks.
 
     Raises ScheduleError where it holds an operation that has no parallel form (sorting, scans), or a table of constants.
     """
-    return _Creation(source, module).run()
+    return _Creation(source, module, inlined).run()
 
 
 class _Creation:
-    def __init__(self, source: ir.Operation, module: ir.Module) -> None:
-        self.source, self.module = source.operation, module
+    def __init__(self, source: ir.Operation, module: ir.Module, inlined: Container[ir.Value]) -> None:
+        self.source, self.module, self.inlined = source.operation, module, inlined
         self.block = self.source.regions[0].blocks[0]
         self.buffers: dict[ir.Value, ir.Value] = {}
-        """Buffer of each tensor."""
+        """Buffer of each tensor that has one."""
+        self.elements: dict[ir.Value, Element] = {}
+        """How the elements of the others are computed."""
+        self.indices: dict[ir.Value, Index] = {}
+        """What values of type index are that were written for an index."""
         self.computed = {op.location.attr for op in (o.operation for o in self.block.operations) if op.name.startswith("linalg.")}
         """Locations of computations."""
         self.symbols = symbol_positions(self.source)
@@ -138,15 +154,21 @@ class _Creation:
         return f"@{symbol_name(self.source)}: {self._name_of(op)}"
 
     def _fill(self, op: ir.Operation) -> None:
-        result = op.results[0]
         if not makes_block(op):
             return  # what it says goes into the blocks that start from it
-        buffer = self._destination(result, self._name_of(op))
+        self._computed(op, lambda indices: self._scalar(op.operands[0]))
 
-        def body(point: list[ir.Value]) -> None:
-            self._store(self._scalar(op.operands[0]), buffer, point)
-
-        self._parallel(self._name_of(op), self._shape(result), self._axes(op, result.type.rank), body)
+    def _computed(self, op: ir.Operation, element: Element) -> None:
+        """A block that computes each element of the result of an operation by itself; none where that is inlined."""
+        result = op.results[0]
+        if result in self.inlined:
+            self.elements[result] = element
+            return
+        name, shape = self._name_of(op), self._shape(result)
+        buffer = self._destination(result, name)
+        self.nest.origins[result] = self._parallel(
+            name, shape, self._axes(op, len(shape)), lambda point: self._store(element(point), buffer, point)
+        )
 
     def _linalg(self, op: ir.Operation) -> None:
         maps = indexing_maps(op)
@@ -158,7 +180,6 @@ class _Creation:
         shapes = [self._shape(v) if isinstance(v.type, ir.RankedTensorType) else () for v in operands]
         extents, iterators = iteration_space(maps, shapes, len(results))
         name = self._name_of(op)
-        buffers = [self._destination(r, name if i == 0 else f"{name}_v{i}") for i, r in enumerate(results)]
         region = op.regions[0].blocks[0]
         reduces = REDUCTION in iterators
 
@@ -170,22 +191,46 @@ class _Creation:
                 indices = at(amap, point)
                 self._store(self._element(value, indices), buffer, indices)
 
-        def body(point: list[ir.Value]) -> None:
+        def results_at(point: list[ir.Value]) -> list[ir.Value]:
             values: dict[ir.Value, ir.Value] = {}
             for argument, value, amap in zip(region.arguments, inputs, maps, strict=False):
                 if next(iter(argument.uses), None) is not None:
                     values[argument] = (
                         self._element(value, at(amap, point)) if isinstance(value.type, ir.RankedTensorType) else self._scalar(value)
                     )
-            for argument, value, amap, buffer in zip(list(region.arguments)[len(inputs) :], inits, output_maps, buffers, strict=True):
+            for argument, value, amap, result in zip(list(region.arguments)[len(inputs) :], inits, output_maps, results, strict=True):
                 if next(iter(argument.uses), None) is not None:
                     indices = at(amap, point)
-                    values[argument] = self._load(buffer, indices) if reduces else self._element(value, indices)
-            given = self._clone(region, point, values)
-            for value, amap, buffer in zip(given, output_maps, buffers, strict=True):
+                    values[argument] = self._load(self.buffers[result], indices) if reduces else self._element(value, indices)
+            return self._clone(region, point, values)
+
+        def body(point: list[ir.Value]) -> None:
+            for value, amap, buffer in zip(results_at(point), output_maps, buffers, strict=True):
                 self._store(value, buffer, at(amap, point))
 
-        self._nest(name, iterators, extents, self._axes(op, len(extents)), body, init if reduces else None)
+        if results[0] in self.inlined:
+            loops = self._loops_of(op, output_maps, extents, iterators)
+            self.elements[results[0]] = lambda indices: results_at(loops(indices))[0]
+            return
+        buffers = [self._destination(r, name if i == 0 else f"{name}_v{i}") for i, r in enumerate(results)]
+        made = self._nest(name, iterators, extents, self._axes(op, len(extents)), body, init if reduces else None)
+        self.nest.origins |= dict.fromkeys(results, made)
+
+    def _loops_of(
+        self, op: ir.Operation, maps: Sequence[ir.AffineMap], extents: Sequence[Size], iterators: Sequence[str]
+    ) -> Callable[[Sequence[ir.Value]], list[ir.Value]]:
+        """The point of the loops of a computation from the indices of an element of its only result. Raises ScheduleError."""
+        dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for amap in maps for e in amap.results]
+        told = {d for d in dims if d is not None}
+        repeated = any(d not in told and e != 1 for d, e in enumerate(extents))
+        if len(maps) != 1 or REDUCTION in iterators or len(told) < len(dims) or repeated:
+            raise ScheduleError(f"{self._where(op)}: expected one result, another element at each point, found what cannot be inlined")
+
+        def loops(indices: Sequence[ir.Value]) -> list[ir.Value]:
+            found = dict(zip(dims, indices, strict=True))
+            return [found[d] if d in found else emit.index_constant(0) for d in range(len(extents))]
+
+        return loops
 
     def _clone(self, region: ir.Block, point: list[ir.Value], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
         """The operations of a linalg body on elements; gives what it yields."""
@@ -232,15 +277,8 @@ class _Creation:
 
     def _moved(self, op: ir.Operation, indices: Callable[[list[Index]], list[Index]]) -> None:
         """A block whose elements are elements of the operand, at indices that are computed of theirs."""
-        result = op.results[0]
-        buffer = self._destination(result, self._name_of(op))
-        shape = self._shape(result)
-
-        def body(point: list[ir.Value]) -> None:
-            at = indices(_as_indices(point, shape))
-            self._store(self._load(self.buffers[op.operands[0]], [write(i) for i in at]), buffer, point)
-
-        self._parallel(self._name_of(op), shape, self._axes(op, len(shape)), body)
+        shape = self._shape(op.results[0])
+        self._computed(op, lambda point: self._element(op.operands[0], self._written(indices(self._as_indices(point, shape)))))
 
     def _pad(self, op: ir.Operation) -> None:
         view, result = op.opview, op.results[0]
@@ -249,27 +287,26 @@ class _Creation:
         value = list(region.operations)[-1].operation.operands[0]
         source = op.operands[0]
         inner, shape = self._shape(source), self._shape(result)
-        buffer = self._destination(result, self._name_of(op))
 
-        def body(point: list[ir.Value]) -> None:
-            at = [i - first for i, first in zip(_as_indices(point, shape), low, strict=True)]
+        def element(point: Sequence[ir.Value]) -> ir.Value:
+            at = [i - first for i, first in zip(self._as_indices(point, shape), low, strict=True)]
             inside, safe = [], []
             for index, extent in zip(at, inner, strict=True):
+                (written,) = self._written([index])
                 if index.is_within(0, extent - 1):
-                    safe.append(write(index))
+                    safe.append(written)
                     continue
-                written = write(index)
                 inside.append(emit.compare("ult", written, emit.index_constant(extent)))
                 safe.append(emit.smaller(emit.larger(written, 0), extent - 1))
-            found = self._load(self.buffers[source], safe)
-            if inside:
-                found = emit.select(emit.all_of(inside), found, self._scalar(value))
-            self._store(found, buffer, point)
+            found = self._element(source, safe)
+            return emit.select(emit.all_of(inside), found, self._scalar(value)) if inside else found
 
-        self._parallel(self._name_of(op), shape, self._axes(op, len(shape)), body)
+        self._computed(op, element)
 
     def _concat(self, op: ir.Operation) -> None:
         result = op.results[0]
+        if result in self.inlined:
+            raise ScheduleError(f"{self._where(op)}: expected what is one computation, found several parts, which cannot be inlined")
         axis = ir.IntegerAttr(op.attributes["dim"]).value
         shape = self._shape(result)
         name = self._name_of(op)
@@ -280,15 +317,19 @@ class _Creation:
             extents = self._shape(part)
 
             def body(point: list[ir.Value], part: ir.Value = part, start: Size = start, extents: Sequence[Size] = extents) -> None:
-                at = _as_indices(point, extents)
+                at = self._as_indices(point, extents)
                 at[axis] += start
-                self._store(self._load(self.buffers[part], point), buffer, [write(i) for i in at])
+                self._store(self._element(part, point), buffer, self._written(at))
 
             self._parallel(f"{name}_{position}", extents, self._axes(op, len(shape)), body)
             start += extents[axis]
 
     def _same(self, op: ir.Operation) -> None:
-        self.buffers[op.results[0]] = self.buffers[op.operands[0]]
+        source, result = op.operands[0], op.results[0]
+        if source in self.elements:
+            self.elements[result] = self.elements[source]
+        else:
+            self.buffers[result] = self.buffers[source]
 
     def _copy(self, name: str, source: ir.Value, target: ir.Value) -> None:
         shape = self.nest.shape(target)
@@ -296,13 +337,13 @@ class _Creation:
 
     # ---- building
 
-    def _parallel(self, name: str, extents: Sequence[Size], axes: Sequence[str], body: Body) -> None:
-        self._nest(name, [PARALLEL] * len(extents), extents, axes, body, None)
+    def _parallel(self, name: str, extents: Sequence[Size], axes: Sequence[str], body: Body) -> str:
+        return self._nest(name, [PARALLEL] * len(extents), extents, axes, body, None)
 
     def _nest(
         self, name: str, iterators: Sequence[str], extents: Sequence[Size], axes: Sequence[str], body: Body, init: Body | None
-    ) -> None:
-        """Loops over a box, with a block in the innermost one; the insertion point stays behind them."""
+    ) -> str:
+        """Loops over a box, with a block in the innermost one, whose name it gives; the insertion point stays behind them."""
         loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
         name = self.nest.free_block(name)
         block = make_block(name, iterators, extents, [])
@@ -313,8 +354,10 @@ class _Creation:
             if position == 0:
                 block.regions[0].blocks.append(*[ir.IndexType.get()] * len(extents))
             target = block.regions[position].blocks[0]
+            self.indices = {a: Index.of(Var(0, e - 1, a)) for a, e in zip(target.arguments, extents, strict=True)}
             with ir.InsertionPoint(target):
                 code(list(target.arguments))
+        return name
 
     def _destination(self, value: ir.Value, name: str) -> ir.Value:
         if value not in self.buffers:
@@ -327,11 +370,26 @@ class _Creation:
         return _axis_names(count)
 
     def _apply(self, amap: ir.AffineMap, point: list[ir.Value], extents: Sequence[Size]) -> list[ir.Value]:
-        indices = _as_indices(point, extents)
-        return [point[e.position] if isinstance(e, ir.AffineDimExpr) else write(affine_index(e, indices, divide)) for e in amap.results]
+        if all(isinstance(e, ir.AffineDimExpr) for e in amap.results):
+            return [point[e.position] for e in amap.results]
+        indices = self._as_indices(point, extents)
+        return [
+            point[e.position] if isinstance(e, ir.AffineDimExpr) else self._written([affine_index(e, indices, divide)])[0]
+            for e in amap.results
+        ]
+
+    def _as_indices(self, point: Sequence[ir.Value], extents: Sequence[Size]) -> list[Index]:
+        return [self.indices.get(v) or Index.of(Var(0, e - 1, v)) for v, e in zip(point, extents, strict=True)]
+
+    def _written(self, indices: Sequence[Index]) -> list[ir.Value]:
+        values = [write(index) for index in indices]
+        self.indices |= {value: index for value, index in zip(values, indices, strict=True) if index.terms}
+        return values
 
     def _element(self, value: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
         """An element of a tensor; of one that is the same everywhere, that."""
+        if value in self.elements:
+            return self.elements[value](indices)
         owner = value.owner
         if value not in self.buffers and not isinstance(owner, ir.Block) and owner.operation.name == "linalg.fill":
             return self._scalar(owner.operation.operands[0])
@@ -378,10 +436,6 @@ def makes_block(op: ir.Operation) -> bool:
 def _is_init(op: ir.Operation, operand: int) -> bool:
     """Whether an operand of an operation is what its result starts from."""
     return op.name.startswith("linalg.") and operand >= len(op.operands) - len(op.results)
-
-
-def _as_indices(point: Sequence[ir.Value], extents: Sequence[Size]) -> list[Index]:
-    return [Index.of(Var(0, e - 1, v)) for v, e in zip(point, extents, strict=True)]
 
 
 def _axis_names(count: int) -> list[str]:

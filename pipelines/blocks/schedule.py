@@ -1,7 +1,7 @@
 """`relayc.tir.Schedule`: how a person says how a kernel runs, primitive by primitive, with the names and meanings of TVM's schedules."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from relayc.dialects.functions import calls_others, symbol_name
@@ -10,7 +10,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Chosen, Knob
-from relayc.pipelines.blocks.create import create_nest
+from relayc.pipelines.blocks.create import begin_nest
 from relayc.pipelines.blocks.layouts import IndexMap, affine_map
 from relayc.pipelines.blocks.references import BlockLike, BlockRV, LoopLike, LoopRV
 from relayc.pipelines.blocks.registry import PRIMITIVES, find_block
@@ -31,16 +31,24 @@ class Schedule(LoopMethods, BlockMethods):
         Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one function.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
+      inlined: tensors of a te function that are computed where they are read, as after compute_inline of their blocks: no step of the trace
+        says so, for which it is nothing to use where that may be read.
 
     Raises:
       ScheduleError: a function that cannot be written as blocks, or none at all.
     """
 
-    def __init__(self, mod: IRModule | ir.OpView, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        mod: IRModule | ir.OpView,
+        seed: int = 0,
+        decisions: Mapping[str, Any] | None = None,
+        inlined: Container[ir.Value] = (),
+    ) -> None:
         self._refused: dict[str, ScheduleError] = {}
         self._nests: dict[str, Nest] = {}
         """Of functions as they are now; nothing else may change these."""
-        self._mod = blocks_module(mod, self._refused, self._nests)
+        self._mod = blocks_module(mod, self._refused, self._nests, inlined)
         self._trace = Trace()
         self._random = random.Random(seed)
         self._decisions = dict(decisions or {})
@@ -216,7 +224,10 @@ def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | Non
 
 
 def blocks_module(
-    mod: IRModule | ir.OpView, refused: dict[str, ScheduleError] | None = None, nests: dict[str, Nest] | None = None
+    mod: IRModule | ir.OpView,
+    refused: dict[str, ScheduleError] | None = None,
+    nests: dict[str, Nest] | None = None,
+    inlined: Container[ir.Value] = (),
 ) -> IRModule:
     """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
     call others are left out.
@@ -225,6 +236,7 @@ def blocks_module(
       mod: the module, or one function alone.
       refused: gets those of several functions that cannot be written so, by name, with the reason.
       nests: gets those that are made of te, by name, which are not written then.
+      inlined: see Schedule.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
@@ -243,7 +255,7 @@ def blocks_module(
             else:
                 before = len(out.module.body.operations)
                 try:
-                    nest = create_nest(op.operation, out.module)
+                    nest = begin_nest(op.operation, out.module, inlined)
                 except ScheduleError as error:
                     for partial in list(out.module.body.operations)[before:]:
                         partial.operation.erase()

@@ -14,7 +14,9 @@ value of the knob of that name, which is also an operand. `results` say what the
 on another module is refused there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from relayc.dialects.declaration import load_operations
@@ -51,7 +53,8 @@ class _Apply(transform.TransformOpInterface):
             made = operand.owner.operation
             knobs[ir.StringAttr(made.attributes["name"]).value] = decode(state.get_params(operand)[0], knobs.__getitem__)
         for function in state.get_payload_ops(op.operation.operands[0]):
-            _run(op.operation, Nest(function.operation.opview), knobs)
+            with _nest_of(function.operation) as nest:
+                _run(op.operation, nest, knobs)
         return transform.DiagnosedSilenceableFailure.Success
 
     @staticmethod
@@ -59,12 +62,31 @@ class _Apply(transform.TransformOpInterface):
         return False
 
 
+_NESTS: ContextVar[list[Nest] | None] = ContextVar("relayc_nests", default=None)
+"""Functions that the sequence works on: they are written at its end. None where operations of others may look at them before."""
+_PLAIN = ("transform.structured.match", "transform.tune.knob", "transform.yield")
+
+
+@contextmanager
+def _nest_of(function: ir.Operation) -> Iterator[Nest]:
+    nests = _NESTS.get()
+    if nests is None:
+        made = Nest(function.opview)
+        yield made
+        made.write()
+        return
+    known = next((n for n in nests if n.head.operation == function), None)
+    if known is None:
+        known = Nest(function.opview)
+        nests.append(known)
+    yield known
+
+
 def _run(op: ir.Operation, nest: Nest, knobs: Mapping[str, Any]) -> None:
     name = op.name.removeprefix("schedule.")
     given = {key: decode(op.attributes[key], knobs.__getitem__) for key in parameters_of(name) if key in op.attributes}
     try:
         made = PRIMITIVES[name](nest, **given)
-        nest.write()
     except ScheduleError as error:
         raise ScheduleError(f"{name}({arguments_text(given)}): {error}") from None
     if "results" in op.attributes:
@@ -154,10 +176,17 @@ def run_sequence(payload: ir.Module, script: ir.Module) -> None:
     sequence = next((op for op in script.body.operations if op.operation.name == "transform.named_sequence"), None)
     if sequence is None:
         raise ScheduleError("script: expected a transform.named_sequence, found none")
+    plain = all(op.operation.name in _PLAIN or op.operation.name.startswith("schedule.") for op in sequence.regions[0].blocks[0].operations)
+    nests: list[Nest] = []
+    token = _NESTS.set(nests if plain else None)
     try:
         interpreter.apply_named_sequence(payload.operation, sequence.operation, script)
     except (ir.MLIRError, RuntimeError) as error:
         raise ScheduleError(f"script: {error}") from None
+    finally:
+        _NESTS.reset(token)
+        for nest in nests:
+            nest.write()
 
 
 def _parsed(text: str) -> ir.Module:

@@ -8,7 +8,7 @@ What is said is one of these:
 - a module with a function of blocks and loops, or of the te stage, or its text: the replacement.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -90,27 +90,32 @@ def schedule_by(name: str, source: Source, function: ir.OpView, target: Target, 
         raise _error(name, symbol_name(function), error) from error
 
 
-def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
+def schedule_built_in(
+    write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning, inlined: Container[ir.Value] = ()
+) -> Scheduled:
     """A kernel by a schedule of a backend's own strategy, at the ambient insertion point.
 
     Args:
       write: schedules the kernel in place. Its numbers it asks `tuning` for before.
       tuning: of which the strategy is asked.
+      inlined: tensors of whose blocks `write` begins by compute_inline: where nobody looks on there are none from the beginning.
 
     Raises:
       NotStructured: the kernel is not made of what blocks and loops can say, or the schedule is not legal for it: the next strategy is
         asked.
     """
     try:
-        return _lowered(tuning.strategy, write, kernel.function, target, Tuning())
+        return _lowered(tuning.strategy, write, kernel.function, target, Tuning(), inlined)
     except ScheduleError as error:
         raise NotStructured(str(error)) from error
 
 
-def _lowered(name: str, source: Source, function: ir.OpView, target: Target, tuning: Tuning) -> Scheduled:
+def _lowered(
+    name: str, source: Source, function: ir.OpView, target: Target, tuning: Tuning, inlined: Container[ir.Value] = ()
+) -> Scheduled:
     """A kernel as it is scheduled, which the instruments of the PassContext see."""
     observers = [i for i in PassContext.current().instruments if i.observes_schedules]
-    applied = _apply(source, function, tuning.decisions(), bool(observers))
+    applied = _apply(source, function, tuning.decisions(), bool(observers), inlined)
     for knob in applied.knobs.values():
         tuning.knob(knob.name, knob.value, knob.options)
     after = str(applied.nest.function) if observers else ""
@@ -141,7 +146,7 @@ class _Applied:
     trace: str = ""
 
 
-def _apply(source: Source, function: ir.OpView, decisions: Mapping[str, Any], observed: bool) -> _Applied:
+def _apply(source: Source, function: ir.OpView, decisions: Mapping[str, Any], observed: bool, inlined: Container[ir.Value]) -> _Applied:
     if isinstance(source, Trace):
         source = str(source)
     if isinstance(source, str) and _is_script(source):
@@ -151,7 +156,7 @@ def _apply(source: Source, function: ir.OpView, decisions: Mapping[str, Any], ob
         return _replace(source, function, observed)
     if not callable(source):
         name_of(source)
-    schedule = Schedule(function, decisions=decisions)
+    schedule = Schedule(function, decisions=decisions, inlined=() if observed else inlined)
     before = str(schedule.mod) if observed else ""
     given = source(schedule)
     knobs = schedule.trace.knobs

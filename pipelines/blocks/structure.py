@@ -52,6 +52,8 @@ class Nest:
         """Names of loops, blocks and buffers, while the function is edited."""
         self._constants: emit.Constants | None = None
         """Those at the start of the function, where nothing else is computed there."""
+        self.origins: dict[ir.Value, str] = {}
+        """The block that computes each tensor of the te function that this one was made of."""
         self._unwritten: dict[int, Block | None] = {}
         """Blocks in which loops are to be written, by identity; None for the function."""
 

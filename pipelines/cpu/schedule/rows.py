@@ -37,7 +37,7 @@ def schedule_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled |
     plans = [plan_nest(node, kernel.args, parameters, partial(linearize, shape=node.shape)) for node in kernel.results]
     if any(plan.turned is not None or _has_split_lanes(plan) for plan in plans):
         return None
-    return schedule_built_in(partial(_write, kernel, plans, parameters), kernel, target, tuning)
+    return schedule_built_in(partial(_write, plans, parameters), kernel, target, tuning, _inlined(kernel, plans))
 
 
 def _has_split_lanes(plan: NestPlan) -> bool:
@@ -46,25 +46,31 @@ def _has_split_lanes(plan: NestPlan) -> bool:
     return inside and plan.lane_loop_is_outer and bool(plan.rows) and len(plan.rows[-1].members) > 1
 
 
-def _write(kernel: Kernel, plans: Sequence[NestPlan], parameters: LoopParameters, s: Schedule) -> None:
-    blocks = list(s.nest.blocks().values())
-    operations = _operations(kernel, blocks)
-    kept = {operations[n.structured.op] for p in plans for n in (*p.reductions, p.stash) if n is not None}
-    kept |= {b.name for b in blocks if any(map(s.nest.is_output, b.outputs()))}
-    for block in blocks:
-        if block.name not in kept:
+def _write(plans: Sequence[NestPlan], parameters: LoopParameters, s: Schedule) -> None:
+    origins = s.nest.origins
+    kept = {origins[value] for plan in plans for value in _inside(plan)}
+    for block in s.nest.blocks().values():
+        if block.name not in kept and not any(map(s.nest.is_output, block.outputs())):
             s.compute_inline(block.name)
+    blocks = s.nest.blocks()
     outputs = [a for a in s.nest.entry.arguments if s.nest.is_output(a)]
     for plan, output in zip(plans, outputs, strict=True):
         (writer,) = s.nest.writers(output)
-        inside = [operations[n.structured.op] for n in (*plan.reductions, plan.stash) if n is not None]
-        _Rows(s, plan, parameters, writer, [b.name for b in blocks if b.name in inside and b.name != writer.name]).schedule()
+        inside = {origins[value] for value in _inside(plan)} - {writer.name}
+        _Rows(s, plan, parameters, writer, [name for name in blocks if name in inside]).schedule()
 
 
-def _operations(kernel: Kernel, blocks: Sequence[Block]) -> dict[ir.Operation, str]:
-    """The name of the block of each operation that has one: blocks are in the order of the operations."""
-    made = [op.operation for op in kernel.function.regions[0].blocks[0].operations if makes_block(op.operation)]
-    return {op: block.name for op, block in zip(made, blocks, strict=False)}
+def _inside(plan: NestPlan) -> list[ir.Value]:
+    """The tensors that are computed in the rows of a result."""
+    return [n.structured.op.results[n.position] for n in (*plan.reductions, plan.stash) if n is not None]
+
+
+def _inlined(kernel: Kernel, plans: Sequence[NestPlan]) -> set[ir.Value]:
+    """The tensors that are computed where they are read."""
+    operations = [op.operation for op in kernel.function.regions[0].blocks[0].operations]
+    kept = {*operations[-1].operands, *(value for plan in plans for value in _inside(plan))}
+    made = [list(op.results) for op in operations if makes_block(op)]
+    return {value for results in made if kept.isdisjoint(results) for value in results}
 
 
 class _Rows:

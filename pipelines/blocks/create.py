@@ -52,6 +52,8 @@ class _Creation:
         self.block = self.source.regions[0].blocks[0]
         self.buffers: dict[ir.Value, ir.Value] = {}
         """Buffer of each tensor that has one."""
+        self.shapes: dict[ir.Value, tuple[Size, ...]] = {}
+        """Of each tensor that was asked for."""
         self.elements: dict[ir.Value, Element] = {}
         """How the elements of the others are computed."""
         self.indices: dict[ir.Value, Index] = {}
@@ -102,6 +104,11 @@ class _Creation:
         return memref_type(self._shape(value), value.type.element_type)
 
     def _shape(self, value: ir.Value) -> tuple[Size, ...]:
+        if value not in self.shapes:
+            self.shapes[value] = self._read_shape(value)
+        return self.shapes[value]
+
+    def _read_shape(self, value: ir.Value) -> tuple[Size, ...]:
         shape = tuple(d for d in shape_of(value.type) if d is not None)
         if len(shape) < value.type.rank:
             raise ScheduleError(f"@{symbol_name(self.source)}: expected tensors of known shapes, found {value.type}")
@@ -179,7 +186,6 @@ class _Creation:
         output_maps = maps[len(inputs) :]
         shapes = [self._shape(v) if isinstance(v.type, ir.RankedTensorType) else () for v in operands]
         extents, iterators = iteration_space(maps, shapes, len(results))
-        name = self._name_of(op)
         region = op.regions[0].blocks[0]
         reduces = REDUCTION in iterators
 
@@ -212,6 +218,7 @@ class _Creation:
             loops = self._loops_of(op, output_maps, extents, iterators)
             self.elements[results[0]] = lambda indices: results_at(loops(indices))[0]
             return
+        name = self._name_of(op)
         buffers = [self._destination(r, name if i == 0 else f"{name}_v{i}") for i, r in enumerate(results)]
         made = self._nest(name, iterators, extents, self._axes(op, len(extents)), body, init if reduces else None)
         self.nest.origins |= dict.fromkeys(results, made)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Guard, Loop, Place
+from relayc.pipelines.blocks.views import Block, Guard, Loop, LoopVar, Place
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.symbolic import Size, bounds, maximum, proves
 
@@ -120,7 +120,7 @@ def _is_dense(terms: Mapping[Var, Size]) -> bool:
 
 def _values(var: Var, still: Container[Var]) -> Span | None:
     """The values of one variable."""
-    if isinstance(var, Place):
+    if isinstance(var, LoopVar):
         return Span(Index(), var.extent)
     if isinstance(var, Extremal):
         a, b = span(var.a, still), span(var.b, still)

@@ -436,7 +436,7 @@ class Nest:
 
     @property
     def _argument_attributes(self) -> Sequence[ir.DictAttr]:
-        return value_attributes(self._function)
+        return self.remembered(("arguments",), lambda: value_attributes(self._function))
 
     @cached_property
     def _arguments(self) -> dict[str, ir.Value]:
@@ -453,6 +453,9 @@ class Nest:
 
     def shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         """The shape of a buffer."""
+        return self.remembered(("shape", buffer), lambda: self._shape(buffer))
+
+    def _shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         owner = buffer.owner
         if isinstance(owner, ir.Block):
             attributes = self._argument_attributes[ir.BlockArgument(buffer).arg_number]

@@ -5,6 +5,7 @@ A view is of an operation as it stands, or of one that is to be written (see Nes
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
@@ -28,19 +29,22 @@ class Guard:
     limit: Size
 
 
-class Place(Var):
-    """The variable of a loop or an iterator: the same in all views of it. That of a loop that is not written has no value."""
+class LoopVar(Var):
+    """The variable of a loop that is to be written; it has no value."""
 
     def __init__(self, value: ir.Value | None, extent: Size, name: str) -> None:
         super().__init__(0, extent - 1, value, name=name)
-        self._hash = id(self) if value is None else hash(value)
+
+
+class Place(LoopVar):
+    """The variable of a loop or an iterator: the same in all views of it."""
+
+    def __init__(self, value: ir.Value, extent: Size, name: str) -> None:
+        super().__init__(value, extent, name)
+        self._hash = hash(value)
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Place) or self.value is None or other.value is None:
-            return False
-        return self.value == other.value
+        return self is other or (isinstance(other, Place) and self.value == other.value)
 
     def __hash__(self) -> int:
         return self._hash
@@ -115,10 +119,13 @@ class Loop:
     ) -> None:
         self._operation = operation
         self._facts = facts
-        self._name, self._extent, self._location = name, extent, location
-        self._var: Place | None = None
-        self._kind: str | None = None if operation is not None else names.Kind.SERIAL
-        self._annotations: dict[str, ir.Attribute] | None = None if operation is not None else {}
+        self._location = location
+        if name is not None:
+            self.name = name
+        if extent is not None:
+            self.extent = extent
+        if operation is None:
+            self.kind, self.annotations = names.Kind.SERIAL, {}
         self.around: tuple[Loop, ...] = ()
         self.inside: list[Member] = []
         self.scope: Block | None = None
@@ -136,48 +143,38 @@ class Loop:
     def location(self) -> ir.Location:
         return self.operation.location if self._location is None else self._location
 
-    @property
+    @cached_property
     def name(self) -> str:
-        if self._name is None:
-            self._name = ir.StringAttr(self.operation.attributes[names.LOOP]).value
-        return self._name
+        return ir.StringAttr(self.operation.attributes[names.LOOP]).value
 
-    @property
+    @cached_property
     def extent(self) -> Size:
-        if self._extent is None:
-            self._extent = size_of(self.operation.operands[1], self._facts.sizes)
-        return self._extent
+        return size_of(self.operation.operands[1], self._facts.sizes)
 
-    @property
-    def var(self) -> Place:
+    @cached_property
+    def var(self) -> LoopVar:
         """Its variable, with the bounds of its values."""
-        if self._var is None:
-            self._var = Place(None if self._operation is None else self.body.arguments[0], self.extent, self.name)
-        return self._var
+        return LoopVar(None, self.extent, self.name) if self._operation is None else Place(self.body.arguments[0], self.extent, self.name)
 
-    @property
+    @cached_property
     def kind(self) -> str:
-        if self._kind is None:
-            attributes = self.operation.attributes
-            self._kind = ir.StringAttr(attributes[names.KIND]).value if names.KIND in attributes else names.Kind.SERIAL
-        return self._kind
+        attributes = self.operation.attributes
+        return ir.StringAttr(attributes[names.KIND]).value if names.KIND in attributes else names.Kind.SERIAL
 
     @property
     def body(self) -> ir.Block:
         return self.operation.regions[0].blocks[0]
 
-    @property
+    @cached_property
     def annotations(self) -> dict[str, ir.Attribute]:
-        if self._annotations is None:
-            self._annotations = read_annotations(self.operation)
-        return self._annotations
+        return read_annotations(self.operation)
 
     def members(self) -> list[ir.Operation]:
         """Loops, blocks and allocations directly in it, without computations of indices and the terminator."""
         return [op for op in operations_in(self.body) if is_statement(op)]
 
     def set_kind(self, kind: str) -> None:
-        self._kind = kind
+        self.kind = kind
         if self._operation is None:
             return
         if kind == names.Kind.SERIAL:
@@ -188,7 +185,7 @@ class Loop:
 
     def set_annotations(self, annotations: dict[str, ir.Attribute]) -> None:
         """Gives it these hints, and no others."""
-        self._annotations = annotations
+        self.annotations = annotations
         if self._operation is not None:
             write_annotations(self.operation, annotations)
 
@@ -257,36 +254,30 @@ class Block:
         self.starts: list[Member] = []
         self.inside: list[Member] = []
         self.scope: Block | None = None
-        self._name = name
-        self._iterators = None if iterators is None else list(iterators)
-        self._extents = None if extents is None else list(extents)
-        self._vars: list[Place] | None = None
+        if name is not None:
+            self.name = name
+        if iterators is not None:
+            self.iterators = list(iterators)
+        if extents is not None:
+            self.extents = list(extents)
         self._points: list[Index] | None = None
         self._guards: list[Guard] | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
-        if self._name is None:
-            self._name = block_name(self.operation)
-        return self._name
+        return block_name(self.operation)
 
-    @property
+    @cached_property
     def iterators(self) -> list[str]:
-        if self._iterators is None:
-            self._iterators = iterators_of(self.operation)
-        return self._iterators
+        return iterators_of(self.operation)
 
-    @property
+    @cached_property
     def extents(self) -> list[Size]:
-        if self._extents is None:
-            self._extents = extents_of(self.operation)
-        return self._extents
+        return extents_of(self.operation)
 
-    @property
+    @cached_property
     def vars(self) -> list[Place]:
-        if self._vars is None:
-            self._vars = [Place(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, self.arguments, strict=True))]
-        return self._vars
+        return [Place(a, e, f"v{i}") for i, (e, a) in enumerate(zip(self.extents, self.arguments, strict=True))]
 
     def __repr__(self) -> str:
         return f"block {self.name}"
@@ -305,16 +296,16 @@ class Block:
         """The iterators as the body sees them."""
         return list(self.body.arguments)
 
-    @property
+    @cached_property
     def is_reduction(self) -> bool:
         return REDUCTION in self.iterators
 
-    @property
+    @cached_property
     def parallel(self) -> list[int]:
         """Positions of the parallel iterators."""
         return [i for i, kind in enumerate(self.iterators) if kind == PARALLEL]
 
-    @property
+    @cached_property
     def reduction(self) -> list[int]:
         """Positions of the reduction iterators."""
         return [i for i, kind in enumerate(self.iterators) if kind == REDUCTION]

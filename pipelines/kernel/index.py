@@ -70,7 +70,9 @@ class Index:
         return _of_terms(self.const + other, self.terms)
 
     def __sub__(self, other: "Index | Var | Size") -> "Index":
-        return self + (Index.of(other) * -1 if isinstance(other, (Index, Var)) else -other)
+        if isinstance(other, Index):
+            return _of_terms(self.const - other.const, _summed(dict(self.terms), other.terms, -1) if other.terms else self.terms)
+        return self + (Index.of(other) * -1 if isinstance(other, Var) else -other)
 
     def __mul__(self, factor: Size) -> "Index":
         if not self.terms:

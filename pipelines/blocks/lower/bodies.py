@@ -416,9 +416,7 @@ class Bodies:
             body = use.block.init if is_init else use.block.body
             if body is None or use.tensor is not None or (use.is_start and not is_init):
                 return []
-            strides = {buffer: storage.strides for buffer, storage in self.storage.items()}
-            lows = {buffer: storage.lows for buffer, storage in self.storage.items()}
-            self._programs[key] = read_steps(use, body, is_init, strides, lows)
+            self._programs[key] = read_steps(use, body, is_init, lambda buffer: (self.storage[buffer].strides, self.storage[buffer].lows))
         return self._programs[key]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import substitute, variables
@@ -48,10 +49,15 @@ class _Around:
     guards: tuple[Guard, ...] = ()
     first: frozenset[str] = frozenset()
 
+    @cached_property
+    def _once(self) -> Mapping[Var, Index]:
+        """Loops that have one value."""
+        return {loop.var: Index() for loop in self.loops if loop.extent == 1 or loop.name in self.first}
+
     def at(self, index: Index) -> Index:
         """An index over the loops, of which some have one value."""
-        once: dict[Var, Index] = {loop.var: Index() for loop in self.loops if loop.extent == 1 or loop.name in self.first}
-        return substitute(substitute(index, self.point), once)
+        found = substitute(index, self.point) if self.point else index
+        return substitute(found, self._once) if self._once else found
 
 
 class _Trees:

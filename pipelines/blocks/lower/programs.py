@@ -1,6 +1,6 @@
 """The body of a block, read once: its operations in order, and of each access what changes from point to point and what does not."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import folded
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
+from relayc.pipelines.blocks.views import Access, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, weighted
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size
@@ -52,14 +52,12 @@ class Place:
     fixed: tuple[tuple[Var, int], ...] = ()
 
 
-def read_steps(
-    use: Use, body: ir.Block, is_init: bool, strides: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]
-) -> list[Step]:
-    """Reads a body of a block.
+Kept = Callable[[ir.Value], tuple[Sequence[Size], Sequence[Index]]]
+"""What of a buffer is kept: how that lies in memory, in elements, and the indices of its first element over the loops around."""
 
-    Args:
-      strides, lows: of each buffer what of it is kept: how it lies in memory, in elements, and the indices of its first element over the
-        loops around.
+
+def read_steps(use: Use, body: ir.Block, is_init: bool, kept: Kept) -> list[Step]:
+    """Reads a body of a block.
 
     Raises ScheduleError for what is no operation on elements.
     """
@@ -69,29 +67,31 @@ def read_steps(
     steps: list[Step] = []
     for view in body.operations:
         op = view.operation
-        if len(op.results) == 1 and isinstance(op.results[0].type, ir.IndexType):
+        name, results = op.name, op.results
+        result = results[0] if len(results) == 1 else None
+        if result is not None and isinstance(result.type, ir.IndexType):
             continue  # computed where it is used
-        if len(op.regions) or (len(op.results) != 1 and op.name != "memref.store"):
-            raise ScheduleError(f"block {use.block.name}: expected operations on elements, found {op.name}")
+        if len(op.regions) or (result is None and name != "memref.store"):
+            raise ScheduleError(f"block {use.block.name}: expected operations on elements, found {name}")
         operands = tuple(numbers.get(v, v) for v in op.operands)
-        if op.name == "memref.store":
-            steps.append(Step(op, op.name, operands, access=_place(use, next(own), strides, lows)))
+        if result is None:
+            steps.append(Step(op, name, operands, access=_place(use, next(own), *kept(op.operands[1]))))
             continue
-        access = _place(use, next(own), strides, lows) if op.name == "memref.load" else None
+        access = _place(use, next(own), *kept(op.operands[0])) if name == "memref.load" else None
         attributes = dict(op.attributes.items())
-        if contract and op.name in ("arith.mulf", "arith.addf"):
+        if contract and name in ("arith.mulf", "arith.addf"):
             attributes["fastmath"] = emit.parsed("#arith.fastmath<contract>")
         key = tuple(attributes.items())
-        numbers[op.results[0]] = len(steps)
-        steps.append(Step(op, op.name, operands, op.results[0].type, access, attributes, key))
+        numbers[result] = len(steps)
+        steps.append(Step(op, name, operands, result.type, access, attributes, key))
     return steps
 
 
-def _place(use: Use, access: Access, strides: Mapping[ir.Value, Sequence[Size]], lows: Mapping[ir.Value, Sequence[Index]]) -> Place:
+def _place(use: Use, access: Access, strides: Sequence[Size], lows: Sequence[Index]) -> Place:
     indices = tuple(use.indices(access))
-    local = [i - low for i, low in zip(indices, lows[access.buffer], strict=True)]
-    offset = folded(weighted(local, strides[access.buffer]))
-    kinds: dict[Var, Loop] = {loop.var: loop for loop in use.loops}
+    local = [i - low if low.terms or low.const != 0 else i for i, low in zip(indices, lows, strict=True)]
+    offset = folded(weighted(local, strides))
+    kinds = use.loop_of
     if any(v not in kinds for v in offset.terms):
         return Place(access, indices)
     moving: dict[Var, Size] = {}

@@ -51,6 +51,11 @@ class Use:
         return self.block.init is not None and self.tensor is None
 
     @cached_property
+    def loop_of(self) -> dict[Var, Loop]:
+        """The loop of each variable."""
+        return {loop.var: loop for loop in self.loops}
+
+    @cached_property
     def is_mixed(self) -> bool:
         """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
         return not self._variables(self.block.reduction).isdisjoint(self._variables(self.block.parallel))
@@ -109,10 +114,11 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
     lows: list[Index] = []
     extents: list[Size] = []
     indices = [(use, use.indices(access)) for use, accesses in own for access in accesses]
+    outside: dict[int, set[Var]] = {id(use): {loop.var for loop in use.loops if loop.name in around} for use, _ in own}
     for dimension, extent in enumerate(shape):
         outers, ends = [], []
         for use, at in indices:
-            outer, (low, high) = _divided(at[dimension], {loop.var for loop in use.loops if loop.name in around})
+            outer, (low, high) = _divided(at[dimension], outside[id(use)])
             outers.append(outer)
             ends.append((low, high))
         first, last = _smallest([e[0] for e in ends]), _largest([e[1] for e in ends])
@@ -177,15 +183,12 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
 
 def _divided(index: Index, outside: set[Var]) -> tuple[Index, tuple[Size, Size]]:
     """An index as the part over variables outside, and the bounds of the rest."""
-    outer, inner = Index(), Index(index.const)
+    inner: dict[Var, Size] = {}
+    outer: dict[Var, Size] = {}
     for var, factor in index.terms.items():
-        term = Index(0, {var: factor})
-        inside = variables(term) - outside if isinstance(var, (Divided, Extremal)) else {var} - outside
-        if inside:
-            inner += term
-        else:
-            outer += term
-    return outer, inner.bounds()
+        is_outside = variables(Index.of(var)) <= outside if isinstance(var, (Divided, Extremal)) else var in outside
+        (outer if is_outside else inner)[var] = factor
+    return Index(0, outer), Index(index.const, inner).bounds()
 
 
 def _smallest(sizes: Sequence[Size]) -> Size | None:
@@ -204,5 +207,7 @@ def _largest(sizes: Sequence[Size]) -> Size | None:
 
 def _is_fixed(use: Use, index: Index) -> bool:
     """Whether an index is a number where loops that are unrolled and vectorized have their values."""
-    kinds: Mapping[Var, str] = {loop.var: loop.kind for loop in use.loops}
-    return all(kinds.get(v) in (Kind.UNROLLED, Kind.VECTORIZED) for v in variables(index))
+    if not index.terms:
+        return True
+    loops = [use.loop_of.get(v) for v in variables(index)]
+    return all(loop is not None and loop.kind in (Kind.UNROLLED, Kind.VECTORIZED) for loop in loops)

@@ -109,6 +109,6 @@ def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:
     if loops:
         if len(loops) > 1:
             chain(nest, loops[0], loops[-1])
-        if loops[-1].members() != [block.operation]:
+        if len(loops[-1].inside) != 1:
             raise ScheduleError(f"expected {block} alone in {loops[-1].name}, found others")
     return found

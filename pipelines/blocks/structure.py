@@ -387,6 +387,39 @@ class Nest:
         self._unwritten[id(None)] = None
         self._stays_current = True
 
+    def rebuilt(
+        self, old: Block, made: ir.Operation, wanted: Sequence[tuple[str, Size]], iterators: Sequence[str], extents: Sequence[Size]
+    ) -> list[Loop]:
+        """Says, while the function is edited, that a block takes the place of one of its name, which is alone in the loops around it; gives
+        its loops, one for each iterator.
+
+        Nothing else may change then.
+        """
+        found, top = self._contents, old.around[0] if old.around else old
+        members = found.beside(top)
+        self.release([loop.name for loop in old.around])
+        for loop in old.around:
+            del found.loops[loop.name]
+        loops = self.new_loops(wanted, made.location)
+        view = found.blocks[old.name] = Block(made, self.facts, old.name, iterators, extents)
+        members[_position(members, top)] = loops[0] if loops else view
+        self._put_in(view, loops, (), old.scope)
+        view.place([Index.of(loop.var) for loop in loops], [])
+        found.sort()
+        self._unwritten[id(old.scope)] = old.scope
+        self._stays_current = True
+        return loops
+
+    def replaced_buffer(self, old: ir.Value, new: ir.Value) -> None:
+        """Says, while the function is edited, that an allocation of the same name takes the place of another one, or that both are the same
+        argument, of which all accesses change. Nothing else may change then."""
+        if old != new:
+            inside = self._contents.inside
+            (here,) = [i for i, m in enumerate(inside) if isinstance(m, ir.Operation) and m == old.owner.operation]
+            inside[here] = new.owner.operation
+            self._contents.allocations[self.buffer_name(new)] = new
+        self._stays_current = True
+
     def release(self, loops: Collection[str]) -> None:
         """Gives the names of loops that are gone to those that will be made."""
         assert self._taken is not None

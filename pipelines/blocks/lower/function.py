@@ -22,7 +22,7 @@ from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.sizes import symbol_names
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES, flat, local_buffer, view
+from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES, local_buffer, view
 from relayc.symbolic import Size, ceil_div
 
 
@@ -89,7 +89,7 @@ class Function:
         self.storage: dict[ir.Value, Storage] = {}
         packings = self._packings(tensors[:count])
         with kernel_body(kernel, packings, workspace) as body:
-            flats = [*map(flat, body.arguments), *body.outputs]
+            flats = [*map(body.evaluator.buffers.__getitem__, tensors[:count]), *body.outputs]
             for argument, tensor, buffer in zip(arguments, tensors, flats, strict=True):
                 lows = [Index()] * len(tensor.shape)
                 self.storage[argument] = Memory(buffer, tensor.shape, lows)

@@ -8,16 +8,15 @@ from relayc.dialects.tir.block import make_block
 from relayc.pipelines.blocks.bodies import check_changeable, check_plain
 from relayc.pipelines.blocks.dependence import loops_of_iterators
 from relayc.pipelines.blocks.indices import Writer, divide
-from relayc.pipelines.blocks.moving import ahead_of
-from relayc.pipelines.blocks.registry import find_block, primitive
+from relayc.pipelines.blocks.registry import find_block, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Place, ScheduleError, body_point, drop, operations_in
+from relayc.pipelines.blocks.views import Block, Place, ScheduleError, operations_in
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size
 
 
-@primitive
+@loop_primitive
 def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> list[str]:
     """Gives a block one iterator for each group of those that it has, told by position, the outermost of a group first.
 
@@ -32,24 +31,17 @@ def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> l
     kinds = [_kind(found, group) for group in groups]
     extents: list[Size] = [prod(found.extents[i] for i in group) for group in groups]
     names = [_name([loop.name for i in group if (loop := loops[i]) is not None]) for group in groups]
-    around = nest.loops_around(found.operation)
-    with nest.editing(), found.operation.location:
-        if around:
-            spot = ahead_of(around[0].operation)
-            found.set_points([Index()] * len(loops), [])
-            spot.take(found.operation)
-            drop(around[0].operation)
-            nest.release([loop.name for loop in around])
-        place = ir.InsertionPoint(found.operation)
-        with place:
-            made = nest.make_loops(list(zip(names, extents, strict=True)))
-        with body_point(made[-1]) if made else place:
-            new = make_block(block, kinds, extents, [loop.var.value for loop in made])
+    with nest.editing(bodies=[block]), found.operation.location:
+        with ir.InsertionPoint(found.operation):
+            new = make_block(block, kinds, extents, [])
         for source, target in zip(found.operation.regions, new.regions, strict=True):
             for region in source.blocks:
                 empty = target.blocks[0] if len(target.blocks) else target.blocks.append(*[ir.IndexType.get()] * len(groups))
                 _move(region, empty, groups, found.extents, extents)
-        drop(found.operation)
+        made = nest.rebuilt(found, new, list(zip(names, extents, strict=True)), kinds, extents)
+        found.operation.erase()
+    if found.scope is not None:
+        nest.write()
     return [loop.name for loop in made]
 
 

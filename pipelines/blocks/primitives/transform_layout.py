@@ -10,7 +10,7 @@ from relayc.dialects.tir.block import PARALLEL, make_block
 from relayc.pipelines.blocks import bodies, copies, moving
 from relayc.pipelines.blocks.layouts import composed, mapped, shape_in
 from relayc.pipelines.blocks.regions import Span
-from relayc.pipelines.blocks.registry import find_block, primitive
+from relayc.pipelines.blocks.registry import find_block, loop_primitive
 from relayc.pipelines.blocks.structure import Nest, make_buffer, memref_type
 from relayc.pipelines.blocks.views import Block, ScheduleError, drop
 from relayc.pipelines.kernel.index import Index
@@ -18,7 +18,7 @@ from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size
 
 
-@primitive
+@loop_primitive
 def transform_layout(
     nest: Nest, block: str, buffer: Sequence[str | int] | str, index_map: ir.AffineMap, pad_value: float | None = None
 ) -> list[str]:
@@ -32,14 +32,17 @@ def transform_layout(
         them, which is the result. Nothing is known of them without it.
     """
     found = _buffer(nest, find_block(nest, block), buffer)
+    is_argument = isinstance(found.owner, ir.Block)
+    if pad_value is not None and not is_argument:
+        nest.write()  # a block may be added
     shape, label = nest.shape(found), nest.buffer_name(found)
     wanted = shape_in(index_map, shape)
     uses = list(bodies.accesses_of(nest, found))
     bodies.check_changeable([b for b in nest.outer_blocks() if any(moving.contains(b.operation, u.operation) for u, _ in uses)])
-    if isinstance(found.owner, ir.Block):
+    if is_argument:
         _check_parameter(nest, ir.BlockArgument(found).arg_number, label)
     with nest.editing(bodies={b.name for b, _ in uses}):
-        if isinstance(found.owner, ir.Block):
+        if is_argument:
             made = found
             _change_argument(nest, ir.BlockArgument(found), index_map, wanted, pad_value)
         else:
@@ -47,7 +50,9 @@ def transform_layout(
                 made = make_buffer(label, wanted, found.type.element_type, nest.scope(found))
         for _, access in uses:
             bodies.reindex_access(access, made, mapped(index_map, access.indices))
-        if made == found:
+        if is_argument or pad_value is None or _volume(wanted) == _volume(shape):
+            nest.replaced_buffer(found, made)
+        if is_argument:
             return []
         drop(found.owner.operation)
         if pad_value is None or _volume(wanted) == _volume(shape):
@@ -70,7 +75,7 @@ def _volume(shape: Sequence[Size]) -> Size:
 
 
 def _check_parameter(nest: Nest, number: int, label: str) -> None:
-    attributes = value_attributes(nest.function)[number]
+    attributes = value_attributes(nest.head)[number]
     if names.OUTPUT in attributes:
         raise ScheduleError(f"buffer {label}: expected a buffer of the function or a parameter, found an output: use cache_write first")
     if "relay.param" not in attributes:
@@ -79,7 +84,7 @@ def _check_parameter(nest: Nest, number: int, label: str) -> None:
 
 def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMap, shape: Sequence[Size], pad_value: float | None) -> None:
     """Gives a parameter another type, and says how it is packed."""
-    function, number = nest.function, argument.arg_number
+    function, number = nest.head, argument.arg_number
     attributes = value_attributes(function)
     own = {a.name: a.attr for a in attributes[number]}
     if names.LAYOUT in own:

@@ -68,7 +68,8 @@ class Emission:
         if init is None:
             for use in node.begins:
                 self._loop(node, state, Init(use, frozenset(use.reduction_loops)))
-            lanes = lanes_of_reduction(node, self.bodies) if state.lanes is None and not self._adds_to_lanes(node) else None
+            may_be_lanes = node.reduces and state.lanes is None and not self._adds_to_lanes(node)
+            lanes = lanes_of_reduction(node, self.bodies) if may_be_lanes else None
             if lanes is not None:
                 self._lane_sums(node, state, *lanes)
                 return
@@ -220,6 +221,9 @@ class Emission:
 
     def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
         loop, extent = node.loop, node.loop.extent
+        if not self.guards.has_any(node):
+            self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
+            return
         end = self.guards.end(node, state, init)
         if end is not None:
             index, fact = end
@@ -276,6 +280,8 @@ class Emission:
     def _lanes_left(self, node: LoopNode, state: State, init: Init | None) -> Index | None:
         """How many lanes of a vectorized loop have points, where vectors of them can be one code that runs several times."""
         if node.kind != Kind.VECTORIZED or init is not None or len(node.children) != 1 or isinstance(use := node.children[0], LoopNode):
+            return None
+        if not self.guards.has_any(node):
             return None
         widths = {width for _, width in self._pieces(node)}
         if len(widths) != 1 or widths == {1} or use.tensor is not None or use.is_start:
@@ -364,8 +370,10 @@ class Emission:
     def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, Place] | None:
         """The buffer of a reduction in a loop whose elements are the same in all its iterations, and a place in it; None where they are
         not, where a guard may exclude some, or where something else in the loop uses the buffer."""
+        if not use.block.is_reduction:
+            return None
         inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]
-        if not use.block.is_reduction or any(loop.extent != 1 and loop.kind not in (Kind.UNROLLED, Kind.VECTORIZED) for loop in inner):
+        if any(loop.extent != 1 and loop.kind not in (Kind.UNROLLED, Kind.VECTORIZED) for loop in inner):
             return None
         stores = [s.access for s in self.bodies.steps(use, False) if s.name == "memref.store" and s.access is not None]
         if len(stores) != 1 or not isinstance(self.bodies.storage[stores[0].access.buffer], Memory):

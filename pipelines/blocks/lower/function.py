@@ -51,8 +51,8 @@ class Function:
         self.uses = self._find_uses()
         self._check_results()
         self.guards = open_guards(self.uses)
-        made = [b for b in self.nest.buffers().values() if not isinstance(b.owner, ir.Block)]
-        self.regions = {b: self._region(b) for b in made if self._is_used(b)}
+        used = {a.buffer for use in self.uses for a in use.accesses}
+        self.regions = {b: self._region(b) for b in nest.buffers().values() if b in used and not isinstance(b.owner, ir.Block)}
         self.tensors = {a.buffer for use in self.uses if use.tensor is not None for a in use.accesses}
         """Buffers that tensor intrinsics work on, in memory."""
         self.loops = {loop.name: loop for use in self.uses for loop in use.loops}
@@ -67,15 +67,13 @@ class Function:
     def _check_results(self) -> None:
         """Raises ScheduleError for a result that is read before anything is written to it."""
         written = set[ir.Value]()
+        outputs = {a for a in self.nest.entry.arguments if self.nest.is_output(a)}
         for access in (a for use in self.uses for a in use.accesses):
             if access.is_store:
                 written.add(access.buffer)
-            elif access.buffer not in written and self.nest.is_output(access.buffer):
+            elif access.buffer in outputs and access.buffer not in written:
                 name = self.nest.buffer_name(access.buffer)
                 raise ScheduleError(f"buffer {name}: expected a result that is written before it is read, found it read first")
-
-    def _is_used(self, buffer: ir.Value) -> bool:
-        return any(a.buffer == buffer for use in self.uses for a in use.accesses)
 
     # ---- the function
 

@@ -73,6 +73,10 @@ class Guards:
         """The guards of a block that are not known to hold everywhere."""
         return self.guards[use.block.name]
 
+    def has_any(self, node: LoopNode) -> bool:
+        """Whether a block in a loop has guards."""
+        return any(self.of(use) or (use.tensor is not None and use.tensor.guards) for use in node.uses)
+
     def at_start(self, use: Use, init: Init | None) -> Sequence[Guard]:
         """The guards of a block, or of its init: that happens even where the reduction has no step."""
         if init is None:

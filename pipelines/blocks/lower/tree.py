@@ -23,6 +23,7 @@ class LoopNode:
       kind: how it runs.
       uses: the blocks in it, in order.
       begins: those of them whose reduction runs along this loop and no outer one: their init stands before it.
+      reduces: whether there are reductions in it.
     """
 
     loop: Loop
@@ -34,6 +35,7 @@ class LoopNode:
         self.uses: tuple[Use, ...] = tuple(
             use for child in self.children for use in (child.uses if isinstance(child, LoopNode) else (child,))
         )
+        self.reduces = any(use.block.is_reduction for use in self.uses)
         self.begins = [use for use in self.uses if use.has_init and use.reduction_loops[:1] == (self.loop.name,)]
 
 

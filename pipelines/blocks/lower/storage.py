@@ -3,7 +3,7 @@
 A buffer holds only what is alive at once: what the loops inside of the innermost loop around all of its uses touch.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile

@@ -33,12 +33,8 @@ class _Alike(Loop):
     """A loop that runs in another way than it says."""
 
     def __init__(self, loop: Loop, kind: str) -> None:
-        super().__init__(loop.operation, loop._facts, loop.name, loop.extent)
-        self._kind = kind
-
-    @property
-    def kind(self) -> str:
-        return self._kind
+        super().__init__(None, loop._facts, loop.name, loop.extent, loop.location)
+        self.var, self.kind, self.annotations = loop.var, kind, loop.annotations
 
 
 class Across(LoopNode):

@@ -46,8 +46,8 @@ def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region:
     """What is read of a buffer in a loop; of one that threads share what all of them read."""
     still = still_in(nest, under)
     if nest.scope(buffer) == "shared":
-        still -= {loop.var for loop in (*nest.loops_around(under.operation), under) if loop.kind.startswith("threadIdx.")}
-    found = region_of_blocks(nest, buffer, nest.blocks_in(under.operation), still, writes=False)
+        still -= {loop.var for loop in (*under.around, under) if loop.kind.startswith("threadIdx.")}
+    found = region_of_blocks(nest, buffer, nest.blocks_in(under), still, writes=False)
     assert found is not None  # it has consumers there
     return found
 

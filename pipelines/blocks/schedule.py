@@ -49,6 +49,7 @@ class Schedule(LoopMethods, BlockMethods):
         self._nests: dict[str, Nest] = {}
         """Of functions as they are now; nothing else may change these."""
         self._mod = blocks_module(mod, self._refused, self._nests, inlined)
+        self._origins = {name: nest.origins for name, nest in self._nests.items()}
         self._trace = Trace()
         self._random = random.Random(seed)
         self._decisions = dict(decisions or {})
@@ -96,6 +97,7 @@ class Schedule(LoopMethods, BlockMethods):
         """The function that is being scheduled."""
         if self._function not in self._nests:
             self._nests[self._function] = Nest(self._functions()[self._function])
+            self._nests[self._function].origins = self._origins.get(self._function, {})
         return self._nests[self._function]
 
     # ---- queries

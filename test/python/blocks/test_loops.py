@@ -45,6 +45,28 @@ def test_tiles_of_a_product_with_symbolic_rows() -> None:
     check(kernel, schedule)
 
 
+def test_looking_at_a_function_changes_nothing() -> None:
+    """Loops are written where somebody looks, once or after each primitive."""
+    kernel = KERNELS["product"]()
+    schedules = [Schedule(kernel.mod), Schedule(kernel.mod)]
+    for schedule in schedules:
+        look = (lambda: None) if schedule is schedules[0] else (lambda schedule=schedule: schedule.mod)
+        i, j, k = schedule.get_loops("D")
+        i0, i1 = schedule.split(i, [None, 4])
+        look()
+        j0, j1 = schedule.split(j, [None, 3])
+        look()
+        schedule.reorder(i0, j0, k, i1, j1)
+        look()
+        fused = schedule.fuse(i0, j0)
+        look()
+        schedule.parallel(fused)
+        schedule.vectorize(j1)
+    first, second = (str(schedule.mod) for schedule in schedules)
+    assert first == second
+    check(kernel, schedules[1])
+
+
 def test_fused_and_split_again_is_what_it_was() -> None:
     kernel = KERNELS["total"]()
     schedule = Schedule(kernel.mod)

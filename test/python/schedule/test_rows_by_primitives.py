@@ -1,13 +1,19 @@
 """The strategy `rows`: elementwise computations and reductions by primitives, with numpy as the reference."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
 import relayc
 from relayc import te
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.instruments import KeepSchedules
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.schedule.choice import schedule_kernel
+from relayc.pipelines.schedule.table import tuning_for
+from relayc.pipelines.target import Target
 
 Shape = tuple[int, ...]
 
@@ -114,3 +120,32 @@ def test_what_is_read_across_its_rows_is_left_to_others() -> None:
     turned = te.create_prim_func([a, te.compute((96, 64), lambda i, j: a[j, i], name="T")])
     with pytest.raises(ValueError, match="strategy rows: expected a kernel that it takes"):
         relayc.compile_kernel(turned, tuning={"strategy": "rows"})
+
+
+def weighed(shape: tuple[te.Var | int, ...]) -> IRModule:
+    """Squares, and their shares of the sum of their row."""
+    x = te.placeholder(shape, name="X")
+    k = te.reduce_axis((0, shape[1]), "k")
+    square = te.compute(shape, lambda i, j: x[i, j] * x[i, j], name="square")
+    total = te.compute((shape[0],), lambda i: te.sum(square[i, k], axis=k), name="total")
+    part = te.compute(shape, lambda i, j: square[i, j] / (total[i] + 1.0), name="part")
+    return te.create_prim_func([x, te.compute(shape, lambda i, j: te.exp(part[i, j]) - square[i, j], name="Y")])
+
+
+def scheduled(kernel: IRModule, instruments: Sequence[KeepSchedules]) -> str:
+    """A kernel in the tir stage."""
+    (function,) = kernel.module.body.operations
+    tuning = tuning_for("main", {"schedule.kernels": {"*": {"strategy": "rows"}}})
+    with PassContext(instruments=instruments), kernel.context, ir.Location.unknown():
+        made = ir.Module.create()
+        with ir.InsertionPoint(made.body):
+            schedule_kernel(function, Target("cpu"), tuning)
+        return str(made)
+
+
+@pytest.mark.parametrize("shape", [(40, 49), (te.var("n"), te.var("m"))], ids=str)
+def test_who_looks_on_changes_nothing(shape: tuple[te.Var | int, ...]) -> None:
+    """Tensors that are inlined have no blocks where nobody looks."""
+    kernel, seen = weighed(shape), KeepSchedules()
+    assert scheduled(kernel, [seen]) == scheduled(kernel, [])
+    assert seen.texts[0].count("schedule.compute_inline") == 2

@@ -52,14 +52,14 @@ class CudaBackend(Backend):
             self.lower_kernels(module, _cuda(target))
             return
         from relayc.pipelines.cuda import emulate  # noqa: F401 (registers the instructions)
-        from relayc.pipelines.gpu.emulate import emulate_kernels, mark_coroutines
+        from relayc.pipelines.gpu.emulate import emulate_kernels, mark_functions
         from relayc.pipelines.gpu.passes import CHECK_RACES
         from relayc.pipelines.passes import PassContext
 
         emulate_kernels(module, PassContext.current().get(CHECK_RACES))
         host = _host(target)
         find_backend(host.kind).lower(module, host)
-        mark_coroutines(module)
+        mark_functions(module)
 
     def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
         host = _host(target)

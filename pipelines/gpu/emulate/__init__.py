@@ -5,7 +5,7 @@ and over the threads of each (plain). Else there is a coroutine for each thread 
 them (scheduler). What an instruction of a GPU does stands in a registry, to which more are added from outside (registry says how).
 """
 
-from relayc.pipelines.gpu.emulate.coroutines import mark_coroutines
+from relayc.pipelines.gpu.emulate.coroutines import mark_functions
 from relayc.pipelines.gpu.emulate.kernels import emulate_kernels
 
-__all__ = ["emulate_kernels", "mark_coroutines"]
+__all__ = ["emulate_kernels", "mark_functions"]

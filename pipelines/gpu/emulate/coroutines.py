@@ -6,7 +6,7 @@ place for its handle. Called with a frame of null, it does nothing. It gives the
 
 from itertools import pairwise
 
-from relayc.dialects.functions import signature_of
+from relayc.dialects.functions import signature_of, strings_attribute
 from relayc.dialects.mlir import func, ir, memref
 from relayc.pipelines.codegen.bufferize import walk
 from relayc.pipelines.gpu.emulate.pointers import i64, pointer_type
@@ -16,6 +16,8 @@ from relayc.pipelines.upstream import run_upstream
 
 COROUTINE = "relay.coroutine"
 """Marks the functions that LLVM is to split."""
+SMALL = "relay.small"
+"""Marks functions that LLVM is to spend little time on: they are run a few times for each time that they are compiled."""
 FRAME_ALIGNMENT = 64
 
 
@@ -69,12 +71,13 @@ def make_coroutine(function: func.FuncOp, frame: int, handle: int) -> None:
         function.attributes[COROUTINE] = ir.UnitAttr.get()
 
 
-def mark_coroutines(module: ir.Module) -> None:
-    """Tells LLVM which functions of a module in its dialect are coroutines: conversions lose this attribute."""
+def mark_functions(module: ir.Module) -> None:
+    """Tells LLVM which functions of a module in its dialect are coroutines, and which are to be small: conversions lose such attributes."""
     with module.context:
         for op in module.body.operations:
-            if COROUTINE in op.attributes:
-                op.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("presplitcoroutine")])
+            if COROUTINE in op.attributes or SMALL in op.attributes:
+                words = ("presplitcoroutine", "optsize") if COROUTINE in op.attributes else ("optsize",)
+                op.attributes["passthrough"] = strings_attribute(words)
 
 
 def _split(block: ir.Block, place: ir.Value, end: ir.Block) -> None:

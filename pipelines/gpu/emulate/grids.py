@@ -11,7 +11,7 @@ from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay.later import HEAP
 from relayc.pipelines.codegen.bare_pointers import UNBOUNDED
 from relayc.pipelines.gpu.emulate import memory, scheduler
-from relayc.pipelines.gpu.emulate.coroutines import FRAME_ALIGNMENT, make_coroutine
+from relayc.pipelines.gpu.emulate.coroutines import FRAME_ALIGNMENT, SMALL, make_coroutine
 from relayc.pipelines.gpu.emulate.errors import RAISE
 from relayc.pipelines.gpu.emulate.instructions import emulate_instructions
 from relayc.pipelines.gpu.emulate.kernel import Kernel, local_memory
@@ -87,6 +87,7 @@ class WaitingGrid:
     def _emit_grid(self) -> None:
         kernel = self.kernel
         function, sizes = kernel.function_of_grid(self.name, [ir.IntegerType.get_signless(32)])
+        function.attributes[SMALL] = ir.UnitAttr.get()
         arguments = list(function.arguments)
         operands, dynamic = arguments[: len(kernel.types)], arguments[-1]
         grid = sizes[:3]

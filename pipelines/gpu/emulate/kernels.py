@@ -6,6 +6,7 @@ from relayc.dialects.functions import Names, extend_signature, retype, symbol_na
 from relayc.dialects.mlir import func, gpu, ir, scf
 from relayc.pipelines.codegen.bufferize import walk
 from relayc.pipelines.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
+from relayc.pipelines.gpu.emulate.coroutines import SMALL
 from relayc.pipelines.gpu.emulate.errors import error_text
 from relayc.pipelines.gpu.emulate.grids import WaitingGrid
 from relayc.pipelines.gpu.emulate.instructions import waits
@@ -61,7 +62,9 @@ class _Emulation:
         if _CONTAINER in self.module.operation.attributes:
             del self.module.operation.attributes[_CONTAINER]
         if self.waiting:
-            for text in (scheduler.TEXT, error_text(self.sites), *self.functions.values()):
+            for text in (scheduler.TEXT, error_text(self.sites)):
+                self.add(text, small=True)
+            for text in self.functions.values():
                 self.add(text)
 
     def kernel(self, kernel: Kernel, gpu_module: ir.Operation, uses: Sequence[Use] | None) -> str:
@@ -126,8 +129,12 @@ class _Emulation:
             self.statuses[function] = place
         return self.statuses[function]
 
-    def add(self, text: str) -> None:
-        """Moves the functions of a text into the module, but for those that are there."""
+    def add(self, text: str, small: bool = False) -> None:
+        """Moves the functions of a text into the module, but for those that are there.
+
+        Args:
+          small: whether they are to be compiled quickly.
+        """
         with ir.Location.unknown():
             parsed = ir.Module.parse(text)
         there = {symbol_name(op) for op in self.module.body.operations if "sym_name" in op.attributes}
@@ -135,6 +142,8 @@ class _Emulation:
             if symbol_name(op) not in there:
                 op.detach_from_parent()
                 self.module.body.append(op)
+                if small and isinstance(op, func.FuncOp):
+                    op.attributes[SMALL] = ir.UnitAttr.get()
 
 
 def _of_host(type_: ir.Type) -> ir.Type:

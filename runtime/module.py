@@ -149,6 +149,11 @@ class Module:
         return device_kind(self.device.kind).disassemble(self._artifact.code, function)
 
     @property
+    def device_code(self) -> bytes:
+        """The kernels as code of a device, as its kind keeps it; b"" for a program that runs on the host."""
+        return b"" if self._artifact.code is None else self._artifact.code.images
+
+    @property
     def num_threads(self) -> int | None:
         """How many threads a call uses where it runs alone; None for what holds for the process (runtime.num_threads), the default.
 

@@ -34,7 +34,7 @@ from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import GraphExecutorDebug, Module, Profile, set_num_threads
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.symbolic import Range
-from relayc.tools import cache, opt
+from relayc.tools import cache, device_code, opt
 from relayc.tools.bisect.command import add_options as add_bisect_options
 from relayc.tools.inputs import (
     load_inputs,
@@ -208,10 +208,14 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
     _print_precision(module, arguments, console)
-    profile = None if module.lacking else module.profile(_inputs(module, arguments, console))
+    lacking = ", ".join(module.lacking) if module.device.exists else f"the device {module.device}"
+    profile = None if lacking else module.profile(_inputs(module, arguments, console))
     console.print(stage_table(module.stats), "", kernel_table(module.call_sites(), profile), sep="\n")
+    if figures := device_code.figures_of(module):
+        schedules = {kernel.name: kernel.schedule for kernel in module.kernels}
+        console.print("", device_code.figures_table(figures, schedules), sep="\n")
     if profile is None:
-        console.print(f"not run: this machine lacks {', '.join(module.lacking)}")
+        console.print(f"not run: this machine lacks {lacking}")
     else:
         _print_saved(profile, console)
         console.print(_sum_text(profile))
@@ -238,9 +242,12 @@ def _print_space(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def _stage_text(arguments: argparse.Namespace) -> str:
-    """The program at the stage that `--stage` names: IR, or the instructions that LLVM made of it."""
+    """The program at the stage that `--stage` names: IR, or the instructions that LLVM or ptxas made of it."""
     if arguments.stage == "asm":
         return compile_model(arguments).assembly()
+    if arguments.stage in device_code.STAGES:
+        code = device_code.device_code(lambda stage: compile_model(arguments, stop_after=stage), arguments.target)
+        return device_code.device_text(code, arguments.stage)
     return compile_model(arguments, keep_ir=True).ir[arguments.stage]
 
 
@@ -340,9 +347,9 @@ def make_parser() -> argparse.ArgumentParser:
     about = "Compile a model and show its kernels: operators, FLOPs, bytes, time."
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
     _add_model_options(inspector)
-    stages = "print the program at a stage instead: its IR, or with asm the machine code"
+    stages = "print the program at a stage instead: its IR, with asm the machine code, with ptx or sass that of a GPU"
     shown = inspector.add_mutually_exclusive_group()
-    shown.add_argument("--stage", choices=("relay", "te", "tir", "llvm", "asm"), help=stages)
+    shown.add_argument("--stage", choices=("relay", "te", "tir", "llvm", "asm", *device_code.STAGES), help=stages)
     shown.add_argument("--space", action="store_true", help="print the tunable numbers of each kernel instead, with their sensible values")
     shown.add_argument("--why", action="store_true", help="say too why strategies that were asked before did not take a kernel")
     inspector.set_defaults(action=inspect)

@@ -5,8 +5,8 @@ from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.passes import PassContext, config_option, module_pass
 from relayc.pipelines.target import Target
 
-ARCHITECTURES = "cuda.architectures"
-config_option(ARCHITECTURES, list, [], "architectures besides the target's that a program for cuda is compiled for, such as sm_89")
+ARCHITECTURES_OPTION = "cuda.architectures"
+config_option(ARCHITECTURES_OPTION, list, [], "architectures besides the target's that a program for cuda is compiled for, such as sm_89")
 
 
 @module_pass(opt_level=0, name="LowerKernels", stage="llvm")

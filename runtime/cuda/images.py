@@ -151,6 +151,6 @@ class Images:
                     ptx, cubin, report = contents
                     images.append(Image(arch, ptx.decode(), cubin, report.decode()))
                 kernels.append(KernelImages(name, threads, static, dynamic, tuple(images)))
-        except (struct.error, TypeError, KeyError, zlib.error, UnicodeDecodeError) as error:
+        except (struct.error, TypeError, ValueError, zlib.error) as error:
             raise ValueError(f"images of kernels: expected what Images.to_bytes gave, found other data: {error}") from error
         return Images.of(kernels)

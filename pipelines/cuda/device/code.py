@@ -15,7 +15,9 @@ from relayc.pipelines.cuda.device.llvm_text import KernelText, kernel_texts
 from relayc.pipelines.cuda.device.lowering import DYNAMIC_SHARED, STATIC_SHARED, THREADS, lower_kernels
 from relayc.pipelines.cuda.device.ptx import make_ptx, require_llvm
 from relayc.pipelines.cuda.device.ptxas import assemble, tool, tool_version
+from relayc.pipelines.cuda.passes import ARCHITECTURES_OPTION
 from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.passes import PassContext
 from relayc.runtime.cache import Cache
 from relayc.runtime.cuda.images import Image, Images, KernelImages
 from relayc.runtime.threads import usable_cpus
@@ -38,7 +40,12 @@ class DeviceCode:
         return [kernel_figures(kernel, arch or self.arch) for kernel in self.images.kernels.values()]
 
 
-def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[str] = ()) -> DeviceCode:
+def kept_code(images: bytes, arch: str) -> DeviceCode:
+    """Device code as modules keep it (`Module.device_code`). Raises ValueError for anything else."""
+    return DeviceCode(arch, Images.from_bytes(images))
+
+
+def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
     """The device code of an outlined module (pipelines.gpu.outline), whose kernels are lowered to the LLVM dialect in place.
 
     Functions of the host stay as they are, with their `gpu.launch_func`. The rest is that of `lower_kernels` and `compile_kernels`.
@@ -47,19 +54,21 @@ def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[
     return compile_kernels(module, target, architectures)
 
 
-def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequence[str] = ()) -> DeviceCode:
+def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
     """The device code of a module whose kernels are in the LLVM dialect (lowering.lower_kernels).
 
     Code is taken from the cache on disk where it has been made before. Without ptxas there is PTX alone, which the driver compiles.
 
     Args:
-      architectures: names of more architectures to compile for; they must have all that the target's has, as kernels may use it.
+      architectures: names of more architectures to compile for; they must have all that the target's has, as kernels may use it. By
+        default those of the ambient PassContext ("cuda.architectures").
 
     Raises:
       DeviceCodeError: a kernel has no code on an architecture; an architecture is not known, or lacks what the target has.
       ModuleNotFoundError: llvmlite is not installed.
     """
-    archs = list(dict.fromkeys([target.arch, *architectures]))
+    more = PassContext.current().get(ARCHITECTURES_OPTION) if architectures is None else architectures
+    archs = list(dict.fromkeys([target.arch, *more]))
     for arch in archs:
         _check(arch, target)
     require_llvm()

@@ -1,0 +1,182 @@
+"""Images of kernels: what a device loads, what is kept on disk; and LLVM text in the literals of all versions."""
+
+import os
+import random
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from device_kernels import cuda, device_code, launched, outlined
+
+from relayc.dialects.mlir import ir, llvm, make_context
+from relayc.pipelines.cuda.device import code, ptx
+from relayc.pipelines.cuda.device.errors import DeviceCodeError
+from relayc.pipelines.cuda.device.llvm_text import readable
+from relayc.pipelines.cuda.device.ptxas import tool
+from relayc.pipelines.passes import PassContext
+from relayc.runtime.cache import Cache
+from relayc.runtime.cuda.images import Image, Images, KernelImages, NoImage
+
+KERNEL = launched(
+    "%x: memref<64x512xf32>, %y: memref<64x512xf32>",
+    "%v = memref.load %x[%b, %t] : memref<64x512xf32>\nmemref.store %v, %y[%b, %t] : memref<64x512xf32>",
+)
+
+
+def kernel_for(*archs: str, cubins: bool = True) -> KernelImages:
+    images = tuple(Image(arch, f"ptx of {arch}", f"cubin of {arch}".encode() if cubins else b"") for arch in archs)
+    return KernelImages("k", 128, 0, 1 << 16, images)
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"),
+    [
+        ((8, 0), b"cubin of sm_80"),
+        ((8, 6), b"cubin of sm_80"),  # the same major, a larger minor number
+        ((8, 9), b"cubin of sm_89"),
+        ((9, 0), b"cubin of sm_90a"),
+        ((10, 0), b"ptx of sm_89\0"),  # code with a letter runs on its own architecture alone
+        ((12, 0), b"ptx of sm_89\0"),
+    ],
+)
+def test_a_device_loads_the_nearest_image(capability: tuple[int, int], expected: bytes) -> None:
+    _, found = kernel_for("sm_80", "sm_89", "sm_90a").best(capability)
+    assert found == expected
+
+
+def test_without_cubins_the_driver_compiles_ptx() -> None:
+    image, found = kernel_for("sm_80", "sm_90a", cubins=False).best((9, 0))
+    assert (image.arch, found) == ("sm_90a", b"ptx of sm_90a\0")
+
+
+@pytest.mark.parametrize(("archs", "capability"), [(("sm_80",), (7, 5)), (("sm_90a",), (10, 0)), (("sm_100a",), (9, 0))])
+def test_a_device_without_image_is_an_error(archs: tuple[str, ...], capability: tuple[int, int]) -> None:
+    found = ".".join(map(str, capability))
+    with pytest.raises(
+        NoImage, match=rf"kernel k: expected a device that runs code for {archs[0]}, found one of compute capability {found}"
+    ):
+        kernel_for(*archs).best(capability)
+
+
+def test_images_go_to_bytes_and_back() -> None:
+    images = Images.of([kernel_for("sm_80", "sm_90a"), KernelImages("other", 1024, 512, 0, (Image("sm_75", "ptx" * 1000, b"", "said"),))])
+    data = images.to_bytes()
+    assert Images.from_bytes(data) == images
+    assert len(data) < 1000  # compressed
+    for wrong in (b"", data[:40], data[:-5], b"x" + data[1:]):
+        with pytest.raises(ValueError, match=r"images of kernels: expected what Images\.to_bytes gave, found other data"):
+            Images.from_bytes(wrong)
+
+
+# ---- the cache on disk -------------------------------------------------------------------------------------------------------------
+
+
+def test_code_that_was_made_before_is_taken_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
+    first = device_code(KERNEL)
+    assert len(list(tmp_path.glob("*.part"))) == (3 if tool("ptxas") else 1)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr(code, "make_ptx", refuse)
+    monkeypatch.setattr(code, "assemble", refuse)
+    assert device_code(KERNEL) == first
+    for path in tmp_path.glob("*.part"):  # damaged files are as good as none
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(AssertionError, match="made again"):
+        device_code(KERNEL)
+    cache = Cache.default()
+    assert cache is not None
+    cache.clear()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_without_ptxas_there_is_ptx_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code, "tool", lambda name: None)
+    made = device_code(KERNEL)
+    image = made.images.kernels["k"].of("sm_80")
+    assert ".target sm_80" in image.ptx
+    assert image.cubin == b""
+    (figures,) = made.figures()
+    assert (figures.report, figures.occupancy, figures.is_sass) == (None, None, False)
+    assert figures.instructions["ld"] >= 1
+
+
+def test_without_llvm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ptx, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"target cuda: expected the package llvmlite, .*relayc\[cuda\]"):
+        device_code(KERNEL)
+
+
+def test_more_architectures_by_the_context() -> None:
+    with PassContext(config={"cuda.architectures": ["sm_89"]}):
+        made = code.lower_device(outlined(KERNEL), cuda("sm_80"))
+    assert [image.arch for image in made.images.kernels["k"].images] == ["sm_80", "sm_89"]
+
+
+def test_ptx_that_ptxas_refuses_is_an_error() -> None:
+    if tool("ptxas") is None:
+        pytest.skip("ptxas is not installed (package nvidia-cuda-nvcc)")
+    with pytest.raises(DeviceCodeError, match=r"kernel k: expected PTX that ptxas takes for sm_80, found: .*error"):
+        code.assemble("k", ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { nonsense; }\n", "sm_80")
+
+
+def test_the_compiler_process_ends_with_its_parent() -> None:
+    program = (
+        "import os\n"
+        "from relayc.pipelines.cuda.device import ptx\n"
+        "ptx.make_ptx('k', 'define ptx_kernel void @k() { ret void }', 'sm_80')\n"
+        "print(ptx._POOL._idle[0]._process.pid, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    pid = int(done.stdout)
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        subprocess.run(["sleep", "0.05"], check=True)
+        if Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+            return  # it has ended, and nobody has asked how
+    pytest.fail("the process of LLVM is still there")
+
+
+# ---- literals ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("element", "width"), [("f16", 16), ("bf16", 16), ("f32", 32), ("f64", 64)])
+def test_literals_keep_their_bits(element: str, width: int) -> None:
+    llvmlite = pytest.importorskip("llvmlite.binding")
+    rng = random.Random(1)
+    infinity = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}[element]
+    bits = [rng.getrandbits(width) for _ in range(1000)]
+    bits += [0, 1, 1 << (width - 1), infinity, infinity - 1, infinity + 1, infinity | (infinity >> 1) + 1, (1 << width) - 1]
+    values = ", ".join(f"0x{b:0{width // 4}X}" for b in bits)
+    type_ = f"!llvm.array<{len(bits)} x {element}>"
+    with make_context() as context, ir.Location.unknown():
+        context.load_all_available_dialects()
+        text = f"llvm.mlir.global external constant @g(dense<[{values}]> : tensor<{len(bits)}x{element}>) : {type_}"
+        written = llvm.translate_module_to_llvmir(ir.Module.parse(text).operation)
+    name = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}[element]
+    (line,) = [line for line in str(llvmlite.parse_assembly(readable(written))).splitlines() if line.startswith("@g")]
+    found = line.partition("[")[2].partition("[")[2].rstrip("]")
+    literals = [part.strip().removeprefix(f"{name} ") for part in found.split(",")]
+    assert len(literals) == len(bits)
+    assert [_bits(literal, element) for literal in literals] == bits
+
+
+def _bits(literal: str, element: str) -> int:
+    """Bits of a float as LLVM before version 23 writes it: hexadecimal, or decimal where that is exact."""
+    if literal.startswith(("0xH", "0xR")):
+        return int(literal[3:], 16)
+    double = int(literal, 16) if literal.startswith("0x") else struct.unpack("<Q", struct.pack("<d", float(literal)))[0]
+    if element == "f64":
+        return double
+    if double & (0x7FF << 52) == 0x7FF << 52 and double & ((1 << 52) - 1):  # a NaN, whose payload is in the upper bits
+        return double >> 63 << 31 | 0xFF << 23 | (double >> 29) & 0x7FFFFF
+    return struct.unpack("<I", struct.pack("<f", struct.unpack("<d", struct.pack("<Q", double))[0]))[0]

@@ -1,0 +1,30 @@
+"""Kernels of whole models by ptxas: each has code that fits a multiprocessor and keeps its values in registers; ptxas warns of none.
+
+A model per architecture: `python -m relayc.tools.ptxas_report test/models/*.onnx test/models/dynamic/*.onnx` takes them all.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from relayc.pipelines.cuda.architectures import MOST_REGISTERS
+from relayc.pipelines.cuda.device.ptxas import tool
+from relayc.tools.ptxas_report import report_model
+
+FEW_BYTES = 64
+"""Of a thread, that may be spilled around the slow path of a division where tensor cores are not used."""
+MODELS = Path(__file__).parent.parent.parent / "models"
+
+
+@pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed (package nvidia-cuda-nvcc)")
+@pytest.mark.parametrize(("model", "arch"), [("vit", "sm_90a"), ("resnet18", "sm_80"), ("dynamic/bert", "sm_100a")])
+def test_every_kernel_has_code(model: str, arch: str) -> None:
+    report = report_model(MODELS / f"{model}.onnx", arch)
+    assert report.error == ""
+    assert report.faulty == []
+    assert report.figures
+    for figures in report.figures:
+        assert figures.report is not None
+        assert figures.report.spill_stores <= FEW_BYTES
+        assert 0 < figures.report.registers <= MOST_REGISTERS
+        assert figures.blocks is not None and figures.blocks >= 1

@@ -1,0 +1,62 @@
+"""Device code by the commands: PTX and instructions of a model, and what ptxas says of its kernels."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx_models import model_of
+
+from relayc.pipelines.cuda.device.ptxas import tool
+from relayc.runtime import Device
+from relayc.tools.cli import main
+from relayc.tools.ptxas_report import main as report
+
+TARGET = ["--target", "cuda -arch=sm_80"]
+needs_ptxas = pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed (package nvidia-cuda-nvcc)")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model of one kernel, as a file."""
+    path = tmp_path / "shifted.onnx"
+    shift = np.arange(256, dtype=np.float32)
+    onnx.save(model_of([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [64, 256]}, initializers={"w": shift}), path)
+    return str(path)
+
+
+def test_inspect_prints_ptx(model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", model, *TARGET, "--stage", "ptx"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count(".visible .entry") == printed.count("// kernel ") > 0
+    assert ".target sm_80" in printed
+
+
+@needs_ptxas
+@pytest.mark.skipif(tool("nvdisasm") is None, reason="nvdisasm is not installed (package nvidia-cuda-nvdisasm)")
+def test_inspect_prints_instructions(model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", model, *TARGET, "--stage", "sass"]) == 0
+    printed = capsys.readouterr().out
+    assert "EXIT" in printed
+
+
+def test_inspect_shows_what_kernels_need(model, capsys: pytest.CaptureFixture[str]) -> None:
+    if Device("cuda").exists:
+        pytest.skip("the model would run on the device")
+    assert main(["inspect", model, *TARGET]) == 0
+    printed = capsys.readouterr().out
+    assert "kernels on sm_80" in printed
+    assert "registers" in printed
+    assert "not run: this machine lacks the device cuda:0" in printed
+
+
+def test_a_target_without_device_code_is_an_error(model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", model, "--stage", "ptx"]) == 1
+    assert "target cpu: expected one with device code, such as 'cuda -arch=sm_90a', found one without" in capsys.readouterr().err
+
+
+@needs_ptxas
+def test_the_report_names_kernels_and_counts(model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report([model, "--arch", "sm_90a", "--all"]) == 0
+    printed = capsys.readouterr().out
+    assert "kernels on sm_90a" in printed
+    assert "most registers" in printed

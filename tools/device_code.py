@@ -1,0 +1,113 @@
+"""The kernels of a program for GPUs as the commands show them: PTX, instructions, and what they need of a multiprocessor."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from relayc.runtime import Module
+from relayc.tools.tables import NUMBER, make_table
+
+if TYPE_CHECKING:
+    from relayc.pipelines.cuda.device.code import DeviceCode
+    from relayc.pipelines.cuda.device.figures import KernelFigures
+
+STAGES = ("ptx", "sass")
+"""Forms of device code that are texts."""
+
+
+def is_device(target: str) -> bool:
+    """Whether programs for a target are code of NVIDIA's GPUs, not of this machine in their place.
+
+    Raises ValueError for a target that is none.
+    """
+    from relayc.pipelines.target import Target
+
+    found: Any = Target(target)
+    return found.kind == "cuda" and not found.emulate
+
+
+def device_code(lower: Callable[..., Any], target: str) -> "DeviceCode":
+    """The device code of a program.
+
+    Args:
+      lower: gives the program at the stage that is its argument, of the module that `relayc.compile(stop_after=...)` gives.
+      target: what it is for.
+
+    Raises:
+      ValueError: the target has no device code, or a kernel has none.
+      ModuleNotFoundError: what makes the code is not installed.
+    """
+    from relayc.pipelines.cuda.device.code import compile_kernels
+    from relayc.pipelines.target import Target
+
+    if not is_device(target):
+        raise ValueError(f"target {target}: expected one with device code, such as 'cuda -arch=sm_90a', found one without")
+    found: Any = Target(target)
+    return compile_kernels(lower("llvm").module, found)
+
+
+def figures_of(module: Module) -> "list[KernelFigures]":
+    """What the kernels of a compiled module need of a multiprocessor; nothing for a module that is not for NVIDIA's GPUs."""
+    if not is_device(module.target) or not module.device_code:
+        return []
+    from relayc.pipelines.cuda.device.code import kept_code
+    from relayc.pipelines.target import Target
+
+    found: Any = Target(module.target)
+    return kept_code(module.device_code, found.arch).figures()
+
+
+def device_text(code: "DeviceCode", stage: str) -> str:
+    """PTX or SASS of all kernels, for the target's architecture.
+
+    Raises:
+      ModuleNotFoundError: what makes it, or shows it, is not installed.
+    """
+    from relayc.pipelines.cuda.device.ptxas import disassemble
+
+    texts = []
+    for kernel in code.images.kernels.values():
+        image = kernel.of(code.arch)
+        if stage == "ptx":
+            texts.append(f"// kernel {kernel.name}\n{image.ptx.strip()}\n")
+        elif not image.cubin:
+            raise ModuleNotFoundError("SASS: expected ptxas of the package nvidia-cuda-nvcc (pip install 'relayc[cuda]'), found none")
+        else:
+            texts.append(disassemble(image.cubin))
+    return "\n".join(texts)
+
+
+def figures_table(figures: "Sequence[KernelFigures]", schedules: Mapping[str, str] | None = None) -> Table:
+    """One line per kernel: what it needs of a multiprocessor of the architecture.
+
+    Args:
+      schedules: how the functions are scheduled that launch the kernels, by name.
+    """
+    columns: dict[str, dict[str, Any]] = {"kernel": {"overflow": "fold"}}
+    if schedules is not None:
+        columns["strategy"] = {"overflow": "fold"}
+    numbers = ("threads", "registers", "spilled", "shared", "blocks", "occupancy", "instructions", "tensor cores")
+    arch = figures[0].arch if figures else ""
+    table = make_table(f"kernels on {arch}", **columns, **dict.fromkeys(numbers, NUMBER), warnings={"overflow": "fold"})
+    for row in figures:
+        names = [row.name] if schedules is None else [row.name, schedule_of(row.name, schedules).partition(" ")[0]]
+        table.add_row(*names, *_cells(row))
+    return table
+
+
+def schedule_of(kernel: str, schedules: Mapping[str, str]) -> str:
+    """The schedule of the function that launches a kernel: it has the name of the function, with a number where that launches several."""
+    return schedules.get(kernel) or schedules.get(kernel.rpartition("_")[0], "")
+
+
+def _cells(row: "KernelFigures") -> list[str]:
+    report, shared = row.report, row.static_shared_bytes + row.dynamic_shared_bytes
+    whole = str(sum(row.instructions.values()))
+    cores = str(row.tensor_core_instructions or "")
+    if report is None:
+        return [str(row.threads), "", "", str(shared), "", "", whole, cores, "no ptxas"]
+    spilled = str(report.spill_stores + report.spill_loads or "")
+    occupancy = "" if row.occupancy is None else f"{row.occupancy:.0%}"
+    sizes = [str(row.threads), str(report.registers), spilled, str(shared), str(row.blocks), occupancy]
+    return [*sizes, whole, cores, "; ".join(report.warnings)]

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.gpu.emulate.pointers import at, load, word
 from relayc.pipelines.gpu.emulate.registry import instruction
-from relayc.pipelines.gpu.emulate.thread import WaitingThread
+from relayc.pipelines.gpu.emulate.thread import READS, WaitingThread
 from relayc.pipelines.tir import emit
 
 _WORDS, _ROWS = 4, 8
 """Of four bytes in 16; rows of a matrix of ldmatrix, and columns of B."""
+_ROW_BYTES = 16
 _SLOT = 8
 """Bytes from one value that a lane leaves to the next."""
 
@@ -29,12 +30,16 @@ def load_matrices(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]
     """1, 2 or 4 matrices of 8 x 8 elements of 16 bits."""
     if "m = 8, n = 8" not in str(op.attributes["shape"]) or "b16" not in str(op.attributes["eltType"]):
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected ldmatrix of 8 x 8 elements of 16 bits, found {op}")
+    count = ir.IntegerAttr(op.attributes["num"]).value
+    if thread.checks_races:
+        gives = emit.compare("ult", thread.lane, word(count * _ROWS))
+        thread.use_shared(op, op.operands[0], emit.select(gives, word(_ROW_BYTES), word(0)), READS)
     lanes = thread.exchange(op, [op.operands[0]])
     transposes = "col" in str(op.attributes["layout"])
     group, within = (emit.arith(name, thread.lane, word(_WORDS)) for name in ("divui", "remui"))
     i32 = ir.IntegerType.get_signless(32)
     found = []
-    for number in range(ir.IntegerAttr(op.attributes["num"]).value):
+    for number in range(count):
         first = word(number * _ROWS)
         if not transposes:
             row = lanes.read(0, emit.arith("addi", first, group))

@@ -159,9 +159,13 @@ class WaitingThread(Thread):
           kind: READS, WRITES, or ATOMIC for both at once.
         """
         if self.checks_races:
-            site = word(self._sites.number(self.kernel, op))
+            site = self.site(op)
             count = word(bytes_) if isinstance(bytes_, int) else to_word(bytes_)
             call(USE, [self.block, self.linear, address, count, site, word(kind)])
+
+    def site(self, op: ir.Operation) -> ir.Value:
+        """The number under which errors name an operation that is being emulated, an i64."""
+        return word(self._sites.number(self.kernel, op))
 
     def order(self) -> None:
         """Says that uses of shared memory before are in order with those that follow, of all threads: after a wait that is no barrier."""

@@ -15,6 +15,7 @@ from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.relay import build
+from relayc.pipelines.cuda.schedule.product import pipeline
 from relayc.pipelines.driver import compile
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
@@ -34,7 +35,8 @@ def numbers(strategy: str, found: Mapping[str, int]) -> dict[str, int]:
 
 def run(cases: Sequence[Case], strategy: str, found: Mapping[str, int], target: Target = EMULATED) -> None:
     """Compiles cases for the emulation, each of them by a strategy, and compares them. Layouts stay as they are."""
-    with PassContext(config=numbers(strategy, found), disabled_pass=["AlterOpLayout"]):
+    config = {**numbers(strategy, found), "gpu.check_races": True}
+    with PassContext(config=config, disabled_pass=["AlterOpLayout"]):
         module = check(cases, target=target)
     schedules = [kernel.schedule.split()[0] for kernel in module.kernels]
     assert schedules.count(strategy) == len(cases), schedules
@@ -185,3 +187,18 @@ def test_numbers_are_fitted():
     """Numbers that a block cannot have become the nearest that it can."""
     run([matrix_product(20, 33, 40, dtype="float16")], "mma", {"rows": 9, "columns": 100, "unit_rows": 64, "unit_columns": 3, "depth": 99})
     run([matrix_product(20, 33, 40)], "fma", {"rows": 1, "columns": 7, "unit_rows": 64, "unit_columns": 3, "stages": 8})
+
+
+def test_a_missing_barrier_is_a_race(monkeypatch):
+    monkeypatch.setattr(pipeline, "barrier", lambda: None)
+    with pytest.raises(RuntimeError, match="expected a barrier between uses of shared memory"):
+        run([matrix_product(20, 64, 24, dtype="float16")], "mma", MMA)
+
+
+def test_a_missing_wait_is_seen(monkeypatch):
+    """Copies are there when somebody waits for them, not before: shared memory that nobody has written is not a number."""
+    monkeypatch.setattr(pipeline, "_wait", lambda groups: None)
+    a, b = values((20, 64), "float16"), values((24, 64), "float16", seed=1)
+    with PassContext(config=numbers("mma", MMA)):
+        module = compile(program(lambda a, b: [build("nn.dense", a, b)], [a, b]), target=EMULATED)
+    assert np.isnan(module["main"](a, b)).all()

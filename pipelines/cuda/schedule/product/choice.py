@@ -7,6 +7,7 @@ from relayc.pipelines.cuda.architectures import MOST_REGISTERS, MOST_THREADS, RE
 from relayc.pipelines.cuda.schedule.product.problem import Problem
 from relayc.pipelines.cuda.schedule.product.tile import Tile
 from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.schedule.tuning import powers_of_two
 from relayc.symbolic import ceil_div, guess
 
 MEMORY_BYTES = 48
@@ -31,6 +32,8 @@ LEAST_LINES = 16
 """Rows or columns of a tile at least."""
 MOST_LINES, MOST_UNIT_LINES, MOST_STAGES, MOST_SPLITS = 256, 64, 8, 64
 """Of a tile: rows or columns, those of a unit, stages, and parts of the depth."""
+FEWEST_TURNS = 4
+"""Of a split: fewer do not fill the stages."""
 MOST_LINE_BYTES = 128
 """Of a line along the depth: what all banks hold."""
 
@@ -111,9 +114,25 @@ def _nearer(tile: Tile, model: Model) -> Tile:
     return replace(tile, columns=tile.columns // 2, unit_columns=min(tile.unit_columns, tile.columns // 2))
 
 
-def cycles(tile: Tile, problem: Problem, model: Model, target: CudaTarget) -> float:
+@dataclass(frozen=True)
+class Sizes:
+    """Of a product; typical ones where only a call says them. `result_bytes` are those of an element of the result."""
+
+    rows: int
+    columns: int
+    depth: int
+    batches: int
+    result_bytes: float
+
+    @staticmethod
+    def of(problem: Problem) -> "Sizes":
+        sizes = [guess(size) for size in (problem.rows, problem.columns, problem.depth, problem.batches)]
+        return Sizes(*sizes, problem.contraction.root.element.width / 8)
+
+
+def cycles(tile: Tile, sizes: Sizes, model: Model, target: CudaTarget) -> float:
     """About how long the kernel takes."""
-    rows, columns, depth, batches = (guess(size) for size in (problem.rows, problem.columns, problem.depth, problem.batches))
+    rows, columns, depth, batches = sizes.rows, sizes.columns, sizes.depth, sizes.batches
     blocks = ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns) * batches * tile.splits
     turns = ceil_div(ceil_div(depth, tile.depth), tile.splits)
     shared = (tile.rows + tile.columns) * tile.depth * model.element_bytes
@@ -122,7 +141,7 @@ def cycles(tile: Tile, problem: Problem, model: Model, target: CudaTarget) -> fl
     reads = reads // 4 if model.unit_threads == 1 else reads
     parts = (tile.rows * tile.columns * tile.depth / model.multiply_adds, shared / MEMORY_BYTES, reads / SHARED_BYTES)
     busy = max(parts) + BESIDE * (sum(parts) - max(parts))
-    results = tile.rows * tile.columns * (4 if tile.splits > 1 else 2 * problem.contraction.root.element.width / 8) / MEMORY_BYTES
+    results = tile.rows * tile.columns * (4 if tile.splits > 1 else 2 * sizes.result_bytes) / MEMORY_BYTES
     threads = tile.units * model.unit_threads
     resident = max(
         1,
@@ -146,12 +165,12 @@ def cycles(tile: Tile, problem: Problem, model: Model, target: CudaTarget) -> fl
 
 def best(candidates: Iterable[Tile], problem: Problem, model: Model, target: CudaTarget) -> Tile | None:
     """The tile of the fewest cycles, with as many splits as are worth it; None where none fits."""
-    possible = [t for tile in candidates for t in _split(tile, problem) if fits(t, model, target)]
-    return min(possible, key=lambda tile: cycles(tile, problem, model, target), default=None)
+    sizes = Sizes.of(problem)
+    possible = [split for tile in candidates if fits(tile, model, target) for split in _split(tile, sizes)]
+    return min(possible, key=lambda tile: cycles(tile, sizes, model, target), default=None)
 
 
-def _split(tile: Tile, problem: Problem) -> Iterator[Tile]:
-    splits, turns = 1, ceil_div(guess(problem.depth), tile.depth)
-    while splits <= min(MOST_SPLITS, max(1, turns // 4)):
-        yield replace(tile, splits=splits)
-        splits *= 2
+def _split(tile: Tile, sizes: Sizes) -> Iterator[Tile]:
+    """The tile with 1, 2, 4, ... splits of at least FEWEST_TURNS turns."""
+    most = min(MOST_SPLITS, ceil_div(sizes.depth, tile.depth) // FEWEST_TURNS)
+    yield from (replace(tile, splits=splits) for splits in powers_of_two(1, max(1, most)))

@@ -78,15 +78,16 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
         return min(sums + 2 * fragments + 48, MOST_REGISTERS + 1)
 
     model = Model(rate, instruction.bits // 8, WARP, registers, instruction.depth, (ROWS, COLUMNS))
+    most_rows, most_columns = (2 * max(ROWS, guess(size)) for size in (problem.rows, problem.columns))
     candidates = [
         Tile(rows, columns, depth, unit_rows, unit_columns, stages)
-        for rows in powers_of_two(ROWS, 256)
-        for columns in powers_of_two(COLUMNS, 256)
-        for unit_rows in powers_of_two(ROWS, min(rows, 64))
-        for unit_columns in powers_of_two(COLUMNS, min(columns, 64))
+        for rows in powers_of_two(ROWS, min(MOST_LINES, most_rows - 1))
+        for columns in powers_of_two(ROWS, min(MOST_LINES, most_columns - 1))
+        for unit_rows in powers_of_two(ROWS, min(rows, MOST_UNIT_LINES))
+        for unit_columns in powers_of_two(COLUMNS, min(columns, MOST_UNIT_LINES))
+        if _is_sensible(rows, columns, unit_rows, unit_columns)
         for depth in (2 * instruction.depth, 4 * instruction.depth)
         for stages in (2, 3, 4)
-        if _is_sensible(rows, columns, unit_rows, unit_columns, problem)
     ]
     tile = _tuned(candidates, problem, model, target, tuning)
     if tile is None:
@@ -96,12 +97,10 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
     return _emit(problem, tile, ways, sums, ["chunks" if way.along_depth else order for way in ways])
 
 
-def _is_sensible(rows: int, columns: int, unit_rows: int, unit_columns: int, problem: Problem) -> bool:
-    """Whether a tile is of one to eight warps, none long and thin, and not mostly beside the result."""
+def _is_sensible(rows: int, columns: int, unit_rows: int, unit_columns: int) -> bool:
+    """Whether a tile is of one to eight warps, none long and thin."""
     warps = (rows // unit_rows) * (columns // unit_columns)
-    if not 1 <= warps <= 8 or max(unit_rows // unit_columns, unit_columns // unit_rows) > 4:
-        return False
-    return rows < 2 * max(ROWS, guess(problem.rows)) and columns < 2 * max(2 * COLUMNS, guess(problem.columns))
+    return 1 <= warps <= 8 and max(unit_rows // unit_columns, unit_columns // unit_rows) <= 4
 
 
 def schedule_fma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:

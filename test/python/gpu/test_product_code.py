@@ -1,0 +1,60 @@
+"""What products on GPUs become: copies, matrix loads, registers, for each architecture."""
+
+import re
+
+import pytest
+from oracle import values
+from support import Const, program
+
+from relayc.dialects.relay import build
+from relayc.pipelines.cuda.device.code import lower_device
+from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.driver import compile
+from relayc.pipelines.gpu.outline import outline_launches
+from relayc.pipelines.target import Target
+
+
+def product_of(dtype: str, arch: str, precision: str = "f32") -> tuple[str, KernelFigures]:
+    """The PTX and the figures of a large product, with the numbers of the model."""
+    target = Target("cuda", arch=arch)
+    assert isinstance(target, CudaTarget)
+    arrays = [values((2048, 1024), dtype), Const(values((1024, 1024), dtype, seed=1))]
+    module = compile(
+        program(lambda a, b: [build("nn.relu", build("nn.dense", a, b))], arrays), target=target, stop_after="tir", precision=precision
+    )
+    with module.context:
+        outline_launches(module.module)
+        code = lower_device(module.module, target)
+    (kernel,) = [k for name, k in code.images.kernels.items() if "dense" in name]
+    return kernel.of(arch).ptx, kernel_figures(kernel, arch)
+
+
+def check_figures(ptx: str, figures: KernelFigures) -> None:
+    """Nothing in local memory, and a block that a multiprocessor has room for."""
+    assert not re.search(r"\b(ld|st)\.local\b", ptx)
+    if figures.report is not None:
+        assert figures.report.spill_stores == figures.report.spill_loads == figures.report.stack_bytes == 0
+        assert figures.blocks
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
+def test_tensor_cores_are_fed(arch):
+    """Copies of 16 bytes, matrix loads, and two products or more for each of them."""
+    ptx, figures = product_of("bfloat16", arch)
+    check_figures(ptx, figures)
+    copies = re.findall(r"cp\.async\.(\w+)\.shared\.global\s+\[[^]]*\], \[[^]]*\], (\d+)", ptx)
+    assert set(copies) == {("cg", "16")}
+    products = len(re.findall(r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32", ptx))
+    loads = len(re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4", ptx))
+    assert products >= 2 * loads > 0
+
+
+def test_products_of_floats():
+    """In f32 by multiply-adds; where tf32 is asked for on tensor cores."""
+    ptx, figures = product_of("float32", "sm_80")
+    check_figures(ptx, figures)
+    assert len(re.findall(r"fma\.rn\.f32", ptx)) >= 512 and "mma.sync" not in ptx
+    ptx, figures = product_of("float32", "sm_80", "tf32")
+    check_figures(ptx, figures)
+    assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in ptx and "cvt.rna.tf32.f32" in ptx

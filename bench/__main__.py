@@ -9,6 +9,7 @@
     written    kernels by schedules of primitives, against the built-in schedules
     gate       kernels of models and operators by two strategies of the table
     compile    seconds and memory of a first compilation
+    gpu        kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime
     passes     milliseconds of each pass on the graph, and fusion groups
     revisions  latency and compilation of this relayc, against that of another environment
 
@@ -16,9 +17,11 @@ Exit codes: 0; 1 where an engine or a revision failed, or for an error in the ar
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,19 @@ from relayc.bench.dynamic import (
 )
 from relayc.bench.engines import ENGINES, Engine
 from relayc.bench.gate import GateSettings, gate_table, measure_gate, summary_of
+from relayc.bench.gpu import (
+    SECTIONS,
+    GpuSettings,
+    copy_bandwidth,
+    gpu_table,
+    measure_kernels,
+    native_arch,
+    require_gpu,
+)
+from relayc.bench.gpu import measure_compilation as measure_gpu_compilation
+from relayc.bench.gpu import measure_models as measure_gpu_models
+from relayc.bench.gpu import summarize as summarize_gpu
+from relayc.bench.gpu_cases import find_cases
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.loops import loop_names, loops_table, measure_loops
 from relayc.bench.machine import describe, load_average, measure_peak
@@ -55,7 +71,8 @@ from relayc.bench.trees import DEFAULT as ENSEMBLES
 from relayc.bench.trees import Ensemble, find_ensembles, measure_ensembles, trees_table
 from relayc.bench.written import measure_written, written_table
 from relayc.bench.written_kernels import KERNELS as WRITTEN
-from relayc.runtime import Peak
+from relayc.pipelines.target import Target
+from relayc.runtime import DeviceError, Peak
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console
 from relayc.tools.inputs import parse_seed, parse_shape, parse_size
@@ -267,6 +284,40 @@ def revisions(arguments: argparse.Namespace, console: Console) -> int:
     return _report_errors((comparison.case, name, side.error) for comparison in found for name, side in comparison.sides.items())
 
 
+def gpu(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench gpu`."""
+    sources = find_models(arguments.models) if {"models", "compile"} & set(arguments.sections) else []
+    try:
+        device = require_gpu(arguments.device)
+    except DeviceError as error:
+        print(f"relayc.bench: {error}", file=sys.stderr)
+        return 1
+    facts = device.facts
+    target = arguments.target or Target("cuda", arch=native_arch(facts.architecture), num_multiprocessors=facts.cores)
+    settings = GpuSettings(target, arguments.device, arguments.rounds, arguments.runs or 5, arguments.seed)
+    if arguments.copy_bytes:
+        settings = replace(settings, copy_bytes=arguments.copy_bytes)
+    with status() as progress:
+        bandwidth = copy_bandwidth(settings)
+        what = f"{facts.name}, {facts.architecture}, {facts.cores} multiprocessors"
+        console.print(f"{what}; a copy moves {bandwidth / 1e9:.0f} GB/s; target {target}\n", markup=False)
+        results = measure_kernels(find_cases(arguments.sections, arguments.sizes), settings, progress)
+        if "models" in arguments.sections:
+            results += measure_gpu_models(sources, dict(arguments.shape), arguments.precision, settings, progress)
+        if "compile" in arguments.sections:
+            results += measure_gpu_compilation(sources, settings, progress)
+    for section in dict.fromkeys(result.section for result in results):
+        console.print(gpu_table(section, [r for r in results if r.section == section], bandwidth), "", sep="\n")
+    summary = summarize_gpu(results)
+    for section, found in summary.items():
+        line = f"{section}: {found['geometric_mean']:.2f} of the fastest other engine (geometric mean), {found['least']:.2f} at least"
+        console.print(line, markup=False)
+    arguments.target = str(target)
+    machine = {**describe(), "gpu": {**asdict(facts), "copy_bytes_per_second": bandwidth, "target": str(target)}}
+    _save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
+    return _report_errors((result.case, engine, error) for result in results for engine, error in result.errors.items())
+
+
 def passes(arguments: argparse.Namespace, console: Console) -> int:
     """`bench passes`."""
     sources = find_models(arguments.models)
@@ -312,6 +363,20 @@ def _ensembles(text: str) -> tuple[Ensemble, ...]:
         return find_ensembles(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _sections(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names or not set(names) <= set(SECTIONS):
+        raise argparse.ArgumentTypeError(f"expected sections out of {', '.join(SECTIONS)}, found {text!r}")
+    return names
+
+
+def _products(text: str) -> tuple[tuple[int, int, int], ...]:
+    found = [tuple(map(int, part.split("x"))) for part in text.split(",") if re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", part)]
+    if len(found) != len(text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected products as 1024x1024x512, separated by commas, found {text!r}")
+    return tuple((m, n, k) for m, n, k in found)
 
 
 def _point(text: str) -> dict[str, int]:
@@ -426,6 +491,22 @@ def make_parser() -> argparse.ArgumentParser:
     _add_models(command)
     _add_common(command, "relayc")
     command.set_defaults(action=compilation)
+    command = commands.add_parser("gpu", help="kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime")
+    listed = f"of {', '.join(SECTIONS)}, separated by commas (default all)"
+    command.add_argument("--sections", type=_sections, default=SECTIONS, metavar="LIST", help=listed)
+    sizes = "products as MxNxK, separated by commas, in place of those that are measured by default"
+    command.add_argument("--sizes", type=_products, default=(), metavar="LIST", help=sizes)
+    models = "as for latency (default resnet50); the networks of test/models in their full sizes are written by test/models/export.py"
+    command.add_argument("--models", default="resnet50", metavar="LIST", help=models)
+    shape = "shape of an input with symbolic dimensions, in every model that has it; may be repeated"
+    command.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape)
+    command.add_argument("--device", type=int, default=0, metavar="N", help="number of the GPU (default 0)")
+    command.add_argument("--target", type=Target, metavar="TARGET", help="the target (default: that of the GPU)")
+    command.add_argument("--copy-bytes", type=_count, metavar="N", help="bytes of the copies that tell the bandwidth (default 1 GiB)")
+    command.add_argument("--precision", choices=("f32", "bf16"), default="bf16", help="of models (default bf16)")
+    _add_rounds(command)
+    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    command.set_defaults(action=gpu)
     command = commands.add_parser("passes", help="milliseconds of each pass on the graph, and fusion groups")
     _add_models(command)
     _add_results(command)

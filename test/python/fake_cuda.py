@@ -19,9 +19,7 @@ from relayc.dialects.mlir import gpu, ir, make_context
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.codegen.bufferize import walk
 from relayc.pipelines.cpu.jit import jit
-from relayc.pipelines.cuda import emulate  # noqa: F401 (registers the instructions)
 from relayc.pipelines.cuda.backend import CudaBackend
-from relayc.pipelines.gpu.emulate import emulate_kernels, mark_coroutines
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import aligned_empty
 from relayc.runtime.cuda.driver import DeviceAttributes, Driver, replace_driver
@@ -344,9 +342,7 @@ def _compiled(text: str) -> dict[str, _Kernel]:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(f"module attributes {{gpu.container_module}} {{\n{text}\n}}")
         names = [symbol_name(f) for f in walk(module.operation, gpu.GPUFuncOp)]
-        emulate_kernels(module)
-        find_backend("cpu").lower(module, host)
-        mark_coroutines(module)
+        find_backend("cuda").lower(module, Target("cuda", emulate=True, num_threads=1))
         found = {name: _signature(module, f"{name}.grid") for name in names}
         types = {name: arguments for name, (_, arguments) in found.items()}
         parsed = ir.Module.parse("\n".join([*(_wrapper(name, *found[name]) for name in names), _table(names)]))

@@ -11,6 +11,7 @@ from relayc.dialects.relay import build
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.launch import barrier, launch
 from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
@@ -249,3 +250,65 @@ def test_a_program_whose_kernel_fails_raises_its_error():
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"kernel fused_relu, block 0 .* thread 0 .*gpu.barrier.*, and thread 63 at its end"):
             module["main"](x)
+
+
+def test_no_launch_follows_one_that_failed():
+    fails = kernel("k", "%x: memref<64xf32>, %n: index", "%c7 = arith.constant 7 : index\nREST")
+    first, second = "%low = arith.cmpi ult, %t0, %n : index\n    scf.if %low {\n      gpu.barrier\n    }", "gpu.barrier\n    STORE"
+    store = "%one = arith.constant 1.0 : f32\n    memref.store %one, %x[%t0] : memref<64xf32>"
+    launch_of = fails[fails.index("  gpu.launch") : fails.index("  return")]
+    text = fails.replace(launch_of, launch_of.replace("REST", first) + launch_of.replace("REST", second.replace("STORE", store)))
+    run, x = emulated(text)["k"], np.zeros(64, np.float32)
+    with pytest.raises(RuntimeError, match=r"kernel k_0, block 0 of its grid: .* thread 0 .*gpu.barrier.* thread 5 at its end"):
+        run(x, 5)
+    assert not x.any()
+    run(x, 64)
+    assert x.all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "initial", "expected"),
+    [
+        ("addi", "int32", 0, np.sum),
+        ("maxs", "int64", -1000, np.max),
+        ("addf", "float32", 0, np.sum),
+        ("addf", "float64", 0, np.sum),
+        ("addf", "float16", 0, np.sum),
+        ("maximumf", "float32", -1000, np.max),
+    ],
+)
+def test_atomic_operations_of_blocks_that_run_at_once(kind, dtype, initial, expected):
+    """Small integers, which floats add without rounding in any order."""
+    element = {"int32": "i32", "int64": "i64", "float16": "f16", "float32": "f32", "float64": "f64"}[dtype]
+    body = f"""
+    %c0 = arith.constant 0 : index
+    %v = memref.load %x[%b0, %t0] : memref<40x32x{element}>
+    %old = memref.atomic_rmw {kind} %v, %y[%c0] : ({element}, memref<1x{element}>) -> {element}"""
+    x, y = np.sign(values((40, 32))).astype(dtype), np.full(1, initial, dtype)
+    emulated(kernel("k", f"%x: memref<40x32x{element}>, %y: memref<1x{element}>", body, 32, 40))["k"](x, y)
+    assert y[0] == expected(x)
+
+
+def test_dynamic_shared_memory_lies_behind_the_static():
+    body = f"""
+    %c0 = arith.constant 0 : index
+    %all = gpu.dynamic_shared_memory : memref<?xi8, {SHARED}>
+    %d = memref.view %all[%c0][] : memref<?xi8, {SHARED}> to memref<64xf32, {SHARED}>
+    %v = memref.load %x[%t0] : memref<64xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %v, %s[%t0] : memref<64xf32, {SHARED}>
+    memref.store %w, %d[%t0] : memref<64xf32, {SHARED}>
+    gpu.barrier
+    %last = arith.constant 63 : index
+    %i = arith.subi %last, %t0 : index
+    %a = memref.load %s[%i] : memref<64xf32, {SHARED}>
+    %b = memref.load %d[%i] : memref<64xf32, {SHARED}>
+    %c = arith.subf %b, %a : f32
+    memref.store %c, %y[%t0] : memref<64xf32>"""
+    text = kernel("k", "%x: memref<64xf32>, %y: memref<64xf32>", body, 64, 3, f"%s: memref<64xf32, {SHARED}>")
+    text = text.replace("  gpu.launch", "  %bytes = arith.constant 256 : i32\n  gpu.launch", 1)
+    text = text.replace(" workgroup(", " dynamic_shared_memory_size %bytes workgroup(", 1)
+    x, y = values((64,)), np.zeros(64, np.float32)
+    with PassContext(config={"gpu.check_races": True}):
+        emulated(text)["k"](x, y)
+    np.testing.assert_array_equal(y, x[::-1])

@@ -126,8 +126,8 @@ class Sizes:
 
     @staticmethod
     def of(problem: Problem) -> "Sizes":
-        sizes = [guess(size) for size in (problem.rows, problem.columns, problem.depth, problem.batches)]
-        return Sizes(*sizes, problem.contraction.root.element.width / 8)
+        rows, columns, depth, batches = (guess(size) for size in (problem.rows, problem.columns, problem.depth, problem.batches))
+        return Sizes(rows, columns, depth, batches, problem.contraction.root.element.width / 8)
 
 
 def cycles(tile: Tile, sizes: Sizes, model: Model, target: CudaTarget) -> float:

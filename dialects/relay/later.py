@@ -1,6 +1,6 @@
 """Operations of the later stages that upstream lacks: what is decided, or must hold, when the program runs."""
 
-from relayc.dialects.relay.base import Op, Operand, TensorType, View, check
+from relayc.dialects.relay.base import Ints, Op, Operand, TensorType, Variadic, View, check
 
 HEAP = "relay.heap"
 """Attribute of an allocation of a program that is none of the arena, and of what frees it: memory of the heap."""
@@ -54,4 +54,22 @@ class Require(_Later, name="require"):
     def verify_invariants(self) -> bool:
         self.check_operands("index")
         check(self.predicate in REQUIREMENTS, "predicate", f"one of {', '.join(REQUIREMENTS)}", self.predicate)
+        return True
+
+
+class TensorMap(_Later, name="tensor_map"):
+    """In a kernel's code of the host: fills memory with what a copy engine of a GPU has to know of a tensor (pipelines.cuda.tensor_maps).
+
+    `memory` is memref<128xi8>, `buffer` the flat buffer that the tensor is in, `numbers` (index) its first element, its sizes, innermost
+    first, and strides in elements of all dimensions but the innermost; `box` has the elements of a copy along each dimension.
+    """
+
+    memory: Operand
+    buffer: Operand
+    numbers: Variadic
+    box: Ints
+    swizzle: int
+
+    def verify_invariants(self) -> bool:
+        check(len(self.numbers) == 2 * len(self.box), "numbers", f"{2 * len(self.box)} of them", len(self.numbers))
         return True

@@ -45,9 +45,11 @@ class CudaBackend(Backend):
         return launch_loops(module)
 
     def lower(self, module: "ir.Module", target: Target) -> None:
+        from relayc.pipelines.cuda.tensor_maps import emulate_tensor_maps, mark_tensor_maps
         from relayc.pipelines.gpu.outline import outline_launches
 
         outline_launches(module)
+        mark_tensor_maps(module)
         if not _cuda(target).emulate:
             self.lower_kernels(module, _cuda(target))
             return
@@ -56,6 +58,7 @@ class CudaBackend(Backend):
         from relayc.pipelines.gpu.passes import CHECK_RACES
         from relayc.pipelines.passes import PassContext
 
+        emulate_tensor_maps(module)
         emulate_kernels(module, PassContext.current().get(CHECK_RACES))
         host = _host(target)
         find_backend(host.kind).lower(module, host)

@@ -94,6 +94,8 @@ class FakeDriver(Driver):
         self._graphs: dict[int, _Recorded] = {}
         self._thread = threading.local()
         self._lock = threading.RLock()
+        self.maps: list[list[int]] = []
+        self._map_memory: list[ctypes.Array] = []
         self._points = _entry_points(self)
 
     # ---- devices
@@ -275,6 +277,19 @@ class FakeDriver(Driver):
     def destroy_graph(self, graph: int) -> None:
         del self._graphs[graph]
 
+    def encode(self, place: int, kind: int, rank: int, address: int, *rest: int) -> None:
+        """Makes a map of a tensor: 16 words of what it was told, whose address is in the first bytes of the map. A kernel that takes a map by
+        value as a buffer so finds these."""
+        sizes, strides, box, steps, interleave, swizzle, promotion, fill = rest
+        told = [kind, rank, address, interleave, swizzle, promotion, fill]
+        told += (ctypes.c_uint64 * rank).from_address(sizes)
+        told += (ctypes.c_uint64 * (rank - 1)).from_address(strides)
+        for numbers in (box, steps):
+            told += (ctypes.c_uint32 * rank).from_address(numbers)
+        self.maps.append(told)
+        self._map_memory.append((ctypes.c_uint64 * 32)(*told))
+        ctypes.c_uint64.from_address(place).value = ctypes.addressof(self._map_memory[-1])
+
     def entry_points(self) -> Mapping[str, int]:
         return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in self._points.items()}
 
@@ -318,7 +333,7 @@ def _entry_points(driver: FakeDriver) -> dict[str, ctypes._CFuncPtr]:
         "cuMemAllocAsync": (allocate, [place, word, place]),
         "cuMemFreeAsync": (driver.free, [word, place]),
         "cuGetErrorName": (name, [number, place]),
-        "cuTensorMapEncodeTiled": (lambda *_: None, []),
+        "cuTensorMapEncodeTiled": (driver.encode, [place, number, number, word, *[place] * 4, *[number] * 4]),
     }
     return {name: ctypes.CFUNCTYPE(ctypes.c_int, *types)(guarded(name, act)) for name, (act, types) in acts.items()}
 

@@ -21,6 +21,7 @@ from relayc.pipelines.cuda.device.launches import LaunchFacts, launch_facts
 from relayc.pipelines.cuda.device.shared import SPACE, SharedMemory, number_spaces, place_shared
 from relayc.pipelines.cuda.device.threads import lower_thread_operations, threads_of
 from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.cuda.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, map_arguments
 from relayc.pipelines.upstream import run_upstream
 
 THREADS, DYNAMIC_SHARED, STATIC_SHARED = "relay.threads", "relay.dynamic_shared_bytes", "relay.static_shared_bytes"
@@ -43,6 +44,8 @@ class _Kernel:
     shared: SharedMemory
     arguments: tuple[ir.Type, ...]
     facts: LaunchFacts | None
+    maps: frozenset[int]
+    """Arguments that are tensor maps."""
 
 
 def lower_kernels(module: ir.Module, target: CudaTarget) -> None:
@@ -99,7 +102,7 @@ def _lower(gpu_module: ir.Operation, facts: Mapping[str, LaunchFacts], target: C
 
 def _take_out(kernel: ir.Operation, device: ir.Module, facts: LaunchFacts | None, target: CudaTarget) -> _Kernel:
     """Makes a function in the module `device` of a gpu.func, which is erased."""
-    name, signature = symbol_name(kernel), signature_of(kernel)
+    name, signature, maps = symbol_name(kernel), signature_of(kernel), map_arguments(kernel)
     if not len(kernel.regions[0].blocks):
         raise DeviceCodeError(f"{place_of(kernel)}: expected a kernel with a body, found a declaration")
     block_size = _block_size(kernel, facts)
@@ -124,7 +127,7 @@ def _take_out(kernel: ir.Operation, device: ir.Module, facts: LaunchFacts | None
     for i, type_ in enumerate(arguments):
         if isinstance(type_, ir.MemRefType) and not _is_row_major(type_):
             raise DeviceCodeError(f"kernel {name}: argument {i}: expected a buffer of identity layout, found {type_}")
-    return _Kernel(block_size, shared, tuple(arguments), facts)
+    return _Kernel(block_size, shared, tuple(arguments), facts, maps)
 
 
 def _is_row_major(type_: ir.MemRefType) -> bool:
@@ -183,12 +186,14 @@ def _finish_kernel(function: ir.Operation, kernel: _Kernel, target: CudaTarget) 
 def _say_of_arguments(function: ir.Operation, kernel: _Kernel) -> None:
     """Alignment of pointers, and that buffers do not overlap: LLVM makes wide accesses of the one, and reads through the texture cache
     (ld.global.nc) where a buffer is then seen to be read only."""
-    if kernel.facts is None:
-        return
+    count = len(kernel.arguments)
+    alignments, distincts = ([1] * count, [False] * count) if kernel.facts is None else (kernel.facts.alignments, kernel.facts.distinct)
     found = []
-    for type_, bytes_, distinct in zip(kernel.arguments, kernel.facts.alignments, kernel.facts.distinct, strict=True):
+    for i, (type_, bytes_, distinct) in enumerate(zip(kernel.arguments, alignments, distincts, strict=True)):
         attributes: dict[str, ir.Attribute] = {}
-        if isinstance(type_, ir.MemRefType):
+        if i in kernel.maps:
+            attributes = _by_value()
+        elif isinstance(type_, ir.MemRefType):
             if bytes_ > 1:
                 attributes["llvm.align"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)
             if distinct:
@@ -227,3 +232,12 @@ def _dynamic(variable: ir.Operation) -> ir.Operation:
     made = ir.Operation.create("llvm.mlir.global", attributes=attributes, regions=1, ip=ir.InsertionPoint(variable), loc=variable.location)
     variable.erase()
     return made
+
+
+def _by_value() -> dict[str, ir.Attribute]:
+    """Of an argument that is a tensor map: its bytes are those of the kernel's parameters, where copies read them."""
+    return {
+        "llvm.align": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), MAP_ALIGNMENT),
+        "llvm.byval": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{MAP_BYTES} x i8>")),
+        "nvvm.grid_constant": ir.UnitAttr.get(),
+    }

@@ -1,0 +1,60 @@
+"""Tensor maps that the host makes: what the driver is told, and that kernels get them by value."""
+
+import numpy as np
+import pytest
+from fake_cuda import fake_cuda
+from gpu_kernels import strategy
+from support import program
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import build
+from relayc.pipelines.cuda.tensor_maps import TensorMap
+from relayc.pipelines.driver import compile
+from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
+
+ROWS, COLUMNS = 6, 32
+
+
+def map_of_the_argument(kernel, target, tuning):
+    """Writes the first bytes of the map of rows 1 and after of the kernel's argument where its result goes."""
+    with kernel_body(kernel) as body:
+        (source,), (output,) = (body.evaluator.buffers[a] for a in kernel.args), body.outputs
+        numbers = [emit.index_constant(n) for n in (COLUMNS, COLUMNS, ROWS - 1, COLUMNS)]
+        made = TensorMap(ir.F16Type.get(), source, numbers[0], numbers[1:3], numbers[3:], (16, 4), 32).emit()
+        with launch([1], 1):
+            for i in range(64):
+                at = emit.index_constant(i)
+                byte = emit.create("memref.load", [ir.IntegerType.get_signless(8)], [made, at])
+                number = emit.create("arith.uitofp", [ir.F16Type.get()], [byte])
+                emit.create("memref.store", [], [number, output, at])
+    return Scheduled(body.function)
+
+
+def main(x):
+    return [build("exp", x)]
+
+
+def test_the_driver_is_told_of_the_tensor_and_kernels_get_the_map():
+    x = np.ones((ROWS, COLUMNS), np.float16)
+    with fake_cuda(capability=(9, 0)) as driver, strategy(map_of_the_argument):
+        found = compile(program(main, [x]), target=Target("cuda", arch="sm_90a"))["main"](x)
+        (told,) = driver.maps
+        kind, rank, address, *rest = told
+        # CU_TENSOR_MAP_DATA_TYPE_FLOAT16; interleave, SWIZZLE_32B, L2_PROMOTION_L2_128B, fill with zeros; sizes, stride, box, steps.
+        assert (kind, rank, rest) == (6, 2, [0, 1, 2, 0, COLUMNS, ROWS - 1, 2 * COLUMNS, 16, 4, 1, 1])
+        assert address % 16 == 0
+        # The tensor begins at its second row.
+        words = found.reshape(-1)[:64].astype(np.uint8).view(np.uint64)
+        assert words.tolist() == told[:8]
+
+
+def test_a_map_that_the_driver_refuses_is_an_error():
+    x = np.ones((ROWS, COLUMNS), np.float16)
+    with fake_cuda(capability=(9, 0)) as driver, strategy(map_of_the_argument):
+        module = compile(program(main, [x]), target=Target("cuda", arch="sm_90a"))
+        driver.fails["cuTensorMapEncodeTiled"] = 1
+        with pytest.raises(RuntimeError, match="making a tensor map: the driver says CUDA_ERROR_INVALID_VALUE"):
+            module["main"](x)

@@ -3,4 +3,13 @@
 How an instruction is written stands in pipelines.gpu.emulate.registry.
 """
 
-from relayc.pipelines.cuda.emulate import barriers, conversions, cp_async, matrices, registers, warp  # noqa: F401 (they register instructions)
+from relayc.pipelines.cuda.emulate import (  # noqa: F401 (they register instructions)
+    barriers,
+    conversions,
+    cp_async,
+    matrices,
+    mbarriers,
+    registers,
+    warp,
+    warp_groups,
+)

@@ -2,6 +2,7 @@
 
 from relayc.pipelines.cuda.schedule.attention import flash
 from relayc.pipelines.cuda.schedule.general import Numbers, schedule_general
+from relayc.pipelines.cuda.schedule.hopper import strategy as hopper
 from relayc.pipelines.cuda.schedule.product import strategy as product
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
@@ -34,6 +35,19 @@ TABLE: tuple[Entry, ...] = (
             Parameter("split_rows", flash.SPLIT_ROWS, "queries of a block with a split", flash.FEW_ROWS),
             Parameter("split_keys", flash.KEYS_AT_A_TIME, "keys that lanes read at a time", 16),
         ),
+    ),
+    Entry(
+        "wgmma",
+        hopper.schedule_wgmma,
+        _PRODUCTS,
+        "64 rows and columns or more; operands that lie along the depth, or parameters",
+        "f16 and bf16, summed in f32",
+        (
+            Parameter("rows", _MODEL, "rows of the tile of a block, 64 for each group of four warps", 128),
+            Parameter("columns", _MODEL, "columns of it", 256),
+            Parameter("stages", "what fits in shared memory, at most 6", "stages of operands in shared memory", 6),
+        ),
+        ("wgmma", "tma", "mbarrier"),
     ),
     Entry(
         "mma",

@@ -278,8 +278,8 @@ class FakeDriver(Driver):
         del self._graphs[graph]
 
     def encode(self, place: int, kind: int, rank: int, address: int, *rest: int) -> None:
-        """Makes a map of a tensor: 16 words of what it was told, whose address is in the first bytes of the map. A kernel that takes a map by
-        value as a buffer so finds these."""
+        """Makes a map of a tensor: words of what it was told, whose address is in the first bytes of the map. So a kernel that takes a map
+        by value as a buffer finds these."""
         sizes, strides, box, steps, interleave, swizzle, promotion, fill = rest
         told = [kind, rank, address, interleave, swizzle, promotion, fill]
         told += (ctypes.c_uint64 * rank).from_address(sizes)

@@ -11,18 +11,20 @@ from relayc.symbolic import Size
 
 @dataclass(frozen=True)
 class Peak:
-    """What a number of threads reaches together.
+    """What a number of threads reaches together, or a device.
 
     Attributes:
       gflops: 10^9 f32 operations per second of independent multiply-adds in registers.
       read_gbytes: 10^9 bytes per second of summing an array that no cache holds.
-      triad_gbytes: the same of a = b + s * c, where the bytes of a, b and c count once each.
+      triad_gbytes: the same of a = b + s * c, where the bytes of a, b and c count once each; of a GPU both are those of a copy.
+      tensor_gflops: of a GPU, 10^9 operations per second of products of 16-bit floats; 0 of others.
     """
 
     threads: int
     gflops: float
     read_gbytes: float
     triad_gbytes: float
+    tensor_gflops: float = 0.0
 
     @property
     def gbytes(self) -> float:
@@ -48,6 +50,11 @@ class Work:
     bytes: int
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether it is of 16-bit floats."""
+        return False
+
+    @property
     def gflops(self) -> float:
         """10^9 floating-point operations of the operators per second."""
         return self.flops / self.seconds / 1e9 if self.seconds else 0.0
@@ -58,12 +65,13 @@ class Work:
         return self.bytes / self.seconds / 1e9 if self.seconds else 0.0
 
     def shares(self, peak: Peak) -> tuple[float, float]:
-        """Shares of the machine's f32 operations, by those that were done, and of its memory's bandwidth.
+        """Shares of the machine's operations, by those that were done, and of its memory's bandwidth.
 
-        The first may be above 1 for types that are faster than f32, the second for what stays in caches.
+        The first is of f32, and may be above 1 for types that are faster; on a GPU with tensor cores, of these for 16-bit floats. The
+        second may be above 1 for what stays in caches.
         """
         done = self.done_flops / self.seconds / 1e9 if self.seconds else 0.0
-        return done / peak.gflops, self.gbytes / peak.gbytes
+        return done / (peak.tensor_gflops if self.is_narrow and peak.tensor_gflops else peak.gflops), self.gbytes / peak.gbytes
 
     def roof(self, peak: Peak) -> float:
         """Share of what the machine can do: the larger of the two."""
@@ -139,6 +147,11 @@ class ProfileRow(Work):
     @property
     def bytes(self) -> int:  # type: ignore[override] # as flops
         return self._of_all_calls(self.kernel.bytes) if self.work is None else self.work.bytes
+
+    @property
+    def is_narrow(self) -> bool:
+        floats = {spec.dtype for spec in self.kernel.inputs if "float" in spec.dtype}
+        return bool(floats) and floats <= {"float16", "bfloat16"}
 
     def _of_all_calls(self, number: Size) -> int:
         # The kernel of a site that was not reached may be for sizes that are not those of the call.
@@ -283,6 +296,9 @@ def saved_text(work: Work) -> str:
 
 def peak_text(peak: Peak) -> str:
     """The peak in a line."""
+    if peak.tensor_gflops:
+        rates = f"{peak.gflops / 1e3:.1f} TFLOP/s f32, {peak.tensor_gflops / 1e3:.0f} TFLOP/s of 16-bit floats on tensor cores"
+        return f"peak of the device: {rates}, {peak.gbytes:.0f} GB/s memory"
     return f"peak of {peak.threads} threads: {peak.gflops:.0f} GFLOP/s f32, {peak.gbytes:.1f} GB/s memory"
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
     from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.schedule.table import Entry
+    from relayc.runtime.profile import Peak
     from relayc.symbolic import Size
 
 
@@ -81,6 +82,11 @@ class CudaBackend(Backend):
         code = dataclasses.replace(find_backend(host.kind).object_code(module, host), images=images, kernels=kernels)
         addresses, owner = device_kind(self.device).load(code, len(entries))
         return MachineCode(dict(zip(entries, addresses, strict=True)), owner, code)
+
+    def quick_peak(self, threads: int) -> "Peak":
+        from relayc.pipelines.cuda.peak import quick_peak
+
+        return quick_peak(threads)
 
     def lower_kernels(self, module: "ir.Module", target: CudaTarget) -> None:
         """Lowers the kernels of an outlined module to the LLVM dialect, in place."""

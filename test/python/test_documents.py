@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/export.md",
     "docs/schedules.md",
     "docs/debugging.md",
+    "docs/gpu.md",
     "pipelines/schedule/README.md",
 )
 BEGIN, END = marks("operators")

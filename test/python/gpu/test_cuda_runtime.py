@@ -13,6 +13,7 @@ from symbolic_ops import symbolic_program, tensor
 
 import relayc
 from relayc.dialects.relay import build
+from relayc.pipelines.cuda.peak import quick_peak
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel.index import Index, linearize
@@ -385,6 +386,12 @@ def test_a_profile_by_events(driver):
     # The fake device's clock goes a microsecond further with each launch.
     assert [round(row.seconds * 1e6) for row in profile.rows] == [row.calls for row in profile.rows]
     assert profile.latency == pytest.approx(sum(row.calls for row in profile.rows) * 1e-6)
+    quick_peak.cache_clear()
+    peak = profile.peak
+    quick_peak.cache_clear()
+    # 4 multiprocessors at 1 GHz, by what those of compute capability 8.0 do in a cycle.
+    assert (peak.gflops, peak.tensor_gflops) == (4 * 128, 4 * 2048) and peak.gbytes > 0
+    assert "peak of the device: 0.5 TFLOP/s f32, 8 TFLOP/s of 16-bit floats on tensor cores" in str(profile)
 
 
 def test_programs_come_from_the_cache(driver, tmp_path):

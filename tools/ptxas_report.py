@@ -16,7 +16,7 @@ from rich.console import Console
 
 from relayc.pipelines.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.cuda.device.code import compile_kernels
-from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures, uses_tensor_cores
 from relayc.pipelines.cuda.device.ptxas import Report
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.driver import compile
@@ -62,7 +62,9 @@ def report_model(model: Path, arch: str) -> ModelReport:
     try:
         mod = compile(model, target=target, stop_after="llvm")
         code = compile_kernels(mod.module, target)
-        figures = tuple(kernel_figures(kernel, arch) for kernel in code.images.kernels.values())
+        # To disassemble a kernel takes longer than to compile it.
+        kernels = code.images.kernels.values()
+        figures = tuple(kernel_figures(kernel, arch, uses_tensor_cores(kernel.of(arch).ptx)) for kernel in kernels)
     except ValueError as error:
         return ModelReport(model.stem, arch, (), {}, time.perf_counter() - start, str(error))
     schedules = {kernel.name: kernel.schedule for kernel in getattr(mod, "kernels", ())}

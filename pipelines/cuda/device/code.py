@@ -37,7 +37,8 @@ class DeviceCode:
 
     def figures(self, arch: str | None = None) -> list[KernelFigures]:
         """What each kernel needs of a multiprocessor of an architecture, that of the target unless another one is named."""
-        return [kernel_figures(kernel, arch or self.arch) for kernel in self.images.kernels.values()]
+        with ThreadPoolExecutor(usable_cpus(), "relayc-sass") as pool:
+            return list(pool.map(lambda kernel: kernel_figures(kernel, arch or self.arch), self.images.kernels.values()))
 
 
 def kept_code(images: bytes, arch: str) -> DeviceCode:

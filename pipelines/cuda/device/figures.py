@@ -56,8 +56,11 @@ class KernelFigures:
         return sum(count for name, count in self.instructions.items() if name in names)
 
 
-def kernel_figures(kernel: KernelImages, arch: str) -> KernelFigures:
+def kernel_figures(kernel: KernelImages, arch: str, disassembled: bool = True) -> KernelFigures:
     """The figures of a kernel as it was compiled for an architecture.
+
+    Args:
+      disassembled: whether instructions are those of SASS where nvdisasm is installed, which takes it most of a second; else of PTX.
 
     Raises:
       ValueError: it was not compiled for it.
@@ -66,10 +69,15 @@ def kernel_figures(kernel: KernelImages, arch: str) -> KernelFigures:
     report = read_report(image.report) if image.cubin else None
     shared = kernel.static_shared_bytes + kernel.dynamic_shared_bytes
     blocks = None if report is None else resident_blocks(ARCHITECTURES[arch], kernel.threads, report.registers, shared)
-    is_sass = bool(image.cubin) and tool("nvdisasm") is not None
+    is_sass = disassembled and bool(image.cubin) and tool("nvdisasm") is not None
     counted = count_sass(disassemble(image.cubin)) if is_sass else count_ptx(image.ptx)
     sizes = kernel.static_shared_bytes, kernel.dynamic_shared_bytes
     return KernelFigures(kernel.name, arch, kernel.threads, report, *sizes, blocks, counted, is_sass)
+
+
+def uses_tensor_cores(ptx: str) -> bool:
+    """Whether a kernel in PTX has instructions of tensor cores."""
+    return any(name in _TENSOR_CORE_PTX for name in count_ptx(ptx))
 
 
 def resident_blocks(architecture: Architecture, threads: int, registers: int, shared_bytes: int) -> int:

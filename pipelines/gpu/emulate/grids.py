@@ -47,6 +47,8 @@ class WaitingGrid:
             raise ValueError(
                 f"kernel {kernel.name}: expected blocks of a known number of threads, found a launch that says it when it runs"
             )
+        if threads > memory.MOST_THREADS:
+            raise ValueError(f"kernel {kernel.name}: expected blocks of at most {memory.MOST_THREADS} threads, found {threads}")
         self.kernel, self.name, self.sites, self.uses = kernel, name, sites, uses
         self.thread_name = names.free(f"{kernel.name}.thread")
         self.layout = BlockMemory(kernel.name, kernel.shared, threads)

@@ -289,6 +289,18 @@ def test_atomic_operations_of_blocks_that_run_at_once(kind, dtype, initial, expe
     assert y[0] == expected(x)
 
 
+@pytest.mark.parametrize(
+    ("threads", "shared", "message"),
+    [
+        (2048, f"%s: memref<1xf32, {SHARED}>", "kernel k: expected blocks of at most 1024 threads, found 2048"),
+        (64, f"%s: memref<65537xf32, {SHARED}>", "kernel k: expected at most 262144 bytes of shared memory, found 262148"),
+    ],
+)
+def test_what_no_block_can_have_is_refused(threads, shared, message):
+    with pytest.raises(ValueError, match=message):
+        emulated(kernel("k", "", "gpu.barrier", threads, 1, shared))
+
+
 def test_dynamic_shared_memory_lies_behind_the_static():
     body = f"""
     %c0 = arith.constant 0 : index

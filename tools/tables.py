@@ -68,10 +68,18 @@ def kernel_table(sites: Sequence[CallSite], profile: Profile | None = None) -> T
         taken = [f"{row.seconds * 1e6:.1f}", f"{row.share:.1%}"] if times else []
         table.add_row(*names, scaled(kernel.operator_flops), scaled(kernel.bytes), *taken)
     table.add_section()
-    whole = rows.total()
     taken = [f"{rows.seconds * 1e6:.1f}", "100.0%" if sites else ""] if times else []
-    table.add_row(f"{whole.calls} calls", "", "", *([""] * len(flow)), scaled(whole.flops), scaled(whole.bytes), *taken)
+    table.add_row(f"{sum(row.calls for row in rows.rows)} calls", "", "", *([""] * len(flow)), *_sums(rows, profile is not None), *taken)
     return _whole_numbers(table)
+
+
+def _sums(rows: Profile, ran: bool) -> list[str]:
+    """FLOP and bytes of all calls; nothing where the sizes of a program that did not run are open."""
+    if ran:
+        whole = rows.total()
+        return [scaled(whole.flops), scaled(whole.bytes)]
+    sums = [sum((getattr(row.kernel, name) for row in rows.rows), 0) for name in ("operator_flops", "bytes")]
+    return ["" if isinstance(number, Dim) else scaled(number) for number in sums]
 
 
 def why_table(kernels: Sequence[KernelInfo]) -> Table:

@@ -141,6 +141,12 @@ def test_a_program_for_another_machine_is_inspected_but_not_run(model, capsys):
     assert code == 1 and "has features that this machine lacks" in err
 
 
+def test_a_symbolic_program_for_another_machine_is_shown_without_sums(model, capsys):
+    code, out, err = run(capsys, "inspect", model, "--target", "cpu -mcpu=sapphirerapids -mattr=+avxneconvert,+amx-complex")
+    assert code == 0, err
+    assert re.search(r"fused_add_abs .* 6\*n ", out) and "not run: this machine lacks" in out
+
+
 def test_ir_is_dumped_by_stage(model, tmp_path, capsys):
     assert run(capsys, "run", model, "--shape", "x=4,3", "--dump-ir", str(tmp_path / "ir"))[0] == 0
     assert {"relay", "te", "tir", "llvm"} <= {folder.name for folder in (tmp_path / "ir").iterdir()}

@@ -397,8 +397,9 @@ class Nest:
         """
         found, top = self._contents, old.around[0] if old.around else old
         members = found.beside(top)
-        self.release([loop.name for loop in old.around])
+        assert self._taken is not None
         for loop in old.around:
+            self._taken["loop"].remove(loop.name)
             del found.loops[loop.name]
         loops = self.new_loops(wanted, made.location)
         view = found.blocks[old.name] = Block(made, self.facts, old.name, iterators, extents)
@@ -419,11 +420,6 @@ class Nest:
             inside[here] = new.owner.operation
             self._contents.allocations[self.buffer_name(new)] = new
         self._stays_current = True
-
-    def release(self, loops: Collection[str]) -> None:
-        """Gives the names of loops that are gone to those that will be made."""
-        assert self._taken is not None
-        self._taken["loop"] -= set(loops)
 
     def add_buffer(self, name: str, shape: Sequence[Size], element: ir.Type) -> ir.Value:
         """An allocation at the end of the function, which is the ambient insertion point (see `added`)."""

@@ -34,6 +34,7 @@ from torch_mlir.execution_engine import ExecutionEngine
 __all__ = [
     "ExecutionEngine",
     "arith",
+    "bare_context",
     "bufferization",
     "c_api",
     "c_handle",
@@ -65,6 +66,13 @@ __all__ = [
 _mlir.globals.append_dialect_search_prefix("relayc.dialects")
 
 
+_DIALECTS = (
+    *("affine", "arith", "bufferization", "cf", "func", "gpu", "linalg", "llvm", "math", "memref", "nvvm", "omp", "scf", "tensor", "ub"),
+    *("vector", "x86"),
+)
+"""Upstream dialects whose operations the compiler builds. Others are loaded where text or a pass needs them: to load all there are takes
+longer than to compile a small program."""
+
 _PREPARATIONS: list[Callable[[ir.Context], None]] = []
 
 
@@ -76,10 +84,17 @@ def on_new_context(prepare: Callable[[ir.Context], None]) -> Callable[[ir.Contex
 
 def make_context() -> ir.Context:
     """A new MLIR context for programs of every stage. Contexts are single-threaded: one per compilation."""
-    context = ir.Context()
+    context = bare_context()
+    for dialect in _DIALECTS:
+        context.get_dialect_descriptor(dialect)
     for prepare in _PREPARATIONS:
         prepare(context)
     return context
+
+
+def bare_context() -> ir.Context:
+    """A new MLIR context that knows the upstream dialects, and loads those of what it parses."""
+    return ir.Context(load_on_create_dialects=[])
 
 
 def live_contexts() -> int:

@@ -111,6 +111,7 @@ for _made in _OPERATIONS:
 def prepared(context: ir.Context) -> ir.Context:
     """A context in which the operations of scripts are known."""
     if not context.is_dialect_loaded(ScheduleDialect.DIALECT_NAMESPACE):
+        context.get_dialect_descriptor("transform")  # loads it: operands are of its types
         load_operations(context, ScheduleDialect.DIALECT_NAMESPACE, _OPERATIONS)
         with context:
             for operation in _OPERATIONS:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from relayc.dialects.mlir import c_api, c_handle, ir
+from relayc.dialects.mlir import bare_context, c_api, c_handle, ir
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cpu.objects import PART_SYMBOL
 from relayc.runtime.threads import usable_cpus
@@ -306,7 +306,7 @@ def _compile_split(
     """The engine of a module without its kernels, and those of the kernels, each in a context of its own."""
 
     def compiled(bytecode: bytes) -> _Compiled:
-        return _Compiled(ir.Module.parse(bytecode, context=ir.Context()), libraries)
+        return _Compiled(ir.Module.parse(bytecode, context=bare_context()), libraries)
 
     def part(names: Sequence[str], bytecode: bytes) -> Part:
         return Part(names, compiled(bytecode), runs_here)

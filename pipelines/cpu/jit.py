@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from threading import Lock, Thread
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import bare_context, ir
 from relayc.pipelines.codegen.checks import CHECKS, check_functions
 from relayc.pipelines.cpu.engine import CodegenError, Engine, Part, compile_module, compile_part, part_table
 from relayc.pipelines.cpu.target import CpuTarget
@@ -59,7 +59,7 @@ def compiled_checks(target: CpuTarget, device: str) -> Future[Part]:
 
     def compile_checks() -> None:
         try:
-            module = ir.Module.parse(f"{check_functions(device)}\n{part_table(tuple(CHECKS))}", context=ir.Context())
+            module = ir.Module.parse(f"{check_functions(device)}\n{part_table(tuple(CHECKS))}", context=bare_context())
             set_target(module, machine)
             made.set_result(compile_part(module, tuple(CHECKS), _runtime_libraries(), target.is_host))
         except BaseException as error:

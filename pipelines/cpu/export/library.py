@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm_ffi import libinfo
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import bare_context, ir
 from relayc.pipelines.cpu.engine import compile_object
 from relayc.pipelines.cpu.export.entries import Symbols, entries_text
 from relayc.pipelines.cpu.export.header import header_text
@@ -177,7 +177,7 @@ def _entries_object(exported: _Export, symbols: Symbols, prefix: str, taken: Col
         "ranges": {name: list(known) for name, known in exported.artifact.ranges.items()},
     }
     text, names = entries_text(exported.artifact, symbols, prefix, facts, exported.params_file, taken)
-    with ir.Context(), ir.Location.unknown():
+    with bare_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         set_target(module, exported.target.machine)
         content = compile_object(module, names[0], (symbols.entries, symbols.params))

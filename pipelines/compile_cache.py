@@ -94,8 +94,10 @@ def find_slot(
     The arguments are those of `relayc.compile`.
     """
     cache = Cache.default() if wanted is not False and device_kind(find_backend(target.kind).device_of(target)).loads_code else None
+    if cache is None:
+        return None
     settings = _settings(opt_level)
-    if cache is None or settings is None or not _is_plain(schedules) or not _sources_are_loaded():
+    if settings is None or not _is_plain(schedules) or not _sources_are_loaded():
         return None
     path = Path(model) if isinstance(model, (str, os.PathLike)) else None
     try:

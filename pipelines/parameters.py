@@ -56,7 +56,7 @@ class Blob:
         self._blob = aligned_empty(num_bytes)
         # Largest last, as it is taken first: no thread is left with a large one at the end.
         self._left = sorted(parameters, key=lambda p: p.size)
-        self._workers: list[Future] = [pool.submit(self._work) for _ in range(threads)]
+        self._workers: list[Future] = [pool.submit(self._work) for _ in range(min(threads, len(parameters)))]
 
     def _work(self) -> None:
         while True:

@@ -11,17 +11,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint lit pytest clean
+.PHONY: demo test lint types rules lit pytest clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.demo
 
 test: lint lit pytest
 
+# Types, which take as long as all the rest, beside it.
 lint: $(INSTALLED)
+	$(MAKE) --no-print-directory --jobs=2 types rules
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+rules: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m relayc.tools.operators --check README.md
 	$(BIN)/python -m relayc.tools.strategies --check pipelines/schedule/README.md

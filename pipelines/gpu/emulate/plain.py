@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 
 from relayc.dialects.mlir import func, ir
+from relayc.pipelines.gpu.emulate.coroutines import SMALL
 from relayc.pipelines.gpu.emulate.instructions import emulate_instructions
 from relayc.pipelines.gpu.emulate.kernel import Kernel, local_memory
 from relayc.pipelines.gpu.emulate.positions import Position, block_of, linear_thread, parallel_tasks, product
@@ -14,6 +15,7 @@ from relayc.pipelines.tir import emit
 def run_in_loops(kernel: Kernel, name: str) -> None:
     """Emits a function that runs the grid of a kernel at the insertion point; the kernel is empty after."""
     function, sizes = kernel.function_of_grid(name)
+    function.attributes[SMALL] = ir.UnitAttr.get()
     grid, block = sizes[:3], sizes[3:]
     arguments = list(function.arguments)[: len(kernel.types)]
     with ir.InsertionPoint(function.entry_block):

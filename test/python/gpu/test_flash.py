@@ -9,6 +9,7 @@ from attention_reference import Case, attentions
 
 import relayc
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.gpu.passes import CHECK_RACES
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
 
@@ -78,6 +79,18 @@ def close(found: np.ndarray, case: Case) -> None:
 )
 def test_agrees_with_numpy(cases: list[Case], config: dict[str, Any]) -> None:
     check(cases, config)
+
+
+@pytest.mark.parametrize(
+    ("case", "config"),
+    [
+        (Case((1, 2, 1, 17, 40, 16, 16)), SMALL),
+        (Case((1, 4, 2, 1, 100, 16, 16)), {"schedule.flash.splits": 2, "schedule.flash.split_warps": 2}),
+    ],
+    ids=["blocks", "splits"],
+)
+def test_threads_meet_between_uses_of_shared_memory(case: Case, config: dict[str, Any]) -> None:
+    check([case], {**config, CHECK_RACES: True})
 
 
 def test_one_program_for_all_numbers_of_queries_and_keys() -> None:

@@ -51,6 +51,7 @@ class _Emulation:
             kernels = [op.operation for op in gpu_module.regions[0].blocks[0].operations if isinstance(op, gpu.GPUFuncOp)]
             uses = [find_uses(kernel) if self.check_races else None for kernel in kernels]
             retype(gpu_module, _of_host)
+            _forget_alignment(gpu_module)
             for kernel, used in zip(kernels, uses, strict=True):
                 self.emulated[symbol_name(gpu_module), symbol_name(kernel)] = self.kernel(Kernel(kernel), gpu_module, used)
         for launch in walk(self.module.operation, gpu.LaunchFuncOp):
@@ -144,6 +145,17 @@ class _Emulation:
                 self.module.body.append(op)
                 if small and isinstance(op, func.FuncOp):
                     op.attributes[SMALL] = ir.UnitAttr.get()
+
+
+def _forget_alignment(gpu_module: ir.Operation) -> None:
+    """Vectors may begin anywhere: the runtime aligns what it gives to devices, but arrays of the host are taken as they are."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in ("vector.load", "vector.store") and "alignment" in op.attributes:
+            del op.attributes["alignment"]
+        return ir.WalkResult.ADVANCE
+
+    gpu_module.walk(visit)
 
 
 def _of_host(type_: ir.Type) -> ir.Type:

@@ -93,6 +93,20 @@ def test_threads_meet_between_uses_of_shared_memory(case: Case, config: dict[str
     check([case], {**config, CHECK_RACES: True})
 
 
+def test_arrays_that_begin_in_between() -> None:
+    """Not at a multiple of what a thread loads at once."""
+    case = Case((1, 2, 1, 17, 40, 16, 16))
+    mod, arrays = attentions([case])
+    moved = []
+    for array in arrays:
+        memory = np.empty(array.nbytes + 64, np.uint8)
+        first = -memory.ctypes.data % 64 + 4
+        moved.append(memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape))
+        moved[-1][...] = array
+        assert moved[-1].ctypes.data % 16
+    close(emulated(mod, SMALL)(*moved), case)
+
+
 def test_one_program_for_all_numbers_of_queries_and_keys() -> None:
     """A cache that grows: of queries, which come last, query i sees the keys up to n - m + i. Few of them take another way."""
     types = ", ".join(f'%{n}: tensor<1x{h}x?x16xf32, ["{s}"]>' for n, h, s in (("q", 4, "m"), ("k", 2, "n"), ("v", 2, "n")))

@@ -17,7 +17,8 @@ class BlockMethods(Methods):
         """Computes a block in each iteration of a loop, as much as its consumers read there; gives its new loops, ax0, ax1, ...
 
         All consumers must be under the loop, and the block the only one that writes its buffer, which is no output of the kernel. A
-        reduction moves as a whole. Where the region may reach over the extents the block is guarded.
+        reduction moves as a whole. Where the region may reach over the extents the block is guarded. Of a shared buffer it is what all
+        threads read for which loops around are bound.
 
         Args:
           preserve_unit_loops: whether iterators of a single value get a loop as well.
@@ -75,7 +76,7 @@ class BlockMethods(Methods):
 
         Args:
           read_buffer_index: which of the buffers that the block reads, by position or name.
-          storage_scope: "global", or "local" of one thread.
+          storage_scope: see `set_scope`.
           consumer_blocks: the readers that read the copy; all by default.
         """
         readers = None if consumer_blocks is None else list(consumer_blocks)
@@ -98,7 +99,10 @@ class BlockMethods(Methods):
         return self._blocks("reindex", block=block, buffer=list(buffer))[0]
 
     def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
-        """Says where a buffer lies that a block writes: "global", or "local" of one thread. It must be no argument of the kernel."""
+        """Says where a buffer lies that a block writes: "global", "shared" by a GPU's block of threads, or "local" of one thread.
+
+        It must be no argument of the kernel.
+        """
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
 
     def transform_layout(

@@ -112,7 +112,8 @@ class DeviceFunction(Function):
             written = {a.buffer for use in found.uses for a in use.accesses if a.is_store and self.nest.scope(a.buffer) != "local"}
             guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
             group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
-            LaunchEmission(self.bodies, guards, self._lanes, Barriers(found, written), group).emit(found.nodes, state)
+            private = [b for b in self._made_in(found) if self.nest.scope(b) == "local"]
+            LaunchEmission(self.bodies, guards, self._lanes, Barriers(found, written), group, private).emit(found.nodes, state)
 
     def _make_local(self, found: Launch) -> None:
         for buffer in self._made_in(found):

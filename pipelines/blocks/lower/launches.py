@@ -4,7 +4,7 @@ Guards are branches: as far outside as all that is in them has them, and no thre
 so that nothing is computed where it is not used.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 
 from relayc.dialects.mlir import ir
@@ -33,11 +33,20 @@ class LaunchEmission(Emission):
     Args:
       barriers: of the launch.
       threads: the block of threads.
+      private: buffers of which each thread has its own.
     """
 
-    def __init__(self, bodies: Bodies, guards: Guards, lanes: Callable[[ir.Type], int], barriers: Barriers, threads: ThreadGroup) -> None:
+    def __init__(
+        self,
+        bodies: Bodies,
+        guards: Guards,
+        lanes: Callable[[ir.Type], int],
+        barriers: Barriers,
+        threads: ThreadGroup,
+        private: Collection[ir.Value],
+    ) -> None:
         super().__init__(bodies, guards, lanes, lambda name, state: None)
-        self.barriers, self.threads = barriers, threads
+        self.barriers, self.threads, self.private = barriers, threads, private
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
         left = [n for n in nodes if init is None or any(use is init.use for use in _uses(n))]
@@ -167,10 +176,10 @@ class LaunchEmission(Emission):
         storage = bodies.storage[buffer]
         if use.has_init:
             start = Init(use, frozenset(use.reduction_loops))
-            if isinstance(storage, Memory):
-                self._by_first(node, use, lambda: self.emit(node.children, state, start))
-            else:
+            if buffer in self.private:
                 self.emit(node.children, state, start)
+            else:
+                self._by_first(node, use, lambda: self.emit(node.children, state, start))
         if isinstance(storage, Memory):
             if place.moving is None:
                 raise ScheduleError(
@@ -201,7 +210,10 @@ class LaunchEmission(Emission):
             for slot, value in zip(slots, values, strict=True):
                 bodies.write_slot(combine(bodies.read_slot(storage, base, slot), value), storage, base, slot)
 
-        self._by_first(node, use, lambda: self._stored_where_open(use, state, stored))
+        if buffer in self.private:
+            self._stored_where_open(use, state, stored)
+        else:
+            self._by_first(node, use, lambda: self._stored_where_open(use, state, stored))
 
     def _by_first(self, node: Across, use: Use, code: Callable[[], None]) -> None:
         """Code that the first of the threads runs that share the steps of a block."""

@@ -123,7 +123,8 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
             ends.append((low, high))
         first, last = _smallest([e[0] for e in ends]), _largest([e[1] for e in ends])
         kept = extent if first is None or last is None else last - first + 1
-        if first is None or any(not equal(outers[0], o) for o in outers) or proves(lambda: kept >= extent):  # noqa: B023
+        whole = proves(lambda: kept >= extent) and not proves(lambda: kept <= 1)  # noqa: B023
+        if first is None or any(not equal(outers[0], o) for o in outers) or whole:
             lows.append(Index())
             extents.append(extent)
         else:

@@ -178,7 +178,10 @@ class _Writer:
     def _in_groups(self, name: str, rows: list[LoopRV], inner: list[LoopRV], steps: list[LoopRV], group: Sequence[str], width: int) -> None:
         """Some threads for each row, which share what is along it."""
         s = self.s
+        count = prod(s.nest.loops()[loop.name].extent for loop in rows)
         together = max(1, self.numbers.threads // width)
+        while isinstance(count, int) and together >= 2 * count:
+            together //= 2
         if rows:
             row = self._fused(rows)
             if together > 1:

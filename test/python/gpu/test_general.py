@@ -1,4 +1,4 @@
-"""The general route to GPUs, emulated: kernels of each kind, element types, sizes that are symbols, and models, against numpy and ONNX Runtime.
+"""The general route to GPUs, emulated: kernels of each kind, element types, symbolic sizes, and models, against numpy and ONNX Runtime.
 
 All operators: `RELAYC_TEST_TARGET="cuda -emulate=true" pytest test/python/ops`.
 """

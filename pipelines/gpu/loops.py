@@ -18,6 +18,7 @@ from relayc.pipelines.blocks.indices import Reader
 from relayc.pipelines.codegen.bufferize import element_bytes, loops_of_kernels, walk
 from relayc.pipelines.gpu.independent import VIEWS, Threads, independent_threads, serial_loops, used_by
 from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.gpu.outline import constant_of
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import buffer_type
 from relayc.pipelines.sizes import function_sizes, symbol_attributes, symbol_names, symbol_positions
@@ -94,6 +95,7 @@ class _Function:
         """Builds the launches; gives the bytes of the workspace. Raises ValueError for a temporary whose size only the data says."""
         for op in walk(self.function.operation, memref.DeallocOp):
             op.operation.erase()
+        _resolve_dims(self.function)
         with function_sizes(self.function), ir.Location.unknown():
             self._launch_in(self.block)
         return self._place_temporaries()
@@ -230,6 +232,21 @@ class _Function:
         if names:
             function.arg_attrs = [*[ir.DictAttr.get({})] * (len(types) - len(names)), *symbol_attributes(names)]
         return workspace
+
+
+def _resolve_dims(function: func.FuncOp) -> None:
+    """Puts sizes in the place of what asks for those of a view or a temporary."""
+    for op in (o.operation for o in walk(function.operation, memref.DimOp)):
+        source, position = op.operands[0], constant_of(op.operands[1])
+        owner = source.owner
+        if position is None or isinstance(owner, ir.Block):
+            continue
+        dynamic = ir.ShapedType.get_dynamic_size()
+        number = [d for d in source.type.shape[:position] if d == dynamic]
+        given = {"memref.expand_shape": 1, "memref.alloc": 0}.get(owner.operation.name)
+        if given is not None and source.type.shape[position] == dynamic:
+            op.results[0].replace_all_uses_with(list(owner.operation.operands)[given + len(number)])
+            op.erase()
 
 
 def _marker() -> ir.Operation:

@@ -79,7 +79,7 @@ def test_kernels_of_each_kind(dtype):
         else:
             np.testing.assert_array_equal(found, exact.astype(found.dtype), err_msg=kind)
     schedules = {kernel.schedule.split()[0] for kernel in module.kernels}
-    assert schedules == {"general", "bufferize"}
+    assert schedules >= {"general", "bufferize"}
 
 
 def test_kernels_at_symbolic_sizes():
@@ -155,7 +155,7 @@ def _input(spec, rng):
 
 
 SLOW = ("efficientnet", "mobilenet_v2", "resnet50", "segformer", "unet")
-"""Models of many kernels, of kinds that others have too: 4 to 11 seconds each. RELAYC_TEST_MODELS=1 in the environment takes them as well."""
+"""Models of many kernels, of kinds that others have too: RELAYC_TEST_MODELS=1 in the environment takes them as well (4 to 11 s each)."""
 MODELS = [path.stem for path in sorted(FOLDER.glob("*.onnx")) if path.stem not in SLOW or "RELAYC_TEST_MODELS" in os.environ]
 
 

@@ -23,7 +23,7 @@ from relayc.pipelines.kernel.index import linearize
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
 from relayc.pipelines.target import Target
-from relayc.symbolic import Size, guess
+from relayc.symbolic import Size, Undecided, guess
 
 _MOST_WARP_STEPS = 1024
 """Steps of a reduction that a warp takes; of more a whole block does."""
@@ -58,9 +58,13 @@ def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Schedule
     if any(node.size == 0 for node in kernel.nodes()):
         raise NotStructured("tensors without elements")
     numbers = tuning.replace(Numbers(), list(values), _possible, values)
+    block = ir.InsertionPoint.current.block
+    before = len(block.operations)
     try:
         return schedule_built_in(lambda s: _Writer(s, numbers).write(), kernel, target, tuning)
-    except NotStructured:
+    except (NotStructured, Undecided):
+        for op in list(block.operations)[before:]:  # what was emitted until the operation that is not legal
+            op.operation.erase()
         return schedule_built_in(lambda s: _Writer(s, numbers).write_each(), kernel, target, tuning)
 
 

@@ -20,7 +20,7 @@ from relayc.pipelines.blocks.views import Block, ScheduleError
 from relayc.pipelines.cuda.architectures import WARP
 from relayc.pipelines.kernel.graph import Kernel, NotStructured
 from relayc.pipelines.kernel.index import linearize
-from relayc.pipelines.schedule.strategy import Scheduled
+from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.symbolic import Size, Undecided, guess
@@ -55,6 +55,9 @@ def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Schedule
         "vector_bytes": lambda n: powers_of_two(1, target.vector_bytes),
         "warp_steps": lambda n: [32, 256, 1024, 4096],
     }
+    if all(node.size == 0 for node in kernel.results):
+        with kernel_body(kernel) as body:
+            return Scheduled(body.function)
     if any(node.size == 0 for node in kernel.nodes()):
         raise NotStructured("tensors without elements")
     numbers = tuning.replace(Numbers(), list(values), _possible, values)

@@ -97,11 +97,14 @@ def digits(number: Index, loops: Sequence[MergedLoop]) -> Point:
 
 
 def divided(number: Index, by: Size) -> tuple[Index, Index]:
-    """Quotient and remainder of an index that is not negative, by a positive size; computed where they do not fold."""
+    """Quotient and remainder of an index that is not negative, by a size; computed where they do not fold. By 0, which has no elements to
+    be divided among, they are those by 1: a division by 0 ends an emulated program."""
     split = number.split(by)
     if split is not None:
         return split
     value, divisor = emit.materialize(number), emit.index_constant(by)
+    if not proves(lambda: by >= 1):
+        divisor = emit.arith("maxui", divisor, emit.index_constant(1))
     high = number.bounds()[1]
     quotient = emit.arith("divui", value, divisor)
     rest = emit.arith("subi", value, emit.create("arith.muli", [quotient.type], [quotient, divisor], emit.no_overflow()))

@@ -8,7 +8,7 @@ import pytest
 # Tests compile what they test: the on-disk cache is off but for its own tests.
 os.environ["RELAYC_CACHE"] = "0"
 
-SHARE = 2
+SHARE = 3
 """Of the cases at symbolic sizes, which each compile kernels of many versions, one in so many runs unless RELAYC_TEST_SYMBOLS is set."""
 
 

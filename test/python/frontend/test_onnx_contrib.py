@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from contrib_models import Arrays, cosines, floats, grouped, model, numbers, packed, rng, scaled
+from oracle import needs_exact_bytes
 
 import relayc
 from relayc.frontend.onnx import OnnxError
@@ -352,6 +353,7 @@ def test_quantised_gemm(quantised):
 
 
 def test_quantised_convolution_with_channels_last():
+    needs_exact_bytes()
     inputs = {
         **scaled("x", numbers(1, 6, 6, 3), 0.02, 7),
         **scaled("w", numbers(4, 3, 3, 3, dtype=np.int8), 0.03, 0),
@@ -363,6 +365,7 @@ def test_quantised_convolution_with_channels_last():
 
 
 def test_quantised_attention():
+    needs_exact_bytes()
     inputs = {
         "x": numbers(2, 5, 12),
         "w": numbers(12, 24, dtype=np.int8),

@@ -154,9 +154,9 @@ def _input(spec, rng):
     return np.ones(spec.shape, np.int64) if spec.name == "attention_mask" else rng.integers(0, 2, spec.shape)
 
 
-SLOW = ("efficientnet", "mobilenet_v2", "resnet50", "segformer", "unet")
-"""Models of many kernels, of kinds that others have too: RELAYC_TEST_MODELS=1 in the environment takes them as well (4 to 11 s each)."""
-MODELS = [path.stem for path in sorted(FOLDER.glob("*.onnx")) if path.stem not in SLOW or "RELAYC_TEST_MODELS" in os.environ]
+FEW = ("gpt2", "mlp_mixer", "vit")
+"""Models whose kernels are of the kinds that others have too: RELAYC_TEST_MODELS=1 in the environment takes all (4 to 11 s each)."""
+MODELS = [path.stem for path in sorted(FOLDER.glob("*.onnx")) if path.stem in FEW or "RELAYC_TEST_MODELS" in os.environ]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -12,17 +12,18 @@ from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.outline import outline_launches
+from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
 
 
-def product_of(dtype: str, arch: str, precision: str = "f32") -> tuple[str, KernelFigures]:
+def product_of(dtype: str, arch: str, strategy: str = "mma", precision: str = "f32") -> tuple[str, KernelFigures]:
     """The PTX and the figures of a large product, with the numbers of the model."""
     target = Target("cuda", arch=arch)
     assert isinstance(target, CudaTarget)
     arrays = [values((2048, 1024), dtype), Const(values((1024, 1024), dtype, seed=1))]
-    module = compile(
-        program(lambda a, b: [build("nn.relu", build("nn.dense", a, b))], arrays), target=target, stop_after="tir", precision=precision
-    )
+    fed = program(lambda a, b: [build("nn.relu", build("nn.dense", a, b))], arrays)
+    with PassContext(config={"schedule.kernels": {"*": {"strategy": strategy}}}):
+        module = compile(fed, target=target, stop_after="tir", precision=precision)
     with module.context:
         outline_launches(module.module)
         code = lower_device(module.module, target)
@@ -52,9 +53,9 @@ def test_tensor_cores_are_fed(arch):
 
 def test_products_of_floats():
     """In f32 by multiply-adds; where tf32 is asked for on tensor cores."""
-    ptx, figures = product_of("float32", "sm_80")
+    ptx, figures = product_of("float32", "sm_80", "fma")
     check_figures(ptx, figures)
     assert len(re.findall(r"fma\.rn\.f32", ptx)) >= 512 and "mma.sync" not in ptx
-    ptx, figures = product_of("float32", "sm_80", "tf32")
+    ptx, figures = product_of("float32", "sm_80", precision="tf32")
     check_figures(ptx, figures)
     assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in ptx and "cvt.rna.tf32.f32" in ptx

@@ -122,24 +122,24 @@ def test_a_faulty_pass_is_named(model, tmp_path, capsys, reference):
 
 @pytest.fixture
 def faulty_strategy(request):
-    """A strategy for sums that subtracts; a parameter says for which kernels."""
+    """A strategy for sums that stores the negative ones; a parameter says for which kernels."""
     loops = next(entry for entry in TABLE if entry.name == "loops").schedule
 
     def schedule(kernel, target, tuning):
         found = loops(kernel, target, tuning)
-        added = []
+        stores = []
 
         def visit(op):
-            if op.name == "arith.addf":
-                added.append(op)
+            if op.name in ("memref.store", "vector.store", "vector.maskedstore"):
+                stores.append(op)
             return ir.WalkResult.ADVANCE
 
         found.function.operation.walk(visit)
-        for op in added:
+        for op in stores:
+            place = 0 if op.name != "vector.maskedstore" else len(op.operands) - 1
             with ir.InsertionPoint(op), op.location:
-                made = ir.Operation.create("arith.subf", [op.results[0].type], list(op.operands))
-            op.results[0].replace_all_uses_with(made.results[0])
-            op.erase()
+                stored = op.operands[place]
+                op.operands[place] = ir.Operation.create("arith.negf", [stored.type], [stored]).results[0]
         return found
 
     register_strategies("cpu", Entry("faulty", schedule, anchors=("sum",), condition=getattr(request, "param", None)))

@@ -1,7 +1,7 @@
 """The general schedule, by primitives: whatever blocks can say runs on threads.
 
 What is no reduction is computed where it is read. A result is computed in one launch with the reductions that only it reads: softmax and
-normalisations along their rows. Elementwise computations, transposes, gathers and paddings have a thread for each vector of 16 bytes, or
+normalisations along their rows. Elementwise computations, gathers and paddings have a thread for each vector of 16 bytes, or
 for each element. A reduction has a thread for each element, or, where its steps follow each other in memory, a warp or a whole block of
 threads, which reduce together.
 """

@@ -4,9 +4,12 @@ from relayc.pipelines.cuda.schedule.attention import flash
 from relayc.pipelines.cuda.schedule.general import Numbers, schedule_general
 from relayc.pipelines.cuda.schedule.hopper import strategy as hopper
 from relayc.pipelines.cuda.schedule.product import strategy as product
+from relayc.pipelines.cuda.schedule.transpose import Numbers as TransposeNumbers
+from relayc.pipelines.cuda.schedule.transpose import schedule_transpose
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
 _GENERAL = Numbers()
+_TRANSPOSE = TransposeNumbers()
 _MODEL = "fewest cycles"
 _TILE = (
     Parameter("rows", _MODEL, "rows of the tile of a block", 256),
@@ -59,6 +62,17 @@ TABLE: tuple[Entry, ...] = (
         ("mma-bf16", "cp-async"),
     ),
     Entry("fma", product.schedule_fma, _PRODUCTS, "2 columns or more", "summed in f32", _TILE),
+    Entry(
+        "transpose",
+        schedule_transpose,
+        "elementwise operators, transpose, layout_transform",
+        "an operand that lies along another axis than the result",
+        "any",
+        (
+            Parameter("threads", _TRANSPOSE.threads, "threads of a block, at most", 1024),
+            Parameter("vector_bytes", _TRANSPOSE.vector_bytes, "bytes that a thread loads and stores at once, at most", 16),
+        ),
+    ),
     Entry(
         "general",
         schedule_general,

@@ -1,0 +1,102 @@
+"""Transposes on GPUs through shared memory, emulated against numpy over awkward shapes, and what device code they become."""
+
+import re
+
+import numpy as np
+import pytest
+from oracle import values
+from support import Const, program
+from symbolic_ops import symbolic_program, tensor
+
+from relayc.dialects.relay import build
+from relayc.pipelines.cuda.device.code import lower_device
+from relayc.pipelines.cuda.device.figures import kernel_figures
+from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.driver import compile
+from relayc.pipelines.gpu.outline import outline_launches
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
+from relayc.symbolic import Range
+
+EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
+CHECKED = {"gpu.check_races": True}
+
+
+def turned(x, *axes):
+    return build("transpose", x, axes=list(axes))
+
+
+def schedules(module):
+    return [kernel.schedule.split()[0] for kernel in module.kernels]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_permutations(dtype):
+    """Squares of vectors, with tiles that are not full; elements, of odd sizes; few channels in runs of several lines."""
+    cases = {(3, 31): (1, 0), (72, 136): (1, 0), (2, 3, 5, 7): (0, 2, 3, 1), (7, 2, 3, 5): (3, 2, 1, 0)}
+    arrays = [(values(shape) * 9).astype(dtype) for shape in cases]
+    fed = program(lambda *xs: [turned(x, *axes) for x, axes in zip(xs, cases.values(), strict=True)], arrays)
+    with PassContext(config=CHECKED):
+        module = compile(fed, target=EMULATED)
+    assert set(schedules(module)) == {"transpose"}
+    for array, axes, found in zip(arrays, cases.values(), module["main"](*arrays), strict=True):
+        np.testing.assert_array_equal(found, array.transpose(axes))
+
+
+def test_fused_with_what_goes_before_and_behind():
+    """Operands in the layout of the result, elements of other types, paddings, pieces, two operands that are turned."""
+    x, y, b = values((2, 24, 5, 8)), values((2, 5, 8, 24), seed=1), values((24,), seed=2)
+    zero = Const(np.zeros((), "float32"))
+    kinds = {
+        "a residual": (lambda x, y, b, z: build("add", build("add", turned(x, 0, 2, 3, 1), y), b), lambda t: t + y + b),
+        "a cast": (lambda x, y, b, z: build("cast", turned(build("negative", x), 0, 2, 3, 1), dtype="float16"), lambda t: -t),
+        "two": (
+            lambda x, y, b, z: build("multiply", y, turned(build("multiply", x, build("exp", x)), 0, 2, 3, 1)),
+            lambda t: y * t * np.exp(t),
+        ),
+        "a padding": (
+            lambda x, y, b, z: build("nn.pad", turned(build("abs", x), 0, 2, 3, 1), z, pad_width=[0, 0, 1, 2, 3, 0, 0, 0]),
+            lambda t: np.pad(np.abs(t), [(0, 0), (1, 2), (3, 0), (0, 0)]),
+        ),
+    }
+    for kind, (make, expected) in kinds.items():
+        fed = program(lambda *operands, make=make: [make(*operands)], [x, y, b, zero])
+        with PassContext(config=CHECKED):
+            module = compile(fed, target=EMULATED)
+        assert schedules(module) == ["transpose"], kind
+        np.testing.assert_allclose(module["main"](x, y, b).astype("float32"), expected(x.transpose(0, 2, 3, 1)), rtol=1e-3, err_msg=kind)
+
+
+def test_symbolic_sizes():
+    mod = symbolic_program(
+        lambda a, y: [turned(build("abs", a), 0, 2, 1), build("add", turned(a, 0, 2, 1), y), turned(a, 2, 1, 0)],
+        [tensor("float32[b, m, n]"), tensor("float32[b, n, m]")],
+        {"m": Range(0), "n": Range(1), "b": Range(0)},
+    )
+    with PassContext(config=CHECKED):
+        module = compile(mod, target=EMULATED)
+    assert "transpose" in schedules(module)
+    for shape in ((1, 1, 1), (2, 31, 33), (3, 32, 32), (1, 64, 1), (0, 3, 4), (2, 0, 5)):
+        a, y = values(shape), values((shape[0], shape[2], shape[1]), seed=1)
+        first, second, third = module["main"](a, y)
+        np.testing.assert_array_equal(first, np.abs(a.transpose(0, 2, 1)))
+        np.testing.assert_allclose(second, a.transpose(0, 2, 1) + y, rtol=1e-6)
+        np.testing.assert_array_equal(third, a.transpose(2, 1, 0))
+
+
+@pytest.mark.parametrize(("dtype", "shape", "vector"), [("float16", (8, 64, 56, 56), ".v4"), ("float32", (8, 3, 15, 15), "")])
+def test_accesses_are_vectors_and_nothing_is_spilled(dtype, shape, vector):
+    target = Target("cuda", arch="sm_90a")
+    assert isinstance(target, CudaTarget)
+    fed = program(lambda x: [turned(x, 0, 2, 3, 1)], [np.zeros(shape, dtype)])
+    module = compile(fed, target=target, stop_after="tir")
+    with module.context:
+        outline_launches(module.module)
+        (kernel,) = lower_device(module.module, target).images.kernels.values()
+    ptx, figures = kernel.of("sm_90a").ptx, kernel_figures(kernel, "sm_90a")
+    for access in (r"ld\.global\.nc", r"st\.shared", r"ld\.shared", r"st\.global"):
+        found = set(re.findall(rf"{access}((?:\.v\d)?)\.b32", ptx))
+        assert found == {vector}, access
+    assert not re.search(r"\b(ld|st)\.local\b", ptx)
+    if figures.report is not None:
+        assert figures.report.spill_stores == figures.report.spill_loads == 0

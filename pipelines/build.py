@@ -78,9 +78,7 @@ def build(
     outer = PassContext.current()
     if precision not in target.precisions and not (precision in NARROW and outer.get("relay.ToMixedPrecision.force")):
         precision = "f32"
-    config = {**outer.config, "target": target, "relay.ToMixedPrecision.precision": precision}
-    if precision == "tf32":
-        config["schedule.mma.tf32"] = 1
+    config = {**outer.config, **target.precisions.get(precision, {}), "target": target, "relay.ToMixedPrecision.precision": precision}
     if schedules:
         config[FUNCTIONS] = {**outer.get(FUNCTIONS), **schedules}
     kept = KeepSchedules()

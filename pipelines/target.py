@@ -173,9 +173,10 @@ class Target:
         raise NotImplementedError
 
     @property
-    def precisions(self) -> frozenset[str]:
-        """What compile(precision=...) may ask for: there are instructions that are faster than those of f32."""
-        return frozenset({"f32", "bf16"} if self.has_bf16 else {"f32"})
+    def precisions(self) -> Mapping[str, Mapping[str, int]]:
+        """What compile(precision=...) may ask for, as there are instructions that are faster than those of f32; each with the settings of
+        strategies (keys of PassContext's config) that it stands for."""
+        return {"f32": {}, "bf16": {}} if self.has_bf16 else {"f32": {}}
 
     @property
     def blocks_channels(self) -> bool:

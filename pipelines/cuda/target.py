@@ -91,8 +91,9 @@ class CudaTarget(Target):
         return self.has("mma-bf16")
 
     @property
-    def precisions(self) -> frozenset[str]:
-        return frozenset({"f32", *(name for name in ("f16", "bf16", "tf32") if self.has(f"mma-{name}"))})
+    def precisions(self) -> Mapping[str, Mapping[str, int]]:
+        settings = {"f16": {}, "bf16": {}, "tf32": {"schedule.mma.tf32": 1}}
+        return {"f32": {}, **{name: given for name, given in settings.items() if self.has(f"mma-{name}")}}
 
     @property
     def blocks_channels(self) -> bool:

@@ -191,11 +191,8 @@ def _digit(index: Index, loop: Loop) -> tuple | None:
     for var, other in index.terms.items():
         if var == loop.var:
             continue
-        if isinstance(var, (Divided, Extremal)) or not isinstance(other, int):
-            if isinstance(var, (Divided, Extremal)) and loop.var in variables(Index.of(var)):
-                return None
-            if not isinstance(other, int):
-                return None
+        if not isinstance(other, int) or (isinstance(var, (Divided, Extremal)) and loop.var in variables(Index.of(var))):
+            return None
         if other % (factor * loop.extent) == 0:
             continue
         if other < 0 or not isinstance(var.low, int) or not isinstance(var.high, int) or var.low < 0:

@@ -83,8 +83,10 @@ class LaunchEmission(Emission):
         self._branch(conditions, nodes, state, init, lambda: super(LaunchEmission, self).emit(nodes, inside, init))
 
     def _condition(self, guard: Guard, state: State) -> ir.Value:
-        index = self.bodies.at(guard.index, state.point)
-        return emit.compare("slt", self.bodies.evaluator.index_value(index), emit.index_constant(guard.limit))
+        return self._is_below(self.bodies.at(guard.index, state.point), guard.limit)
+
+    def _is_below(self, index: Index, limit: Size) -> ir.Value:
+        return emit.compare("slt", self.bodies.evaluator.index_value(index), emit.index_constant(limit))
 
     def _common_guards(self, node: Node, state: State, init: Init | None) -> dict[Hashable, Guard]:
         """The guards of all blocks in a loop that are known where it begins; none of one in which threads wait, and of a block alone."""
@@ -142,7 +144,7 @@ class LaunchEmission(Emission):
         if not guards:
             self._run_block(use, state, init, False)
             return
-        conditions = [emit.compare("slt", self.bodies.evaluator.index_value(i), emit.index_constant(limit)) for i, limit in guards]
+        conditions = [self._is_below(index, limit) for index, limit in guards]
         self._branch(conditions, [use], state, init, lambda: self._run_block(use, state, init, False))
 
     # ---- loops

@@ -5,7 +5,7 @@ from enum import Enum
 
 from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Tile, panel_fits, typical_rows
 from relayc.pipelines.kernel.contraction import Contraction
-from relayc.pipelines.kernel.graph import Kernel, Node
+from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.pipelines.target import Target
@@ -166,8 +166,8 @@ def source_of_a(kernel: Kernel, contraction: Contraction, tile: Tile) -> Source:
     if c.row_loops:
         return packed
     step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(c.rows[0].var)
-    source = c.a.node.inputs[0] if c.a.node.kind == "view" else c.a.node
-    if source.kind in ("arg", "pad") and step == 1 and guess(row * element_bytes(c.a.node)) % PAGE and guess(row):
+    lies = c.a.node.kind == "pad" or memory_of(c.a.node) is not None
+    if lies and step == 1 and guess(row * element_bytes(c.a.node)) % PAGE and guess(row):
         return Source.MEMORY
     worth_it = packed is Source.PARAMETER or ceil_div(guess(c.column_extent), tile.width) >= FEWEST_PANELS
     return packed if worth_it else Source.MEMORY

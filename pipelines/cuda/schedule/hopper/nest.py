@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.architectures import REGISTERS
 from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
+from relayc.pipelines.cuda.schedule.product.nest import tile_at
 from relayc.pipelines.cuda.schedule.product.operands import Way
 from relayc.pipelines.cuda.schedule.product.problem import Problem, digits, divided, hoisted
 from relayc.pipelines.cuda.schedule.product.results import Matrix, Results, load_run
@@ -32,8 +33,6 @@ STRIP = 32
 _STRIP_PITCH = STRIP + 4
 _STRIP_ROWS = 16
 """Rows of a warp in the sums of its group."""
-BAND = 8
-"""Rows of tiles that blocks go over column by column: what they share stays in the cache of the device."""
 _BARRIER_BYTES = 8
 _ALIGNED = 8
 """Elements of 16 bytes, which lines begin at multiples of."""
@@ -210,19 +209,11 @@ class GroupNest:
         return emit.create("arith.muli", [index.type], [index, emit.index_constant(self.tile.stage_bytes)], emit.no_overflow())
 
     def _place(self, number: Index) -> tuple[Index, Index, Index]:
-        """Batch, and row and column of the tile of a number: along the columns of a band of rows of tiles, column by column."""
+        """Batch, and row and column of the tile of a number."""
         rows, columns = self.grid
         batch, within = divided(number, rows * columns)
-        if proves(lambda: rows <= BAND):
-            column, row = divided(within, rows)
-            return hoisted(batch), hoisted(row), hoisted(column)
-        band, within = divided(within, columns * BAND)
-        first = hoisted(band * BAND)
-        height = emit.smaller(emit.arith("subi", emit.index_constant(rows), emit.materialize(first)), BAND)
-        value = emit.materialize(within)
-        column = Index.of(Var(0, columns - 1, emit.arith("divui", value, height), name="column"))
-        in_band = Var(0, BAND - 1, emit.arith("remui", value, height), name="row")
-        return hoisted(batch), hoisted(first + in_band), column
+        row, column = tile_at(within, self.grid)
+        return hoisted(batch), hoisted(row), hoisted(column)
 
     def _start(self) -> list[ir.Value]:
         return [hopper.i32(0), hopper.i32(0)]

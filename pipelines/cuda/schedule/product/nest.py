@@ -16,7 +16,7 @@ from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.buffers import view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div, proves
+from relayc.symbolic import Size, ceil_div, proves
 
 BAND = 8
 """Rows of tiles that blocks go over column by column: neighbouring blocks share rows and columns, which the cache of the device keeps."""
@@ -47,7 +47,7 @@ def _launch_tiles(plan: Plan, evaluator: Evaluator, destination: Destination) ->
         memory = SharedMemory.of(made.shared[0])
         number, in_matrix = divided(Index.of(made.block[0]), rows * columns)
         batch, split = map(hoisted, divided(number, tile.splits))
-        row, column = _place(plan, in_matrix)
+        row, column = tile_at(in_matrix, plan.grid)
         matrix = Matrix(split, batch, digits(batch, problem.batch))
         first = hoisted(row * tile.rows), hoisted(column * tile.columns)
         for copy, line in zip(copies, first, strict=True):
@@ -57,9 +57,10 @@ def _launch_tiles(plan: Plan, evaluator: Evaluator, destination: Destination) ->
         Strips(plan, memory, made.thread, first, evaluator).store(sums, matrix, destination)
 
 
-def _place(plan: Plan, number: Index) -> tuple[Index, Index]:
-    """The tile that a block computes: along the columns of a band of rows of tiles, one column of the band after the other."""
-    rows, columns = plan.grid
+def tile_at(number: Index, grid: tuple[Size, Size]) -> tuple[Index, Index]:
+    """Row and column of a tile by its number in a grid of rows and columns: along the columns of a band of rows of tiles, one column of the
+    band after the other."""
+    rows, columns = grid
     if proves(lambda: columns == 1):
         return number, Index()
     if proves(lambda: rows <= BAND):

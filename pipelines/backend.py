@@ -110,6 +110,10 @@ class Backend(ABC):
         """
         raise ValueError(f"target {self.kind}: expected a backend that makes libraries, found one that does not")
 
+    def host(self, target: "Target") -> "Target":
+        """What the code of programs that the host runs is compiled for: the target itself where kernels run there too."""
+        return target
+
     def permissions(self, program: "TirModule", target: "Target") -> tuple[str, ...]:
         """What a process must ask its device for before the program may run (`DeviceKind.request`)."""
         return ()

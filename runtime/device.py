@@ -183,6 +183,14 @@ class DeviceKind(ABC):
         """
         raise DeviceError(f"device {self.name}: expected a kind that loads object code, found one that does not")
 
+    def owner(self, library: ctypes.CDLL, code: ObjectCode) -> object:
+        """The owner of the code of a program in a library that is in memory (see `load`).
+
+        Args:
+          code: what there is of it for devices of the kind; nothing of the host.
+        """
+        return library
+
     def lacking(self, features: Sequence[str]) -> tuple[str, ...]:
         """Those out of the features of a target that this machine does not have."""
         return ()
@@ -215,6 +223,8 @@ class DeviceKind(ABC):
 
 # ---- the registry -------------------------------------------------------------------------------------------------------------------
 
+HOST = "cpu"
+"""The kind whose code libraries and programs of the host are, whatever device has the kernels."""
 _KINDS: dict[str, DeviceKind] = {}
 _HOMES = {"cpu": "relayc.runtime.cpu.device", "cuda": "relayc.runtime.cuda.device"}
 """Modules that register a kind when it is first asked for."""

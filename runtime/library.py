@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import Artifact, aligned_empty
+from relayc.runtime.artifact import Artifact, ObjectCode, aligned_empty
 from relayc.runtime.cache import checksums
-from relayc.runtime.device import DeviceError, device_kind
+from relayc.runtime.device import HOST, DeviceError, device_kind
 from relayc.runtime.elf import ElfError, Section, shared_sections
 from relayc.runtime.module import Module
 from relayc.runtime.records import program_fields
@@ -42,6 +42,7 @@ class _Sections:
 
     metadata: str = ".metadata.relayc"
     params: str = ".params.relayc."
+    images: str = ".images.relayc."
     digest: str = ".digest.relayc"
 
 
@@ -68,6 +69,11 @@ _File = str | os.PathLike[str]
 def params_section(identity: str) -> str:
     """Name of the section of the parameters of the module of an identity."""
     return f"{SECTIONS.params}{identity[:16]}"
+
+
+def images_section(identity: str) -> str:
+    """Name of the section of the code for devices of the module of an identity."""
+    return f"{SECTIONS.images}{identity[:16]}"
 
 
 def load_module(path: _File, model: _File | None = None, params: _File | None = None) -> Module:
@@ -205,26 +211,29 @@ def _load(path: Path, model: Path | None, given: Path | None) -> Module:
         if model is not None:
             _check_model(path, metadata, model)
         programs = _with_imports(metadata)
-        kind = device_kind(metadata["program"]["device"])
-        lacking = kind.lacking(sorted({feature for program in programs for feature in program["features"]}))
+        kinds = [device_kind(program["program"]["device"]) for program in programs]
+        host = device_kind(HOST)
+        lacking = host.lacking(sorted({feature for program in programs for feature in program["features"]}))
         if lacking:
-            raise LibraryError(f"{path}: expected a {kind.name} with {', '.join(lacking)}, found {kind.facts(0).name}, which lacks these")
+            raise LibraryError(f"{path}: expected a {HOST} with {', '.join(lacking)}, found {host.facts(0).name}, which lacks these")
         files = {program["identity"]: path.parent / name for program in programs if (name := program["params"]["file"])}
         if files and given is not None:
             files[metadata["identity"]] = given
         seen = [_params_seen(program, content, sections, files.get(program["identity"])) for program in programs]
         # Parameters are the most of a file: they are looked through while all else is made ready.
         found = pool.submit(lambda: [checksums(params) for params in seen])
-        library = kind.open_library(path, entries_symbol(metadata["identity"]))
+        library = host.open_library(path, entries_symbol(metadata["identity"]))
         fields = [program_fields(program["program"]) for program in programs]
         for program, sums in zip(programs, found.result(), strict=True):
             if sums != program["params"]["crc32"]:
                 where = files.get(program["identity"], path)
                 raise LibraryError(f"{where}: expected the parameters as they were exported, found some that were changed since (CRC-32)")
         kept = [params if p["identity"] in files else _library_params(library, p) for p, params in zip(programs, seen, strict=True)]
+        codes = [_device_code(program, content, sections) for program in programs]
+        owners = [kind.owner(library, code) for kind, code in zip(kinds, codes, strict=True)]
     made = {
-        program["identity"]: Module(Artifact(functions=_functions(library, program), keep_alive=library, params=params, **of))
-        for program, params, of in zip(programs, kept, fields, strict=True)
+        program["identity"]: Module(Artifact(functions=_functions(library, program), keep_alive=owner, params=params, **of))
+        for program, owner, params, of in zip(programs, owners, kept, fields, strict=True)
     }
     for program in programs:
         for imported in program["imports"]:
@@ -248,6 +257,13 @@ def _params_seen(program: Mapping[str, Any], content: memoryview, sections: Mapp
         return aligned_empty(0)
     place = sections[params_section(program["identity"])]
     return np.frombuffer(content, np.uint8, place.size, place.offset)
+
+
+def _device_code(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, Section]) -> ObjectCode:
+    """What a library has of a program besides the code in memory: that of devices."""
+    place = sections.get(images_section(program["identity"]))
+    images = b"" if place is None else bytes(content[place.offset : place.offset + place.size])
+    return ObjectCode(b"", (), images, tuple(program.get("kernels", ())))
 
 
 def _functions(library: ctypes.CDLL, program: Mapping[str, Any]) -> dict[str, int]:

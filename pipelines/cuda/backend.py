@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relayc.pipelines.backend import Backend, MachineCode, find_backend, register_backend
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from relayc.dialects.mlir import ir
     from relayc.pipelines.packed_entry import PackedEntry
     from relayc.pipelines.schedule.table import Entry
+    from relayc.runtime.export import ExportedProgram, ExportRequest
     from relayc.runtime.profile import Peak
     from relayc.symbolic import Size
 
@@ -61,12 +63,12 @@ class CudaBackend(Backend):
 
         emulate_tensor_maps(module)
         emulate_kernels(module, PassContext.current().get(CHECK_RACES))
-        host = _host(target)
+        host = self.host(target)
         find_backend(host.kind).lower(module, host)
         mark_functions(module)
 
     def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
-        host = _host(target)
+        host = self.host(target)
         if _cuda(target).emulate:
             return find_backend(host.kind).machine_code(module, host, entries)
         from relayc.pipelines.codegen.packed import add_packed_entries
@@ -82,6 +84,13 @@ class CudaBackend(Backend):
         code = dataclasses.replace(find_backend(host.kind).object_code(module, host), images=images, kernels=kernels)
         addresses, owner = device_kind(self.device).load(code, len(entries))
         return MachineCode(dict(zip(entries, addresses, strict=True)), owner, code)
+
+    def export_library(self, program: "ExportedProgram", request: "ExportRequest") -> list[Path]:
+        return find_backend("cpu").export_library(program, request)
+
+    def host(self, target: Target) -> Target:
+        """This machine."""
+        return Target("cpu", num_threads=target.num_threads)
 
     def quick_peak(self, threads: int) -> "Peak":
         from relayc.pipelines.cuda.peak import quick_peak
@@ -99,11 +108,6 @@ class CudaBackend(Backend):
         from relayc.pipelines.cuda.device.code import compile_kernels
 
         return compile_kernels(module, target).images.to_bytes()
-
-
-def _host(target: Target) -> Target:
-    """What the programs are compiled for: this machine."""
-    return Target("cpu", num_threads=target.num_threads)
 
 
 def _cuda(target: Target) -> CudaTarget:

@@ -4,6 +4,7 @@ What a thread does with a device is done in the order of its stream: tvm-ffi's e
 something else is set (`tvm_ffi.use_raw_stream`). Nothing waits for the device but what the host has to know.
 """
 
+import ctypes
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -165,6 +166,9 @@ class Cuda(DeviceKind):
         """The host's half is loaded at once; that of a device when a program is first called there."""
         entries, owner = device_kind("cpu").load(code, count)
         return entries, CudaProgram(owner, code)
+
+    def owner(self, library: ctypes.CDLL, code: ObjectCode) -> object:
+        return CudaProgram(library, code)
 
     def program(self, owner: object, index: int) -> LoadedCudaProgram:
         if not isinstance(owner, CudaProgram):

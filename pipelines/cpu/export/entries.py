@@ -13,6 +13,7 @@ from relayc.pipelines.codegen.size_text import SizeText
 from relayc.pipelines.codegen.tables import Strings, dtype_bits
 from relayc.pipelines.cpu.export.support import SUPPORT, TEXTS
 from relayc.runtime.artifact import PACKED_PREFIX, Artifact, ProgramInfo, TensorSpec, is_host_dtype, numpy_dtype
+from relayc.runtime.device import device_kind
 from relayc.runtime.host import HOST_PREFIX
 from relayc.runtime.shapes import MAX_BYTES, find_sources
 from relayc.runtime.stepwise import call_sites
@@ -62,14 +63,15 @@ def entries_text(
             continue
         symbol = f"{PACKED_PREFIX}{prefix}{name}"
         exported.append(symbol)
-        if name not in programs:
-            parts.append(_kernel_text(symbol, number, bool(artifact.permissions)))
-            continue
-        program = programs[name]
-        why = _refusal(artifact, program, params_file)
+        why = _refusal(artifact, programs.get(name), params_file)
         if why:
             parts.append(_refusing_text(symbol, texts["value_error"], strings.offset(f"{name}: {why}".replace("%", "%%"))))
-        else:
+        elif name not in programs:
+            parts.append(_kernel_text(symbol, number, bool(artifact.permissions)))
+        if name not in programs:
+            continue
+        program = programs[name]
+        if not why:
             parts.append(_ProgramText(program, number, artifact, symbols, strings, texts, bool(artifact.permissions)).text(symbol))
         about = json.dumps(_metadata(program, facts), separators=(",", ":")), _doc(program)
         for text_symbol, text in zip(metadata_symbols(prefix + name), about, strict=True):
@@ -81,8 +83,12 @@ def entries_text(
     return "\n".join([support, strings.as_global("__relayc_texts"), *parts]), exported
 
 
-def _refusal(artifact: Artifact, program: ProgramInfo, params_file: str) -> str:
-    """Why a program cannot be called without relayc's runtime; nothing where it can."""
+def _refusal(artifact: Artifact, program: ProgramInfo | None, params_file: str) -> str:
+    """Why a program, or a kernel where it is None, cannot be called without relayc's runtime; nothing where it can."""
+    if not device_kind(artifact.device).is_host:
+        return f"expected relayc.load_module for a program of the device kind {artifact.device}, found a call without it"
+    if program is None:
+        return ""
     specs = (*program.inputs, *program.outputs)
     programs, kernels = {p.name: p for p in artifact.programs}, {k.name: k for k in artifact.kernels}
     called = [site.kernel.name for site in call_sites(program.name, programs, kernels).values()]

@@ -15,6 +15,7 @@ from typing import Any
 from tvm_ffi import libinfo
 
 from relayc.dialects.mlir import bare_context, ir
+from relayc.pipelines.backend import find_backend
 from relayc.pipelines.cpu.engine import compile_object
 from relayc.pipelines.cpu.export.entries import Symbols, entries_text
 from relayc.pipelines.cpu.export.header import header_text
@@ -26,8 +27,19 @@ from relayc.pipelines.target import Target
 from relayc.runtime.artifact import ENTRIES_SYMBOL, Artifact, ObjectCode
 from relayc.runtime.cache import checksums
 from relayc.runtime.cpu.objects import read_object
+from relayc.runtime.device import device_kind
 from relayc.runtime.export import ExportedProgram, ExportRequest
-from relayc.runtime.library import DIGEST_BYTES, FORMAT, IDENTITY, SECTIONS, entries_symbol, params_section, params_symbol, seal
+from relayc.runtime.library import (
+    DIGEST_BYTES,
+    FORMAT,
+    IDENTITY,
+    SECTIONS,
+    entries_symbol,
+    images_section,
+    params_section,
+    params_symbol,
+    seal,
+)
 from relayc.runtime.records import as_plain, program_record
 from relayc.runtime.safetensors import write_blob
 from relayc.runtime.threads import loaded_library, openmp_library
@@ -43,6 +55,7 @@ class _Export:
     """What is exported.
 
     Attributes:
+      target: what its code is for that the host runs.
       identity: digest of the code and of all that is said of the program.
       metadata: what the library says of itself.
     """
@@ -69,8 +82,11 @@ def export_library(program: ExportedProgram, request: ExportRequest) -> list[Pat
     path = request.path
     if path.suffix not in (".so", ".o"):
         raise ValueError(f"export_library: expected a path that ends in .so or .o, found {path}")
-    if request.beside and path.suffix == ".o":
-        raise ValueError("export_library: params: expected 'embedded' for an object, found 'beside'")
+    if path.suffix == ".o":
+        if request.beside:
+            raise ValueError("export_library: params: expected 'embedded' for an object, found 'beside'")
+        if others := [p.artifact.device for p in _with_imports(program) if not device_kind(p.artifact.device).is_host]:
+            raise ValueError(f"export_library: expected a program of the host for an object, found one of the device kind {others[0]}")
     found: dict[str, _Export] = {}
     _collect(program, path.stem if request.beside else "", found)
     exports = list(found.values())
@@ -93,6 +109,10 @@ def export_library(program: ExportedProgram, request: ExportRequest) -> list[Pat
     return [path, *(path.parent / file.name for file in beside), *([_bundle(path.parent)] if openmp and request.bundle else [])]
 
 
+def _with_imports(program: ExportedProgram) -> list[ExportedProgram]:
+    return [program, *(found for imported in program.imports for found in _with_imports(imported))]
+
+
 def _write_params(export: _Export, folder: Path) -> Path:
     artifact, file = export.artifact, folder / export.params_file
     write_blob(file, artifact.params, [(info.spec, info.offset) for info in artifact.parameters], {IDENTITY: export.identity})
@@ -108,13 +128,15 @@ def _collect(program: ExportedProgram, params_stem: str, found: dict[str, _Expor
     artifact = program.artifact
     if artifact.code is None:
         raise ValueError("export_library: expected a module made of object files, found one whose code is in memory only")
-    target = Target(artifact.target)
+    given = Target(artifact.target)
+    target = find_backend(given.kind).host(given)
     assert isinstance(target, CpuTarget)
     record = json.loads(json.dumps(program_record(artifact), default=as_plain))
     functions = list(artifact.functions)
     params = {"bytes": artifact.params.nbytes, "crc32": checksums(artifact.params)}
     digest = hashlib.sha256()
-    for content in (json.dumps([record, functions, params]).encode(), artifact.code.root, *(part for _, part in artifact.code.parts)):
+    code = artifact.code
+    for content in (json.dumps([record, functions, params]).encode(), code.root, *(part for _, part in code.parts), code.images):
         digest.update(hashlib.sha256(content).digest())
     identity = digest.hexdigest()
     if identity in found:
@@ -129,6 +151,7 @@ def _collect(program: ExportedProgram, params_stem: str, found: dict[str, _Expor
         "features": sorted(target.machine.features),
         "source": dict(program.source),
         "functions": functions,
+        "kernels": list(code.kernels),
         "params": {**params, "file": file},
         "program": record,
     }
@@ -150,6 +173,8 @@ def _write_objects(exports: Sequence[_Export], folder: Path, prefix: str) -> lis
         if not export.params_file:
             params = export.artifact.params if export.artifact.params.nbytes else _EMPTY
             data.append(Data(params_section(export.identity), params_symbol(export.identity), params, exported=True))
+        if export.code.images:
+            data.append(Data(images_section(export.identity), f"__relayc_{export.identity[:16]}_images", export.code.images))
     files = [folder / f"{i}.o" for i in range(len(contents) + 1)]
     for file, content in zip(files, contents, strict=False):
         file.write_bytes(content)

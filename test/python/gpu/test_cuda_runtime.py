@@ -20,6 +20,7 @@ from relayc.pipelines.kernel.index import Index, linearize
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.target import Target
 from relayc.runtime.cache import Cache, Origin
+from relayc.runtime.cuda.images import Images
 from relayc.runtime.device import Device, DeviceError, DeviceMemoryError, device_kind
 from relayc.runtime.module import Module
 from relayc.runtime.tensor import Tensor
@@ -402,6 +403,30 @@ def test_programs_come_from_the_cache(driver, tmp_path):
     found = Module(cache.load("key"))
     np.testing.assert_allclose(found["main"](x), np.exp(x) * x, rtol=1e-5)
     assert found._artifact.code.kernels == made._artifact.code.kernels and str(found.device) == "cuda:0"
+
+
+def test_exported_programs_run_on_devices(driver, tmp_path):
+    x, w = values((3, 5)), values((5, 5), seed=1)
+    path = tmp_path / "model.so"
+    made = compile(program(lambda a, b: [build("exp", build("nn.dense", a, b))], [x, Const(w)]), target=TARGET)
+    made.export_library(path)
+    found = relayc.load_module(path)
+    assert str(found.device) == "cuda:0" and found.target == made.target
+    np.testing.assert_allclose(found["main"](Device("cuda").tensor(x)).numpy(), np.exp(x @ w.T), rtol=1e-5)
+    # What only relayc's runtime does: to load kernels, and to copy parameters to a device.
+    for name in found.function_names():
+        with pytest.raises(ValueError, match=f"^{name}: expected relayc.load_module for a program of the device kind cuda, found a call"):
+            tvm_ffi.load_module(str(path))[name](x)
+    with pytest.raises(ValueError, match=r"expected a program of the host for an object, found one of the device kind cuda$"):
+        made.export_library(tmp_path / "model.o")
+
+
+def test_exported_programs_have_the_code_of_their_architectures(tmp_path):
+    x = values((3, 5))
+    path = tmp_path / "model.so"
+    compile(program(_chain, [x, x]), target=TARGET).export_library(path)
+    module = relayc.load_module(path)
+    assert list(Images.from_bytes(module._artifact.keep_alive._images).kernels) == [k.name for k in module.kernels]
 
 
 def test_kernels_whose_threads_wait_for_each_other():

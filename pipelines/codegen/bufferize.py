@@ -52,6 +52,7 @@ def loops_of_kernels(module: ir.Module) -> None:
         sizes: dict[str, list[Size]] = {}
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             with function_sizes(function):
+                _drop_empty_tensors(function)
                 _decompose_concats(function)
                 sizes[symbol_name(function)] = _to_destination_passing(function)
             _drop_encodings(function)
@@ -266,14 +267,30 @@ def _stands_before(a: ir.Operation, b: ir.Operation) -> bool:
     return a.is_before_in_block(b)
 
 
+def _drop_empty_tensors(function: func.FuncOp) -> None:
+    """Computes nothing for tensors without elements: upstream refuses views of their buffers."""
+    for op in list(function.regions[0].blocks[0].operations)[:-1]:
+        types = [r.type for r in op.operation.results]
+        if types and all(isinstance(t, ir.RankedTensorType) and 0 in t.shape for t in types):
+            with ir.InsertionPoint(op), op.operation.location:
+                for result in op.operation.results:
+                    result.replace_all_uses_with(_empty(result.type))
+            op.operation.erase()
+
+
+def _empty(type_: ir.RankedTensorType) -> ir.Value:
+    """A tensor of a type, of any elements."""
+    result = tensor.EmptyOp([d if isinstance(d, int) else size_value(d) for d in _sizes(type_)], type_.element_type).result
+    result.set_type(type_)  # with its encoding, which says what the sizes are
+    return result
+
+
 def _decompose_concats(function: func.FuncOp) -> None:
     """tensor.concat, which has no bufferization, as insertions into one tensor."""
     for op in walk(function.operation, tensor.ConcatOp):
         axis, type_ = op.attributes["dim"].value, op.operation.results[0].type
         with ir.InsertionPoint(op), op.operation.location:
-            empty = [d if isinstance(d, int) else size_value(d) for d in _sizes(type_)]
-            result = tensor.EmptyOp(empty, type_.element_type).result
-            result.set_type(type_)  # with its encoding, which says what the sizes are
+            result = _empty(type_)
             offset: Size = 0
             for piece in op.operation.operands:
                 sizes = _sizes(piece.type)

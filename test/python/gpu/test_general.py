@@ -95,6 +95,13 @@ def test_kernels_at_symbolic_sizes():
             np.testing.assert_allclose(found, expected(x, y), rtol=1e-4, atol=1e-4, err_msg=f"{kind} of {shape}")
 
 
+def test_tensors_without_elements_inside():
+    """Of an operand and of what comes of it; the result has elements, sums of nothing."""
+    x, w = np.ones((1, 0, 6, 5), np.float32), np.ones((3, 0, 2, 3), np.float32)
+    module = compile(program(lambda a, b: [build("nn.conv2d", a, b, padding=(1, 1, 1, 0))], [x, w]), target=TARGET)
+    np.testing.assert_array_equal(module["main"](x, w), np.zeros((1, 3, 7, 4)))
+
+
 def _row_sums(s, across):
     """Sums of rows by threads along x, or along x and y."""
     i, k = s.get_loops("S")

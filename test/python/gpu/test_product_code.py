@@ -16,13 +16,16 @@ from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
 
 
-def product_of(dtype: str, arch: str, strategy: str = "mma", precision: str = "f32") -> tuple[str, KernelFigures]:
-    """The PTX and the figures of a large product, with the numbers of the model."""
+def product_of(
+    dtype: str, arch: str, strategy: str = "mma", precision: str = "f32", shape: tuple[int, int, int] = (2048, 1024, 1024), **numbers: int
+) -> tuple[str, KernelFigures]:
+    """The PTX and the figures of a product of some rows, depth and columns, with the numbers of the model where none are given."""
     target = Target("cuda", arch=arch)
     assert isinstance(target, CudaTarget)
-    arrays = [values((2048, 1024), dtype), Const(values((1024, 1024), dtype, seed=1))]
+    rows, depth, columns = shape
+    arrays = [values((rows, depth), dtype), Const(values((columns, depth), dtype, seed=1))]
     fed = program(lambda a, b: [build("nn.relu", build("nn.dense", a, b))], arrays)
-    with PassContext(config={"schedule.kernels": {"*": {"strategy": strategy}}}):
+    with PassContext(config={"schedule.kernels": {"*": {"strategy": strategy} | {f"{strategy}.{name}": n for name, n in numbers.items()}}}):
         module = compile(fed, target=target, stop_after="tir", precision=precision)
     with module.context:
         outline_launches(module.module)
@@ -59,3 +62,11 @@ def test_products_of_floats():
     ptx, figures = product_of("float32", "sm_80", precision="tf32")
     check_figures(ptx, figures)
     assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in ptx and "cvt.rna.tf32.f32" in ptx
+
+
+def test_a_product_of_one_turn_of_the_depth_keeps_only_its_sums():
+    """Without a loop over the depth LLVM is free to move sums down to where they are stored: their operands must not wait there."""
+    tile = {"rows": 32, "columns": 64, "depth": 32, "unit_rows": 8, "unit_columns": 4, "stages": 2, "splits": 1}
+    ptx, figures = product_of("float32", "sm_80", "fma", shape=(256, 32, 64), **tile)
+    check_figures(ptx, figures)
+    assert len(re.findall(r"fma\.rn\.f32", ptx)) == 32 * 8 * 4

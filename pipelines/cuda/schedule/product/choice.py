@@ -166,8 +166,13 @@ def cycles(tile: Tile, sizes: Sizes, model: Model, target: CudaTarget) -> float:
 def best(candidates: Iterable[Tile], problem: Problem, model: Model, target: CudaTarget) -> Tile | None:
     """The tile of the fewest cycles, with as many splits as are worth it; None where none fits."""
     sizes = Sizes.of(problem)
-    possible = [split for tile in candidates if fits(tile, model, target) for split in _split(tile, sizes)]
+    possible = [split for tile in candidates if fits(tile, model, target) and _fills(tile, sizes) for split in _split(tile, sizes)]
     return min(possible, key=lambda tile: cycles(tile, sizes, model, target), default=None)
+
+
+def _fills(tile: Tile, sizes: Sizes) -> bool:
+    """Whether the depth is long enough for all stages."""
+    return tile.stages <= max(2, 1 + ceil_div(sizes.depth, tile.depth))
 
 
 def _split(tile: Tile, sizes: Sizes) -> Iterator[Tile]:

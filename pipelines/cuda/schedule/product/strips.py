@@ -34,9 +34,19 @@ class Strips:
             barrier()
             plan.sums.stage(strip, sums, self.buffer, plan.strip_pitch)
             barrier()
-            unit = Var(0, units - 1, name="unit")
-            with emit.for_loop(self.thread.value, units, plan.sums.threads, unit), self.evaluator.scope():
-                self._unit(strip, *self._place(Index.of(unit), direction), matrix, destination)
+            self._each(units, lambda unit: self._unit(strip, *self._place(unit, direction), matrix, destination))  # noqa: B023
+
+    def _each(self, units: int, code: Callable[[Index], None]) -> None:
+        """Emits code for each unit of a strip that is the thread's."""
+        threads, turns = self.plan.sums.threads, self.plan.turns
+        if units == threads or (turns == 1 and units % threads == 0):
+            # LLVM moves sums that are computed right before a loop behind it, and keeps the operands of all of them until there.
+            for i in range(units // threads):
+                code(Index.of(self.thread) + i * threads)
+            return
+        unit = Var(0, units - 1, name="unit")
+        with emit.for_loop(self.thread.value, units, threads, unit), self.evaluator.scope():
+            code(Index.of(unit))
 
     def _place(self, unit: Index, direction: Direction) -> tuple[Index, Index]:
         """Row and column of a strip at which a unit of elements that are stored together begins."""

@@ -107,4 +107,4 @@ def count_sass(text: str) -> dict[str, int]:
 
 def count_ptx(text: str) -> dict[str, int]:
     """How often each instruction stands in PTX, by its name without modifiers."""
-    return dict(Counter(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-z0-9_]*)\b[^\n]*;$", text, re.M)))
+    return dict(Counter(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-z0-9_]*)\b[^;]*;", text, re.M)))

@@ -3,13 +3,16 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from relayc.pipelines.cuda.architectures import MOST_REGISTERS, REGISTERS, WARP
 from relayc.pipelines.cuda.device.errors import DeviceCodeError
 
 _FOLDERS = ("cu13/bin", "cuda_nvcc/bin")
@@ -64,10 +67,49 @@ def tool_version(name: str) -> str:
 def assemble(name: str, ptx: str, arch: str) -> tuple[bytes, str]:
     """The cubin of PTX with one kernel, and what ptxas says of it (see `read_report`).
 
+    By itself ptxas spills a register or two where another block fits a multiprocessor for it. A kernel that spills is assembled again with
+    the registers of fewer and fewer blocks, and stays as ptxas likes it only where it spills with all registers of a thread too.
+
     Raises:
       DeviceCodeError: ptxas refuses the PTX.
       ModuleNotFoundError: there is no ptxas.
     """
+    cubin, said = _assemble(name, ptx, arch)
+    report = read_report(said)
+    if report.spill_stores:
+        for registers in register_limits(ptx, report.registers):
+            made, text = _assemble(name, re.sub(_BLOCK_SIZE, rf"\g<0>\n.maxnreg {registers}", ptx, count=1), arch)
+            if not read_report(text).spill_stores:
+                return made, text
+    return cubin, said
+
+
+_BLOCK_SIZE = re.compile(r"^\.maxntid ([\d, ]+)$", re.M)
+_FEWER = 0.85
+"""Blocks of a multiprocessor that are tried next, of those tried before."""
+
+
+def register_limits(ptx: str, registers: int) -> Iterator[int]:
+    """Registers of a thread with which fewer blocks fit a multiprocessor than with `registers`, ever more of them; none where the PTX does
+    not say the size of a block."""
+    block = _BLOCK_SIZE.search(ptx)
+    if block is None:
+        return
+    threads = -(-prod(map(int, block[1].split(","))) // WARP) * WARP
+    blocks = REGISTERS // (registers * threads)
+    while blocks > 1:
+        blocks = int(blocks * _FEWER)
+        limit = min(REGISTERS // (threads * blocks) // _REGISTERS_STEP * _REGISTERS_STEP, MOST_REGISTERS)
+        if limit > registers:
+            registers = limit
+            yield limit
+
+
+_REGISTERS_STEP = 8
+"""In which registers are given to threads."""
+
+
+def _assemble(name: str, ptx: str, arch: str) -> tuple[bytes, str]:
     program = tool("ptxas")
     if program is None:
         message = "target cuda: expected ptxas of the package nvidia-cuda-nvcc (pip install 'relayc[cuda]'), found none"

@@ -6,9 +6,9 @@ from device_kernels import WG, cuda, device_code, launched, outlined, ptx_of
 from relayc.pipelines.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.cuda.device.code import compile_kernels, lower_device
 from relayc.pipelines.cuda.device.errors import DeviceCodeError
-from relayc.pipelines.cuda.device.figures import resident_blocks
+from relayc.pipelines.cuda.device.figures import count_ptx, resident_blocks
 from relayc.pipelines.cuda.device.lowering import lower_kernels
-from relayc.pipelines.cuda.device.ptxas import tool
+from relayc.pipelines.cuda.device.ptxas import register_limits, tool
 
 needs_ptxas = pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed (package nvidia-cuda-nvcc)")
 needs_nvdisasm = pytest.mark.skipif(tool("nvdisasm") is None, reason="nvdisasm is not installed (package nvidia-cuda-nvdisasm)")
@@ -209,6 +209,18 @@ def test_several_architectures_side_by_side() -> None:
 )
 def test_resident_blocks(arch: str, threads: int, registers: int, shared: int, blocks: int) -> None:
     assert resident_blocks(ARCHITECTURES[arch], threads, registers, shared) == blocks
+
+
+def test_more_registers_are_tried_where_ptxas_spills() -> None:
+    """Those with which 3, 2 and 1 blocks fit a multiprocessor, where 4 do; a thread has 255 at most."""
+    assert list(register_limits(".maxntid 256, 1, 1\n", 64)) == [80, 128, 255]
+    assert list(register_limits(".maxntid 33\n", 255)) == []
+    assert list(register_limits(".visible .entry k()\n", 64)) == []
+
+
+def test_instructions_of_several_lines_are_counted() -> None:
+    lines = ["mma.sync.aligned.m16n8k8.row.col", "\t{%f1, %f2},", "\t{%r1, %r2};", "@%p1 bra $L__BB0_2;", "$L__BB0_2:", "ret;"]
+    assert count_ptx("\n\t".join(lines)) == {"mma": 1, "bra": 1, "ret": 1}
 
 
 def test_functions_of_the_host_stay_as_they_are() -> None:

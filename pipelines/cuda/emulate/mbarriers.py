@@ -142,7 +142,7 @@ func.func private @{_SWIZZLE}(%address: i64) -> i64 {{
 
 @instruction("nvvm.cp.async.bulk.tensor.shared.cluster.global", waits=True)
 def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """The box of a tensor of up to three dimensions, of elements of two bytes, in lines of 128 bytes that are permuted."""
+    """The box of a tensor of up to three dimensions, in lines of 128 bytes that are permuted."""
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     rank = counts[2]
     if counts[4:] != [0] * len(counts[4:]) or not 1 <= rank <= 3:
@@ -155,11 +155,12 @@ def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
 
 
 def _copy_text(name: str, rank: int) -> str:
-    """A function of the words (destination, map, barrier, coordinates)."""
+    """A function of the words (destination, map, barrier, coordinates). It copies chunks of 16 bytes, which are permuted as a whole."""
     lines = [
         f"func.func private @{name}(%words: !llvm.ptr) {{",
-        *(f"  %c{i} = arith.constant {i} : i64" for i in range(3)),
-        "  %zero = arith.constant 0 : i16",
+        *(f"  %c{i} = arith.constant {i} : i64" for i in (0, 1, 16)),
+        "  %zero = arith.constant 0 : i8",
+        "  %zeros = arith.constant dense<0> : vector<16xi8>",
     ]
     for i, what in enumerate(("to", "map", "barrier")):
         lines += [f"  %p{what} = llvm.getelementptr %words[{i}] : (!llvm.ptr) -> !llvm.ptr, i64"]
@@ -172,37 +173,68 @@ def _copy_text(name: str, rank: int) -> str:
         for what in ("size", "stride", "box"):
             lines += [f"  %p{what}{d} = llvm.getelementptr %map[{map_word(rank, what, d)}] : (!llvm.ptr) -> !llvm.ptr, i64"]
             lines += [f"  %{what}{d} = llvm.load %p{what}{d} : !llvm.ptr -> i64"]
-    for d in reversed(range(rank)):
+    # Of the innermost dimension, bytes.
+    lines += [f"  %{what}_bytes = arith.muli %{what}0, %stride0 : i64" for what in ("at", "size", "box")]
+    for d in reversed(range(1, rank)):
         lines += [f"  scf.for %i{d} = %c0 to %box{d} step %c1 : i64 {{"]
-    for d in range(rank):
-        lines += [f"  %g{d} = arith.addi %at{d}, %i{d} : i64", f"  %in{d} = arith.cmpi ult, %g{d}, %size{d} : i64"]
-        lines += [f"  %o{d} = arith.muli %g{d}, %stride{d} : i64"]
-    inside, offset, place = "%in0", "%o0", f"%i{rank - 1}"
-    for d in range(1, rank):
-        lines += [f"  %all{d} = arith.andi {inside}, %in{d} : i1", f"  %offset{d} = arith.addi {offset}, %o{d} : i64"]
-        inside, offset = f"%all{d}", f"%offset{d}"
-    for d in reversed(range(rank - 1)):
-        lines += [f"  %q{d} = arith.muli {place}, %box{d} : i64", f"  %r{d} = arith.addi %q{d}, %i{d} : i64"]
-        place = f"%r{d}"
+    inside, offset, place = "%true", "%c0", "%c0"
+    lines += ["  %true = arith.constant true"]
+    for d in reversed(range(1, rank)):
+        lines += [
+            f"  %g{d} = arith.addi %at{d}, %i{d} : i64",
+            f"  %in{d} = arith.cmpi ult, %g{d}, %size{d} : i64",
+            f"  %all{d} = arith.andi {inside}, %in{d} : i1",
+            f"  %o{d} = arith.muli %g{d}, %stride{d} : i64",
+            f"  %offset{d} = arith.addi {offset}, %o{d} : i64",
+            f"  %q{d} = arith.muli {place}, %box{d} : i64",
+            f"  %r{d} = arith.addi %q{d}, %i{d} : i64",
+        ]
+        inside, offset, place = f"%all{d}", f"%offset{d}", f"%r{d}"
     lines += [
-        f"  %value = scf.if {inside} -> i16 {{",
-        f"    %p = llvm.getelementptr %base[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8",
-        "    %v = llvm.load %p : !llvm.ptr -> i16",
-        "    scf.yield %v : i16",
-        "  } else {",
-        "    scf.yield %zero : i16",
+        f"  %line = arith.muli {place}, %box_bytes : i64",
+        "  scf.for %chunk = %c0 to %box_bytes step %c16 : i64 {",
+        "    %from = arith.addi %at_bytes, %chunk : i64",
+        "    %end = arith.addi %from, %c16 : i64",
+        "    %begins = arith.cmpi sge, %from, %c0 : i64",
+        "    %ends = arith.cmpi sle, %end, %size_bytes : i64",
+        "    %both = arith.andi %begins, %ends : i1",
+        f"    %whole = arith.andi %both, {inside} : i1",
+        f"    %source = arith.addi {offset}, %from : i64",
+        "    %value = scf.if %whole -> vector<16xi8> {",
+        "      %p = llvm.getelementptr %base[%source] : (!llvm.ptr, i64) -> !llvm.ptr, i8",
+        "      %v = llvm.load %p {alignment = 1 : i64} : !llvm.ptr -> vector<16xi8>",
+        "      scf.yield %v : vector<16xi8>",
+        "    } else {",
+        "      %some = scf.for %i = %c0 to %c16 step %c1 iter_args(%so_far = %zeros) -> (vector<16xi8>) : i64 {",
+        "        %byte = arith.addi %from, %i : i64",
+        "        %in = arith.cmpi ult, %byte, %size_bytes : i64",
+        f"        %all = arith.andi %in, {inside} : i1",
+        "        %one = scf.if %all -> i8 {",
+        "          %there = arith.addi %source, %i : i64",
+        "          %p = llvm.getelementptr %base[%there] : (!llvm.ptr, i64) -> !llvm.ptr, i8",
+        "          %v = llvm.load %p : !llvm.ptr -> i8",
+        "          scf.yield %v : i8",
+        "        } else {",
+        "          scf.yield %zero : i8",
+        "        }",
+        "        %index = arith.index_cast %i : i64 to index",
+        "        %more = vector.insert %one, %so_far [%index] : i8 into vector<16xi8>",
+        "        scf.yield %more : vector<16xi8>",
+        "      }",
+        "      scf.yield %some : vector<16xi8>",
+        "    }",
+        "    %in_box = arith.addi %line, %chunk : i64",
+        "    %plain = arith.addi %first, %in_box : i64",
+        f"    %permuted = func.call @{_SWIZZLE}(%plain) : (i64) -> i64",
+        "    %target = llvm.inttoptr %permuted : i64 to !llvm.ptr",
+        "    llvm.store %value, %target {alignment = 16 : i64} : vector<16xi8>, !llvm.ptr",
         "  }",
-        f"  %byte = arith.muli {place}, %c2 : i64",
-        "  %plain = arith.addi %first, %byte : i64",
-        f"  %permuted = func.call @{_SWIZZLE}(%plain) : (i64) -> i64",
-        "  %target = llvm.inttoptr %permuted : i64 to !llvm.ptr",
-        "  llvm.store %value, %target : i16, !llvm.ptr",
-        *["  }"] * rank,
+        *["  }"] * (rank - 1),
     ]
-    total = "%box0"
+    total = "%box_bytes"
     for d in range(1, rank):
         lines += [f"  %total{d} = arith.muli {total}, %box{d} : i64"]
         total = f"%total{d}"
-    lines += [f"  %bytes = arith.muli {total}, %c2 : i64", "  %come = arith.subi %c0, %bytes : i64"]
+    lines += [f"  %come = arith.subi %c0, {total} : i64"]
     lines += [f"  func.call @{_UPDATE}(%barrier, %c0, %come) : (!llvm.ptr, i64, i64) -> ()", "  return", "}"]
     return "\n".join(lines)

@@ -5,7 +5,8 @@ the operands may be read, and the sums may come, up to the wait for the group of
 way, and looks whether the operands of the products that it waits for are what they were: who lets copies overwrite them too early is stuck
 at the wait, which is an error. That sums are used before the wait is not seen.
 
-Products are exact, as on the device. Sums are rounded to f32 once every 16 steps of the depth, which the device does not promise.
+Products are exact, as on the device. Sums of floats are rounded to f32 once every 16 steps of the depth, which the device does not promise;
+sums of integers wrap.
 """
 
 import re
@@ -22,31 +23,33 @@ _GROUP_SHIFT, _GROUP = 7, 128
 """Threads of a group."""
 _FIRST_BARRIER = 8
 """Of the barriers of a block those at which groups meet when they wait: kernels use the ones below by themselves."""
-_ROWS, _DEPTH = 64, 16
+_ROWS = 64
+_LINE_BYTES = 32
+"""Of a row of A, or a column of B, along the depth of an instruction."""
 _QUEUE = "wgmma"
-_LINE, _HASH, _CHECK = "__relayc_cuda.wgmma.line", "__relayc_cuda.wgmma.hash", "__relayc_cuda.wgmma.check"
+_PREFIX = "__relayc_cuda.wgmma"
+_LINE, _PLACE = f"{_PREFIX}.line", f"{_PREFIX}.place"
+_HASH, _CHECK = f"{_PREFIX}.hash", f"{_PREFIX}.check"
 
-_LINE_TEXT = f"""
-// Where chunk c of 16 bytes of a line is that a descriptor names; `base` is where shared memory begins.
-func.func private @{_LINE}(%base: i64, %descriptor: i64, %line: i64, %chunk: i64) -> !llvm.ptr {{
+_SUMS = {
+    ("bf16", "bf16"): "f32",
+    ("f16", "f16"): "f32",
+    **{(a, b): "s32" for a in ("s8", "u8") for b in ("s8", "u8")},
+}
+"""Element types of operands, and of their sums, that are emulated."""
+_ELEMENTS = {"bf16": "bf16", "f16": "f16", "s8": "i8", "u8": "i8", "f32": "f32", "s32": "i32"}
+_EXTENSIONS = {"bf16": "extf", "f16": "extf", "s8": "extsi", "u8": "extui"}
+
+_PLACE_TEXT = f"""
+// The address of a byte that is `offset` behind the start that a descriptor names, permuted by 128 bytes: bits 4-6 of an address are
+// exclusive-or'ed with bits 7-9. `base` is where shared memory begins.
+func.func private @{_PLACE}(%base: i64, %descriptor: i64, %offset: i64) -> !llvm.ptr {{
   %mask = arith.constant 16383 : i64
-  %c3 = arith.constant 3 : i64
   %c4 = arith.constant 4 : i64
   %c7 = arith.constant 7 : i64
-  %c32 = arith.constant 32 : i64
   %start0 = arith.andi %descriptor, %mask : i64
   %start = arith.shli %start0, %c4 : i64
-  %high = arith.shrui %descriptor, %c32 : i64
-  %stride0 = arith.andi %high, %mask : i64
-  %stride = arith.shli %stride0, %c4 : i64
-  %eight = arith.shrui %line, %c3 : i64
-  %within = arith.andi %line, %c7 : i64
-  %a = arith.muli %eight, %stride : i64
-  %b = arith.shli %within, %c7 : i64
-  %c = arith.shli %chunk, %c4 : i64
-  %d = arith.addi %start, %a : i64
-  %e = arith.addi %d, %b : i64
-  %plain = arith.addi %e, %c : i64
+  %plain = arith.addi %start, %offset : i64
   %number = arith.shrui %plain, %c7 : i64
   %in_eight = arith.andi %number, %c7 : i64
   %bits = arith.shli %in_eight, %c4 : i64
@@ -56,34 +59,126 @@ func.func private @{_LINE}(%base: i64, %descriptor: i64, %line: i64, %chunk: i64
   return %pointer : !llvm.ptr
 }}
 """
-_HASH_TEXT = f"""
-// A number that changes with what is in the lines of an operand.
-func.func private @{_HASH}(%base: i64, %descriptor: i64, %lines: i64, %begin: i64) -> i64 {{
+_LINE_TEXTS = {
+    False: f"""
+// A line of an operand that lies along the depth ("K-major"): lines of 128 bytes follow each other, and after eight of them come the next
+// eight where the stride of the descriptor says.
+func.func private @{_LINE}.0(%base: i64, %descriptor: i64, %line: i64) -> vector<{_LINE_BYTES}xi8> {{
+  %mask = arith.constant 16383 : i64
+  %c3 = arith.constant 3 : i64
+  %c4 = arith.constant 4 : i64
+  %c7 = arith.constant 7 : i64
+  %c16 = arith.constant 16 : i64
+  %c32 = arith.constant 32 : i64
+  %high = arith.shrui %descriptor, %c32 : i64
+  %stride0 = arith.andi %high, %mask : i64
+  %stride = arith.shli %stride0, %c4 : i64
+  %eight = arith.shrui %line, %c3 : i64
+  %within = arith.andi %line, %c7 : i64
+  %a = arith.muli %eight, %stride : i64
+  %b = arith.shli %within, %c7 : i64
+  %first = arith.addi %a, %b : i64
+  %second = arith.addi %first, %c16 : i64
+  %p = func.call @{_PLACE}(%base, %descriptor, %first) : (i64, i64, i64) -> !llvm.ptr
+  %q = func.call @{_PLACE}(%base, %descriptor, %second) : (i64, i64, i64) -> !llvm.ptr
+  %low = llvm.load %p {{alignment = 16 : i64}} : !llvm.ptr -> vector<16xi8>
+  %up = llvm.load %q {{alignment = 16 : i64}} : !llvm.ptr -> vector<16xi8>
+  %found = vector.shuffle %low, %up [{", ".join(map(str, range(_LINE_BYTES)))}] : vector<16xi8>, vector<16xi8>
+  return %found : vector<{_LINE_BYTES}xi8>
+}}
+""",
+    True: f"""
+// A line of an operand of 16-bit elements that lies across the depth ("MN-major"): a step of the depth has 128 bytes with 64 lines side by
+// side. After eight steps the next eight come where the stride of the descriptor says, and the next 64 lines where its leading offset says.
+func.func private @{_LINE}.1(%base: i64, %descriptor: i64, %line: i64) -> vector<{_LINE_BYTES}xi8> {{
+  %mask = arith.constant 16383 : i64
   %c0 = arith.constant 0 : i64
   %c1 = arith.constant 1 : i64
-  %c2 = arith.constant 2 : i64
+  %c3 = arith.constant 3 : i64
+  %c4 = arith.constant 4 : i64
+  %c6 = arith.constant 6 : i64
+  %c7 = arith.constant 7 : i64
+  %c16 = arith.constant 16 : i64
+  %c32 = arith.constant 32 : i64
+  %c63 = arith.constant 63 : i64
+  %high = arith.shrui %descriptor, %c32 : i64
+  %stride0 = arith.andi %high, %mask : i64
+  %stride = arith.shli %stride0, %c4 : i64
+  %middle = arith.shrui %descriptor, %c16 : i64
+  %leading0 = arith.andi %middle, %mask : i64
+  %leading = arith.shli %leading0, %c4 : i64
+  %block = arith.shrui %line, %c6 : i64
+  %within = arith.andi %line, %c63 : i64
+  %a = arith.muli %block, %leading : i64
+  %b = arith.shli %within, %c1 : i64
+  %first = arith.addi %a, %b : i64
+  %none = arith.constant dense<0> : vector<{_LINE_BYTES // 2}xi16>
+  %found = scf.for %step = %c0 to %c16 step %c1 iter_args(%so_far = %none) -> (vector<{_LINE_BYTES // 2}xi16>) : i64 {{
+    %eight = arith.shrui %step, %c3 : i64
+    %in_eight = arith.andi %step, %c7 : i64
+    %c = arith.muli %eight, %stride : i64
+    %d = arith.shli %in_eight, %c7 : i64
+    %e = arith.addi %c, %d : i64
+    %offset = arith.addi %first, %e : i64
+    %p = func.call @{_PLACE}(%base, %descriptor, %offset) : (i64, i64, i64) -> !llvm.ptr
+    %value = llvm.load %p : !llvm.ptr -> i16
+    %at = arith.index_cast %step : i64 to index
+    %more = vector.insert %value, %so_far [%at] : i16 into vector<{_LINE_BYTES // 2}xi16>
+    scf.yield %more : vector<{_LINE_BYTES // 2}xi16>
+  }}
+  %bytes = vector.bitcast %found : vector<{_LINE_BYTES // 2}xi16> to vector<{_LINE_BYTES}xi8>
+  return %bytes : vector<{_LINE_BYTES}xi8>
+}}
+""",
+}
+"""Functions that read a line, by whether it lies across the depth (PTX ISA, "Strides" of the matrices in shared memory, and "Canonical
+Layouts"; all permuted by 128 bytes)."""
+
+
+_Function = tuple[str, list[str]]
+"""The name of a function, and the texts of it and of those that it calls, one each."""
+
+
+def _line(is_across: bool) -> _Function:
+    """Reads a line of an operand."""
+    return f"{_LINE}.{int(is_across)}", [_LINE_TEXTS[is_across], _PLACE_TEXT]
+
+
+def _hash(is_across: bool) -> _Function:
+    """Gives a number that changes with what is in the lines of an operand."""
+    name, (line, texts) = f"{_HASH}.{int(is_across)}", _line(is_across)
+    words = _LINE_BYTES // 8
+    steps = "".join(
+        f"""
+    %w{i} = vector.extract %words[{i}] : i64 from vector<{words}xi64>
+    %x{i} = arith.xori %s{i}, %w{i} : i64
+    %y{i} = arith.muli %x{i}, %factor : i64
+    %s{i + 1} = arith.addi %y{i}, %c1 : i64"""
+        for i in range(words)
+    )
+    text = f"""
+func.func private @{name}(%base: i64, %descriptor: i64, %lines: i64, %begin: i64) -> i64 {{
+  %c0 = arith.constant 0 : i64
+  %c1 = arith.constant 1 : i64
   %factor = arith.constant 6364136223846793005 : i64
-  %found = scf.for %line = %c0 to %lines step %c1 iter_args(%outer = %begin) -> (i64) : i64 {{
-    %inside = scf.for %chunk = %c0 to %c2 step %c1 iter_args(%sum = %outer) -> (i64) : i64 {{
-      %p = func.call @{_LINE}(%base, %descriptor, %line, %chunk) : (i64, i64, i64, i64) -> !llvm.ptr
-      %a = llvm.load %p : !llvm.ptr -> i64
-      %q = llvm.getelementptr %p[1] : (!llvm.ptr) -> !llvm.ptr, i64
-      %b = llvm.load %q : !llvm.ptr -> i64
-      %s0 = arith.xori %sum, %a : i64
-      %s1 = arith.muli %s0, %factor : i64
-      %s2 = arith.xori %s1, %b : i64
-      %s3 = arith.muli %s2, %factor : i64
-      %s4 = arith.addi %s3, %c1 : i64
-      scf.yield %s4 : i64
-    }}
-    scf.yield %inside : i64
+  %found = scf.for %line = %c0 to %lines step %c1 iter_args(%s0 = %begin) -> (i64) : i64 {{
+    %bytes = func.call @{line}(%base, %descriptor, %line) : (i64, i64, i64) -> vector<{_LINE_BYTES}xi8>
+    %words = vector.bitcast %bytes : vector<{_LINE_BYTES}xi8> to vector<{words}xi64>{steps}
+    scf.yield %s{words} : i64
   }}
   return %found : i64
 }}
 """
-_CHECK_TEXT = f"""
-// Notes whether operands are not what they were: words are the start of shared memory, descriptors, columns, their number, and the note.
-func.func private @{_CHECK}(%words: !llvm.ptr) {{
+    return name, [text, *texts]
+
+
+def _check(are_across: tuple[bool, bool]) -> _Function:
+    """Notes whether operands are not what they were; of the start of shared memory, descriptors, the number of columns,
+    the number that the operands gave, and the note."""
+    name = f"{_CHECK}.{int(are_across[0])}{int(are_across[1])}"
+    (hash_a, texts_a), (hash_b, texts_b) = map(_hash, are_across)
+    text = f"""
+func.func private @{name}(%words: !llvm.ptr) {{
   %rows = arith.constant {_ROWS} : i64
   %c1 = arith.constant 1 : i64
   %base = llvm.load %words : !llvm.ptr -> i64
@@ -97,8 +192,8 @@ func.func private @{_CHECK}(%words: !llvm.ptr) {{
   %was = llvm.load %p4 : !llvm.ptr -> i64
   %p5 = llvm.getelementptr %words[5] : (!llvm.ptr) -> !llvm.ptr, i64
   %note = llvm.load %p5 : !llvm.ptr -> !llvm.ptr
-  %h0 = func.call @{_HASH}(%base, %a, %rows, %c1) : (i64, i64, i64, i64) -> i64
-  %h1 = func.call @{_HASH}(%base, %b, %columns, %h0) : (i64, i64, i64, i64) -> i64
+  %h0 = func.call @{hash_a}(%base, %a, %rows, %c1) : (i64, i64, i64, i64) -> i64
+  %h1 = func.call @{hash_b}(%base, %b, %columns, %h0) : (i64, i64, i64, i64) -> i64
   %other = arith.cmpi ne, %h1, %was : i64
   scf.if %other {{
     llvm.store %c1, %note : i64, !llvm.ptr
@@ -106,35 +201,55 @@ func.func private @{_CHECK}(%words: !llvm.ptr) {{
   return
 }}
 """
+    return name, [text, *texts_a, *texts_b]
 
 
-def _product_text(name: str, columns: int, element: str) -> str:
-    """A function of a thread's sums, in memory, the start of shared memory, two descriptors and the number of the thread in its group."""
+def _product(kinds: tuple[str, str], are_across: tuple[bool, bool], columns: int) -> _Function:
+    """Adds the products of an instruction to a thread's sums, in memory; of these, the start of shared memory, two descriptors and the
+    number of the thread in its group."""
+    sum_type = _ELEMENTS[_SUMS[kinds]]
+    lanes = _LINE_BYTES // (2 if sum_type == "f32" else 1)
+    readers = [_line(is_across) for is_across in are_across]
 
-    def line(result: str, descriptor: str, number: str) -> str:
-        text = ""
-        for chunk in range(2):
-            text += f"""
-    %{result}p{chunk} = func.call @{_LINE}(%base, {descriptor}, {number}, %c{chunk}) : (i64, i64, i64, i64) -> !llvm.ptr
-    %{result}n{chunk} = llvm.load %{result}p{chunk} {{alignment = 16 : i64}} : !llvm.ptr -> vector<8x{element}>
-    %{result}{chunk} = arith.extf %{result}n{chunk} : vector<8x{element}> to vector<8xf32>"""
-        return text
+    def line(result: str, operand: int, number: str) -> str:
+        kind, (reader, _) = kinds[operand], readers[operand]
+        stored = f"vector<{lanes}x{_ELEMENTS[kind]}>"
+        return f"""
+    %{result}_bytes = func.call @{reader}(%base, %{"ab"[operand]}, {number}) : (i64, i64, i64) -> vector<{_LINE_BYTES}xi8>
+    %{result}_line = vector.bitcast %{result}_bytes : vector<{_LINE_BYTES}xi8> to {stored}
+    %{result} = arith.{_EXTENSIONS[kind]} %{result}_line : {stored} to vector<{lanes}x{sum_type}>"""
 
-    rows = "".join(line(f"a{half}_", "%a", f"%row{half}") for half in range(2))
+    def summed(tag: str, a: str, b: str) -> str:
+        if sum_type == "i32":
+            return f"""
+    %f{tag} = arith.muli %{a}, %{b} : vector<{lanes}xi32>
+    %new{tag} = vector.reduction <add>, %f{tag}, %old{tag} : vector<{lanes}xi32> into i32"""
+        half = f"vector<{lanes // 2}xf32>"
+        parts = "".join(
+            f"""
+    %{operand}{tag}_{part} = vector.extract_strided_slice %{operand}
+      {{offsets = [{part * lanes // 2}], sizes = [{lanes // 2}], strides = [1]}} : vector<{lanes}xf32> to {half}"""
+            for operand in (a, b)
+            for part in range(2)
+        )
+        return f"""{parts}
+    %m{tag} = arith.mulf %{a}{tag}_0, %{b}{tag}_0 : {half}
+    %f{tag} = vector.fma %{a}{tag}_1, %{b}{tag}_1, %m{tag} : {half}
+    %new{tag} = vector.reduction <add>, %f{tag}, %old{tag} : {half} into f32"""
+
+    rows = "".join(line(f"a{half}", 0, f"%row{half}") for half in range(2))
     steps = ""
     for odd in range(2):
         steps += f"""
-    %column{odd} = arith.addi %first, %c{odd} : i64{line(f"b{odd}_", "%b", f"%column{odd}")}"""
+    %column{odd} = arith.addi %first, %c{odd} : i64{line(f"b{odd}", 1, f"%column{odd}")}"""
         for half in range(2):
             tag = f"{half}{odd}"
             steps += f"""
-    %p{tag} = llvm.getelementptr %place[{2 * half + odd}] : (!llvm.ptr) -> !llvm.ptr, f32
-    %old{tag} = llvm.load %p{tag} : !llvm.ptr -> f32
-    %m{tag} = arith.mulf %a{half}_0, %b{odd}_0 : vector<8xf32>
-    %f{tag} = vector.fma %a{half}_1, %b{odd}_1, %m{tag} : vector<8xf32>
-    %new{tag} = vector.reduction <add>, %f{tag}, %old{tag} : vector<8xf32> into f32
-    llvm.store %new{tag}, %p{tag} : f32, !llvm.ptr"""
-    return f"""
+    %p{tag} = llvm.getelementptr %place[{2 * half + odd}] : (!llvm.ptr) -> !llvm.ptr, {sum_type}
+    %old{tag} = llvm.load %p{tag} : !llvm.ptr -> {sum_type}{summed(tag, f"a{half}", f"b{odd}")}
+    llvm.store %new{tag}, %p{tag} : {sum_type}, !llvm.ptr"""
+    name = f"{_PREFIX}.{'.'.join(kinds)}.{''.join(str(int(b)) for b in are_across)}.{columns}"
+    text = f"""
 func.func private @{name}(%sums: !llvm.ptr, %base: i64, %a: i64, %b: i64, %thread: i64) attributes {{no_inline}} {{
   %c0 = arith.constant 0 : i64
   %c1 = arith.constant 1 : i64
@@ -157,39 +272,48 @@ func.func private @{name}(%sums: !llvm.ptr, %base: i64, %a: i64, %b: i64, %threa
     %skipped = arith.shli %eight, %c3 : i64
     %first = arith.addi %skipped, %pair : i64
     %index = arith.shli %eight, %c2 : i64
-    %place = llvm.getelementptr %sums[%index] : (!llvm.ptr, i64) -> !llvm.ptr, f32{steps}
+    %place = llvm.getelementptr %sums[%index] : (!llvm.ptr, i64) -> !llvm.ptr, {sum_type}{steps}
   }}
   return
 }}
 """
+    return name, [text, *(text for _, texts in readers for text in texts)]
+
+
+def _named(thread: WaitingThread, function: _Function) -> str:
+    name, texts = function
+    return thread.function(name, "".join(dict.fromkeys(texts)))
 
 
 @instruction("nvvm.wgmma.mma_async", waits=True)
 def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """64 rows by up to 256 columns of bf16 or f16, 16 deep, both operands in lines along the depth."""
+    """64 rows by up to 256 columns of lines of 32 bytes along the depth: bf16 or f16, along or across it, or 8-bit integers along it."""
     sums, a, b = op.operands
     rows, columns, depth = map(int, re.findall(r"\d+", str(op.attributes["shape"])))
-    kinds = [_kind(op, name) for name in ("typeA", "typeB", "typeD")]
-    facts = [_kind(op, name) for name in ("scaleA", "scaleB", "scaleD", "layoutA", "layoutB")]
-    if (rows, depth) != (_ROWS, _DEPTH) or kinds not in (["bf16", "bf16", "f32"], ["f16", "f16", "f32"]):
-        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma of bf16 or f16 in f32, found {kinds}")
-    if facts != ["one", "one", "one", "row", "col"]:
-        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma of lines along the depth, scaled by 1, found {facts}")
+    kinds = (_kind(op, "typeA"), _kind(op, "typeB"))
+    if _SUMS.get(kinds) != _kind(op, "typeD") or (rows, depth) != (_ROWS, _LINE_BYTES // (2 if _SUMS[kinds] == "f32" else 1)):
+        found = f"m{rows}n{columns}k{depth} of {', '.join((*kinds, _kind(op, 'typeD')))}"
+        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma of bf16 or f16 in f32 or of bytes in s32, found {found}")
+    are_across = (_kind(op, "layoutA") == "col", _kind(op, "layoutB") == "row")
+    facts = [_kind(op, name) for name in ("scaleA", "scaleB", "scaleD")]
+    if facts != ["one", "one", "one"] or ("satfinite" in op.attributes and _kind(op, "satfinite") != "wrapped"):
+        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma that is scaled by 1 and wraps, found {op}")
+    if any(are_across) and _SUMS[kinds] != "f32":
+        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected bytes that lie along the depth, found {op}")
     base = to_word(thread.block)
     in_group = emit.arith("andi", thread.linear, word(_GROUP - 1))
-    name = f"__relayc_cuda.wgmma.{kinds[0]}.{columns}"
     memory = thread.reserve("wgmma sums", columns // 2 * 4, "thread", 0)
     store(sums, memory)
-    call(thread.function(name, _product_text(name, columns, kinds[0]) + _LINE_TEXT), [memory, base, a, b, in_group])
+    call(_named(thread, _product(kinds, are_across, columns)), [memory, base, a, b, in_group])
     is_first = emit.compare("eq", in_group, word(0))
     note = _note(thread)
     queue = thread.queue(_QUEUE)
     branch = scf.IfOp(is_first)
     with ir.InsertionPoint(branch.then_block):
-        hash_ = thread.function(_HASH, _HASH_TEXT + _LINE_TEXT)
-        found = call(hash_, [base, a, word(_ROWS), word(1)], [word(0).type])
-        found = call(hash_, [base, b, word(columns), found], [found.type])
-        thread.defer(queue, thread.function(_CHECK, _CHECK_TEXT + _HASH_TEXT + _LINE_TEXT), [base, a, b, word(columns), found, note])
+        found = word(1)
+        for is_across, descriptor, lines in zip(are_across, (a, b), (_ROWS, columns), strict=True):
+            found = call(_named(thread, _hash(is_across)), [base, descriptor, word(lines), found], [found.type])
+        thread.defer(queue, _named(thread, _check(are_across)), [base, a, b, word(columns), found, note])
         emit.yield_values([])
     return [load(memory, op.results[0].type)]
 

@@ -182,3 +182,75 @@ def test_copies_arrive_when_their_group_is_waited_for(keep):
         np.testing.assert_array_equal(y, expected)
     else:  # one wait less than needed: what is read has not been written, or is of the row three before
         assert np.isnan(y[0]).all() and (y != expected).any()
+
+
+WGMMA_COLUMNS = 96
+
+
+def across_the_depth(matrix: np.ndarray, leading: int, stride: int) -> np.ndarray:
+    """Shared memory with a matrix [lines, 16 steps of the depth] of two bytes that lies across the depth, permuted by 128 bytes (PTX ISA,
+    "Asynchronous Warpgroup Level Canonical Layouts": MN-major; chunk c of line i of eight is at c ^ i)."""
+    found = np.zeros(1 << 13, np.uint8)
+    for line, step in np.ndindex(matrix.shape):
+        at = line // 64 * leading + step // 8 * stride + step % 8 * 128 + line % 64 * 2
+        chunk, row = at // 16 % 8, at // 128 % 8
+        place = at - chunk * 16 + (chunk ^ row) * 16
+        found[place : place + 2] = np.frombuffer(matrix[line, step].tobytes(), np.uint8)
+    return found
+
+
+def test_a_product_of_a_warp_group_reads_matrices_across_the_depth():
+    """The distances are other ones than schedules have: from 64 lines to the next, and from eight steps of the depth to the next."""
+    distances = ((1024, 2048), (1024, 3072))
+    fixed = [1 << 62 | stride // 16 << 32 | leading // 16 << 16 for leading, stride in distances]
+    sums = f"!llvm.struct<({', '.join(['f32'] * (WGMMA_COLUMNS // 2))})>"
+    stores = "".join(
+        f"""
+    %i{i} = arith.constant {i} : index
+    %v{i} = llvm.extractvalue %last[{i}] : {sums}
+    memref.store %v{i}, %y[%t0, %i{i}] : memref<128x{WGMMA_COLUMNS // 2}xf32>"""
+        for i in range(WGMMA_COLUMNS // 2)
+    )
+    body = f"""
+    %step = arith.constant 16 : index
+    %many = arith.constant {1 << 14} : index
+    %chunk = arith.constant 2048 : index
+    %begin = arith.muli %t0, %step : index
+    scf.for %at = %begin to %many step %chunk {{
+      %some = vector.load %x[%at] : memref<{1 << 14}xi8>, vector<16xi8>
+      vector.store %some, %s[%at] : memref<{1 << 14}xi8, {SHARED}>, vector<16xi8>
+    }}
+    gpu.barrier
+    %address = memref.extract_aligned_pointer_as_index %s : memref<{1 << 14}xi8, {SHARED}> -> index
+    %second = arith.constant {1 << 13} : index
+    %next = arith.addi %address, %second : index
+    %fixed_a = arith.constant {fixed[0]} : i64
+    %fixed_b = arith.constant {fixed[1]} : i64
+    %mask = arith.constant 262143 : i64
+    %four = arith.constant 4 : i64
+    %a0 = arith.index_cast %address : index to i64
+    %a1 = arith.andi %a0, %mask : i64
+    %a2 = arith.shrui %a1, %four : i64
+    %a = arith.ori %a2, %fixed_a : i64
+    %c0 = arith.index_cast %next : index to i64
+    %c1 = arith.andi %c0, %mask : i64
+    %c2 = arith.shrui %c1, %four : i64
+    %c = arith.ori %c2, %fixed_b : i64
+    %none = llvm.mlir.zero : {sums}
+    nvvm.wgmma.fence.aligned
+    %last = nvvm.wgmma.mma_async %a, %c, %none, #nvvm.shape<m = 64, n = {WGMMA_COLUMNS}, k = 16>,
+      D [<f32>, #nvvm.wgmma_scale_out<one>], A [<f16>, #nvvm.wgmma_scale_in<one>, <col>], B [<f16>, #nvvm.wgmma_scale_in<one>, <row>]
+      : {sums} -> {sums}
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0{stores}"""
+    a, b = values((64, 16), "float16"), values((WGMMA_COLUMNS, 16), "float16", seed=1)
+    x = np.concatenate([across_the_depth(m, *d) for m, d in zip((a, b), distances, strict=True)]).view(np.int8)
+    y = np.zeros((128, WGMMA_COLUMNS // 2), np.float32)
+    arguments = f"%x: memref<{1 << 14}xi8>, %y: memref<128x{WGMMA_COLUMNS // 2}xf32>"
+    emulated(kernel("k", arguments, body, 128, 1, f"%s: memref<{1 << 14}xi8, {SHARED}>"), arch="sm_90a")["k"](x, y)
+    expected = a.astype(np.float64) @ b.astype(np.float64).T
+    for thread, number in np.ndindex(y.shape):
+        row = thread // 32 * 16 + thread % 32 // 4 + number // 2 % 2 * 8
+        column = number // 4 * 8 + thread % 4 * 2 + number % 2
+        # Products are exact in f32, the sum of 16 is rounded some times.
+        assert abs(y[thread, number] - expected[row, column]) <= 2.0**-20 * (np.abs(a[row]) @ np.abs(b[column]))

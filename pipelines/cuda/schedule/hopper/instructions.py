@@ -6,18 +6,19 @@ Addresses are pointers to shared memory. PTX ISA: "mbarrier", "cp.async.bulk.ten
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cuda.schedule.product.tensor_cores import Instruction
 from relayc.pipelines.tir import emit
 
 GROUP_THREADS = 128
 """Threads of a warp group."""
 ROWS = 64
 """Of a product of a warp group."""
-STEP = 16
-"""Steps of the depth of an instruction, of 16-bit elements."""
 LINE_BYTES = 128
-"""Of a tile in shared memory along the depth, as copies and products permute it."""
-_GROUP_BYTES = 8 * LINE_BYTES
-"""Lines that are permuted together."""
+"""Of a line of a tile in shared memory, as copies and products permute it."""
+_EIGHT_BYTES = 8 * LINE_BYTES
+"""Of lines that are permuted together."""
+_ENCODED_SHIFT = 4
+"""Addresses and distances in descriptors are multiples of 16 bytes."""
 _TICKS = 10_000_000
 """Nanoseconds that a thread sleeps at most before it looks at a barrier again."""
 
@@ -79,36 +80,52 @@ def copy_box(to: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], barrier
 # ---- products
 
 
-def descriptor(address: ir.Value) -> ir.Value:
-    """Of a tile whose lines, of LINE_BYTES, run along the depth, at an address in shared memory (index)."""
+def descriptor(address: ir.Value, leading_bytes: int = 0) -> ir.Value:
+    """Of a tile of lines of LINE_BYTES, eight of which are permuted together, at an address in shared memory (index).
+
+    Args:
+      leading_bytes: where lines run across the depth, from the lines with 64 rows or columns to those with the next 64.
+    """
     i64 = ir.IntegerType.get_signless(64)
     low = emit.arith("andi", emit.create("arith.index_cast", [i64], [address]), emit.number((1 << 18) - 1, i64))
-    fixed = 1 << 62 | (_GROUP_BYTES >> 4) << 32 | 1 << 16  # permuted by 128 bytes; bytes from eight lines to the next eight
-    return emit.arith("ori", emit.arith("shrui", low, emit.number(4, i64)), emit.number(fixed, i64))
+    leading = leading_bytes >> _ENCODED_SHIFT or 1  # along the depth it is not used, and 1
+    fixed = 1 << 62 | (_EIGHT_BYTES >> _ENCODED_SHIFT) << 32 | leading << 16
+    return emit.arith("ori", emit.arith("shrui", low, emit.number(_ENCODED_SHIFT, i64)), emit.number(fixed, i64))
 
 
-def sums_type(columns: int) -> ir.Type:
-    """What a thread holds of 64 x `columns` sums."""
-    return ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * (columns // 2))})>")
+def moved(descriptor: ir.Value, num_bytes: int) -> ir.Value:
+    """The descriptor of what begins some bytes further."""
+    if num_bytes == 0:
+        return descriptor
+    return emit.arith("addi", descriptor, emit.number(num_bytes >> _ENCODED_SHIFT, descriptor.type))
 
 
-def no_sums(columns: int) -> ir.Value:
-    return emit.create("llvm.mlir.zero", [sums_type(columns)], [])
+def no_sums(columns: int, element: ir.Type) -> ir.Value:
+    """What a thread holds of 64 x `columns` sums, before there are any."""
+    return emit.create("llvm.mlir.zero", [ir.Type.parse(f"!llvm.struct<({', '.join([str(element)] * (columns // 2))})>")], [])
 
 
-def multiply_add(a: ir.Value, b: ir.Value, sums: ir.Value, columns: int, element: str) -> ir.Value:
-    """The sums with the products of STEP steps of two tiles, given by descriptors; they are there when `wait_products` says so."""
+def multiply_add(
+    a: ir.Value, b: ir.Value, sums: ir.Value, columns: int, instruction: Instruction, along_depth: tuple[bool, bool]
+) -> ir.Value:
+    """The sums with the products of an instruction's steps of two tiles; they are there when `wait_products` says so.
+
+    Args:
+      a, b: descriptors; along_depth: whether the lines of each run along the depth, as those of 8-bit integers must.
+    """
     attributes = {
-        "shape": emit.parsed(f"#nvvm.shape<m = {ROWS}, n = {columns}, k = {STEP}>"),
-        "layoutA": emit.parsed("#nvvm.mma_layout<row>"),
-        "layoutB": emit.parsed("#nvvm.mma_layout<col>"),
+        "shape": emit.parsed(f"#nvvm.shape<m = {ROWS}, n = {columns}, k = {instruction.depth}>"),
+        "layoutA": emit.parsed(f"#nvvm.mma_layout<{'row' if along_depth[0] else 'col'}>"),
+        "layoutB": emit.parsed(f"#nvvm.mma_layout<{'col' if along_depth[1] else 'row'}>"),
         "scaleA": emit.parsed("#nvvm.wgmma_scale_in<one>"),
         "scaleB": emit.parsed("#nvvm.wgmma_scale_in<one>"),
         "scaleD": emit.parsed("#nvvm.wgmma_scale_out<one>"),
-        "typeA": emit.parsed(f"#nvvm.wgmma_type<{element}>"),
-        "typeB": emit.parsed(f"#nvvm.wgmma_type<{element}>"),
-        "typeD": emit.parsed("#nvvm.wgmma_type<f32>"),
+        "typeA": emit.parsed(f"#nvvm.wgmma_type<{instruction.a}>"),
+        "typeB": emit.parsed(f"#nvvm.wgmma_type<{instruction.b}>"),
+        "typeD": emit.parsed(f"#nvvm.wgmma_type<{'s32' if instruction.sums == 'i32' else instruction.sums}>"),
     }
+    if instruction.sums == "i32":
+        attributes["satfinite"] = emit.parsed("#nvvm.mma_int_overflow<wrapped>")
     return emit.create("nvvm.wgmma.mma_async", [sums.type], [sums, a, b], attributes)
 
 
@@ -126,9 +143,9 @@ def wait_products(keep: int) -> None:
     emit.create("nvvm.wgmma.wait.group.sync.aligned", [], [], {"group": number})
 
 
-def sum_of(sums: ir.Value, position: int) -> ir.Value:
+def sum_of(sums: ir.Value, position: int, element: ir.Type) -> ir.Value:
     """One of the sums that a thread holds: number 4 j + 2 h + o is of row (lane / 4) + 8 h of the warp, column 8 j + 2 (lane % 4) + o."""
-    return emit.create("llvm.extractvalue", [ir.F32Type.get()], [sums], {"position": ir.DenseI64ArrayAttr.get([position])})
+    return emit.create("llvm.extractvalue", [element], [sums], {"position": ir.DenseI64ArrayAttr.get([position])})
 
 
 # ---- warps

@@ -7,16 +7,15 @@ from relayc.pipelines.cuda.schedule.product.plan import Plan
 from relayc.pipelines.cuda.schedule.product.problem import digits, divided, hoisted
 from relayc.pipelines.cuda.schedule.product.results import Destination, Matrix, Results
 from relayc.pipelines.cuda.schedule.product.shared import SharedMemory
-from relayc.pipelines.cuda.schedule.product.splits import Partials
+from relayc.pipelines.cuda.schedule.product.splits import Partials, turns_of, workspace_bytes
 from relayc.pipelines.cuda.schedule.product.strips import Strips
 from relayc.pipelines.gpu.aligned import AlignedEvaluator
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.tir import emit
-from relayc.pipelines.tir.buffers import view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size, ceil_div, proves
+from relayc.symbolic import Size, proves
 
 BAND = 8
 """Rows of tiles that blocks go over column by column: neighbouring blocks share rows and columns, which the cache of the device keeps."""
@@ -24,14 +23,14 @@ BAND = 8
 
 def emit_product(plan: Plan) -> Scheduled:
     """A product in tir, at the ambient insertion point."""
-    problem, packings, workspace = plan.problem, plan.packings(), plan.workspace_bytes
+    problem, packings, workspace = plan.problem, plan.packings(), workspace_bytes(plan.problem, plan.tile.splits)
     with kernel_body(problem.kernel, packings, workspace) as body:
         evaluator = AlignedEvaluator(body.evaluator.buffers)
         results = Results(problem, evaluator, body.outputs[0])
         if problem.size != 0 and body.workspace is None:
             _launch_tiles(plan, evaluator, results)
         elif body.workspace is not None:
-            partials = Partials(plan, view(body.workspace, 0, plan.tile.splits * problem.size, problem.sums))
+            partials = Partials(problem, plan.tile.splits, body.workspace)
             _launch_tiles(plan, evaluator, partials)
             partials.launch_sums(results, evaluator)
     return Scheduled(body.function, packings, workspace)
@@ -53,7 +52,7 @@ def _launch_tiles(plan: Plan, evaluator: Evaluator, destination: Destination) ->
         for copy, line in zip(copies, first, strict=True):
             copy.prepare(made.thread, memory, line, matrix.point, evaluator)
         plan.sums.prepare(made.thread, memory, plan.tiles, plan.starts)
-        sums = Pipeline(plan, copies, evaluator).sums(*_turns(plan, split))
+        sums = Pipeline(plan, copies, evaluator).sums(*turns_of(split, plan.turns, tile.splits))
         Strips(plan, memory, made.thread, first, evaluator).store(sums, matrix, destination)
 
 
@@ -71,13 +70,3 @@ def tile_at(number: Index, grid: tuple[Size, Size]) -> tuple[Index, Index]:
     height = emit.smaller(emit.arith("subi", emit.index_constant(rows), emit.materialize(first)), BAND)
     column, row = (emit.arith(name, value, height) for name in ("divui", "remui"))
     return first + Var(0, BAND - 1, row, name="row"), Index.of(Var(0, columns - 1, column, name="column"))
-
-
-def _turns(plan: Plan, split: Index) -> tuple[ir.Value, ir.Value]:
-    """The first turn of a split, and the one behind its last."""
-    turns, splits = plan.turns, plan.tile.splits
-    if splits == 1:
-        return emit.index_constant(0), emit.index_constant(turns)
-    each = ceil_div(turns, splits)
-    first = emit.smaller(emit.materialize(split * each), turns)
-    return first, emit.smaller(emit.arith("addi", first, emit.index_constant(each)), turns)

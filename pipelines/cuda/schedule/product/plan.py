@@ -39,23 +39,14 @@ class Plan:
         return sum(tile.size for tile in self.tiles)
 
     @property
-    def sum_bytes(self) -> int:
-        return self.problem.sums.width // 8
-
-    @property
     def strip_pitch(self) -> int:
         """Elements from one row of a strip to the next."""
-        return self.tile.columns + PAD_BYTES // self.sum_bytes
+        return self.tile.columns + PAD_BYTES // self.problem.sum_bytes
 
     @property
     def shared_bytes(self) -> int:
         """Of a block: stages, and strips after them."""
-        return max(self.stage_bytes * self.tile.stages, self.sums.strip_rows * self.strip_pitch * self.sum_bytes)
-
-    @property
-    def workspace_bytes(self) -> Size:
-        """The sums of splits."""
-        return 0 if self.tile.splits == 1 else self.tile.splits * self.problem.size * self.sum_bytes
+        return max(self.stage_bytes * self.tile.stages, self.sums.strip_rows * self.strip_pitch * self.problem.sum_bytes)
 
     @property
     def grid(self) -> tuple[Size, Size]:

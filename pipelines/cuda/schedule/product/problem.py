@@ -59,6 +59,10 @@ class Problem:
         """The element type of the sums."""
         return self.contraction.node.element
 
+    @property
+    def sum_bytes(self) -> int:
+        return int(self.sums.width) // 8
+
 
 def find(kernel: Kernel) -> list[Contraction]:
     """The roles in which a kernel is a product of matrices whose columns are one loop; the role whose result is stored along the columns

@@ -1,26 +1,41 @@
 """Sums of splits: blocks that sum parts of the depth leave them in a workspace, and a second launch adds them in their order."""
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cuda.schedule.product.plan import Plan
-from relayc.pipelines.cuda.schedule.product.problem import aligned, digits, divided, hoisted
+from relayc.pipelines.cuda.schedule.product.problem import Problem, aligned, digits, divided, hoisted
 from relayc.pipelines.cuda.schedule.product.results import Direction, Matrix, Results, load_run
 from relayc.pipelines.cuda.schedule.product.shared import CHUNK, store
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest
+from relayc.pipelines.tir.buffers import view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import ceil_div, proves
+from relayc.symbolic import Size, ceil_div, proves
 
 THREADS = 256
 """Of a block that adds splits."""
 
 
-class Partials:
-    """The workspace: [split, batch, row, column]. As a destination it takes sums as they come."""
+def workspace_bytes(problem: Problem, splits: int) -> Size:
+    """Of the sums of all splits, where there are several."""
+    return 0 if splits == 1 else splits * problem.size * problem.sum_bytes
 
-    def __init__(self, plan: Plan, buffer: ir.Value) -> None:
-        self.plan, self.problem, self.buffer = plan, plan.problem, buffer
-        lanes, columns = CHUNK // plan.sum_bytes, plan.problem.columns
+
+def turns_of(split: Index, turns: Size, splits: int) -> tuple[ir.Value, ir.Value]:
+    """Of the turns of the whole depth the first of a split, and the one behind its last."""
+    if splits == 1:
+        return emit.index_constant(0), emit.index_constant(turns)
+    each = ceil_div(turns, splits)
+    first = emit.smaller(emit.materialize(split * each), turns)
+    return first, emit.smaller(emit.arith("addi", first, emit.index_constant(each)), turns)
+
+
+class Partials:
+    """The sums of splits in a workspace: [split, batch, row, column]. As a destination it takes sums as they come."""
+
+    def __init__(self, problem: Problem, splits: int, workspace: ir.Value) -> None:
+        self.problem, self.splits = problem, splits
+        self.buffer = view(workspace, 0, splits * problem.size, problem.sums)
+        lanes, columns = CHUNK // problem.sum_bytes, problem.columns
         while lanes > 1 and not proves(lambda: columns % lanes == 0):  # noqa: B023 (asked at once)
             lanes //= 2
         self.direction = Direction(True, lanes)
@@ -32,7 +47,7 @@ class Partials:
     def launch_sums(self, results: Results, evaluator: Evaluator) -> None:
         """Adds the sums of each element, and stores what becomes of them."""
         problem, direction = self.problem, results.direction
-        lanes = min(direction.lanes, CHUNK // self.plan.sum_bytes)
+        lanes = min(direction.lanes, CHUNK // self.problem.sum_bytes)
         along, units = direction.along_columns, problem.size // lanes
         with launch([ceil_div(units, THREADS)], THREADS) as made, evaluator.scope():
             unit = hoisted(Index.of(made.block[0]) * THREADS + made.thread)
@@ -54,7 +69,7 @@ class Partials:
         first = hoisted((batch * problem.rows + row) * problem.columns + column)
         name = "addf" if isinstance(problem.sums, ir.FloatType) else "addi"
         total: ir.Value | None = None
-        for split in range(self.plan.tile.splits):
+        for split in range(self.splits):
             value = load_run(self.buffer, first + split * problem.size, lanes, 1 if along else problem.columns)
             total = value if total is None else emit.arith(name, total, value)
         assert total is not None  # there are splits

@@ -1,0 +1,135 @@
+"""Which tile a product by warp groups gets: the one of the fewest cycles by a model of the device. Its numbers are estimates, not measured.
+
+Copies, products and the reads of products overlap: of a turn the slowest of them counts. What nothing hides is the end of a tile, whose
+sums go through shared memory before the next products begin; its stores are on their way beside them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from relayc.pipelines.cuda.schedule.hopper.instructions import LINE_BYTES, ROWS
+from relayc.pipelines.cuda.schedule.hopper.tile import STRIP, GroupTile
+from relayc.pipelines.cuda.schedule.product.choice import (
+    DELAY,
+    FEWEST_TURNS,
+    LATENCY,
+    LAUNCH,
+    MOST_SPLITS,
+    SHARED_BYTES,
+    SPLIT_BYTES,
+    Sizes,
+)
+from relayc.pipelines.cuda.target import CudaTarget
+from relayc.symbolic import ceil_div
+
+MOST_COLUMNS, LEAST_COLUMNS = 256, 64
+"""Of a tile."""
+MOST_STAGES = 6
+RATE = 2048
+"""Multiply-adds of 16-bit floats a cycle of a multiprocessor: 989 TFLOP/s of an H100 SXM, by 132 multiprocessors at 1.83 GHz."""
+CACHE_BYTES = 5120
+"""Bytes a cycle that all multiprocessors together read of the cache of the device, or write to it."""
+END = 600
+"""Cycles at the end of a tile beside those of its bytes: the last products, and barriers."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """What is multiplied.
+
+    Attributes:
+      sizes: of the matrices.
+      element_bytes: of an element of the operands.
+      unit: columns of a tile are a multiple of.
+      splits: whether parts of the depth may be tiles of their own.
+    """
+
+    sizes: Sizes
+    element_bytes: int
+    unit: int = STRIP
+    splits: bool = True
+
+    @property
+    def turns(self) -> int:
+        """Stages of the whole depth."""
+        return ceil_div(self.sizes.depth, LINE_BYTES // self.element_bytes)
+
+    @property
+    def multiply_adds(self) -> int:
+        """A cycle of a multiprocessor."""
+        return RATE * 2 // self.element_bytes
+
+    def tiles(self, tile: GroupTile) -> int:
+        s = self.sizes
+        return ceil_div(s.rows, tile.rows) * ceil_div(s.columns, tile.columns) * s.batches * tile.splits
+
+    def cycles(self, tile: GroupTile, target: CudaTarget) -> float:
+        """About how long the kernel takes."""
+        s, blocks = self.sizes, target.num_multiprocessors
+        turns = ceil_div(self.turns, tile.splits)
+        elements = tile.rows * tile.columns
+        stored = elements * (4 if tile.splits > 1 else s.result_bytes)
+        products = elements * (LINE_BYTES // self.element_bytes) / self.multiply_adds
+        reads = tile.groups * (ROWS + tile.columns) * LINE_BYTES / SHARED_BYTES
+        turn = max(products, reads, DELAY / (tile.stages - 1))
+        copies = (tile.stage_bytes * turns + stored) / (CACHE_BYTES / blocks)
+        # Sums are written to strips of shared memory and read from there.
+        end = END + 2 * 4 * elements / SHARED_BYTES
+        found = ceil_div(self.tiles(tile), blocks) * (max(turn * turns, copies) + end)
+        result = s.rows * s.columns * s.batches
+        operands = (s.rows + s.columns) * s.depth * s.batches * self.element_bytes
+        memory = (operands + result * s.result_bytes) / (SPLIT_BYTES * blocks)
+        sums = LAUNCH + result * 4 * (tile.splits + 1) / (SPLIT_BYTES * blocks) if tile.splits > 1 else 0
+        return LATENCY + max(found, memory) + sums
+
+    def share(self, tile: GroupTile, target: CudaTarget) -> float:
+        """Of what tensor cores could multiply in this time."""
+        s = self.sizes
+        least = s.rows * s.columns * s.depth * s.batches / (self.multiply_adds * target.num_multiprocessors)
+        return least / self.cycles(tile, target)
+
+    def best(self, target: CudaTarget) -> GroupTile:
+        """The tile of the fewest cycles; of several the one with fewer splits, then of fewer columns."""
+        return min(self._candidates(target), key=lambda tile: (self.cycles(tile, target), tile.splits, tile.columns))
+
+    def _candidates(self, target: CudaTarget) -> Iterator[GroupTile]:
+        for rows in (ROWS, 2 * ROWS):
+            for columns in range(LEAST_COLUMNS, MOST_COLUMNS + 1, self.unit):
+                tile = staged(GroupTile(rows, columns, MOST_STAGES), target)
+                yield from (replace(tile, splits=splits) for splits in self._splits())
+
+    def _splits(self) -> Iterable[int]:
+        """Numbers of splits none of which is empty or too short."""
+        if not self.splits:
+            return [1]
+        most = max(1, min(MOST_SPLITS, self.turns // FEWEST_TURNS))
+        return sorted({self.whole(splits) for splits in range(1, most + 1)})
+
+    def whole(self, splits: int) -> int:
+        """The nearest number of splits none of which is empty."""
+        if not self.splits:
+            return 1
+        return ceil_div(self.turns, ceil_div(self.turns, max(1, min(splits, MOST_SPLITS, self.turns))))
+
+    def fitted(self, tile: GroupTile, target: CudaTarget) -> GroupTile:
+        """The nearest tile that there is."""
+        columns = min(MOST_COLUMNS, max(self.unit, tile.columns // self.unit * self.unit))
+        rows = ROWS if tile.rows < 2 * ROWS else 2 * ROWS
+        return staged(replace(tile, rows=rows, columns=columns, splits=self.whole(tile.splits)), target)
+
+    def values(self) -> dict[str, Callable[[GroupTile], Iterable[int]]]:
+        """Sensible numbers of a tile."""
+        return {
+            "rows": lambda tile: (ROWS, 2 * ROWS),
+            "columns": lambda tile: range(LEAST_COLUMNS, MOST_COLUMNS + 1, self.unit),
+            "stages": lambda tile: range(2, MOST_STAGES + 1),
+            "splits": lambda tile: self._splits(),
+        }
+
+
+def staged(tile: GroupTile, target: CudaTarget) -> GroupTile:
+    """The tile with as many stages as shared memory holds, of those that are wanted."""
+    stages = max(2, min(tile.stages, MOST_STAGES))
+    while stages > 2 and replace(tile, stages=stages).shared_bytes > target.shared_bytes:
+        stages -= 1
+    return replace(tile, stages=stages)

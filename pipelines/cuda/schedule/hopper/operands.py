@@ -1,0 +1,120 @@
+"""Operands in shared memory: the boxes by which copies bring the tile of a stage, and the descriptors by which products read it.
+
+A tile along the depth has a line of LINE_BYTES for each row of A or column of B ("K-major"). A tile across it, of 16-bit elements, has
+blocks of 64 rows or columns, in which each step of the depth is a line ("MN-major").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
+from relayc.pipelines.cuda.schedule.product.operands import Way
+from relayc.pipelines.cuda.schedule.product.problem import Problem
+from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, added, as_pointer
+from relayc.pipelines.cuda.tensor_maps import TensorMap
+from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.tir import emit
+from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.symbolic import Size, ceil_div, proves
+
+
+def is_for_maps(problem: Problem, way: Way) -> bool:
+    """Whether an operand is a tensor [batch, line, depth] or [batch, depth, line] whose lines begin at multiples of 16 bytes."""
+    if len(problem.batch) > 1 or not proves(lambda: problem.depth >= 1):
+        return False
+    if way.packing is not None:
+        return True
+    if way.copied != CHUNK or way.operand.checks or len(way.loops) > 1 or len(problem.reduction) > 1:
+        return False
+    offset = way.operand.offset
+    strides = [offset.coefficient(loop.var) for loop in (*way.loops, *problem.batch, *problem.reduction)]
+    return all(proves(lambda s=stride: s >= 1) for stride in strides)  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class TileOperand:
+    """An operand of a product by warp groups.
+
+    Attributes:
+      way: how it lies in memory.
+      lines: rows or columns of the tile of a block, multiples of 64 where the tile is across the depth.
+      start: where the tile is in a stage, in bytes.
+    """
+
+    problem: Problem
+    way: Way
+    lines: int
+    start: int
+
+    @property
+    def depth(self) -> int:
+        """Steps of the depth of a stage."""
+        return hopper.LINE_BYTES // self.way.element_bytes
+
+    @property
+    def _block_lines(self) -> int:
+        """Rows or columns side by side in a line across the depth."""
+        return hopper.LINE_BYTES // self.way.element_bytes
+
+    def tensor_map(self, evaluator: Evaluator) -> ir.Value:
+        """The map of the operand, made by the host: its dimensions are the depth, lines and batches, or lines, the depth and batches."""
+        p, way = self.problem, self.way
+        operand = way.operand
+        # A loop of one step has no stride; any one of whole chunks does.
+        chunk = CHUNK // way.element_bytes
+        any_stride: Size = ceil_div(p.depth if way.along_depth else way.extent, chunk) * chunk
+        offset: Size
+        line: Size
+        if way.packing is not None:
+            offset, line, batch = 0, way.pitch, way.extent * way.pitch
+        else:
+            loop = p.reduction[0] if not way.along_depth else way.loops[0] if way.loops else None
+            offset = operand.offset.const
+            line = operand.offset.coefficient(loop.var) if loop is not None else any_stride
+            batch = operand.offset.coefficient(p.batch[0].var) if p.batch else any_stride
+        if way.along_depth:
+            sizes, box = (p.depth, way.extent), (self.depth, self.lines, 1)
+        else:
+            sizes, box = (way.extent, p.depth), (self._block_lines, self.depth, 1)
+        numbers = [emit.index_constant(n) for n in (offset, *sizes, p.batches, line, batch)]
+        return TensorMap(way.element, evaluator.memory(operand.node), numbers[0], numbers[1:4], numbers[4:], box).emit()
+
+    def bring(self, ring: SharedMemory, stage: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], barrier: ir.Value) -> None:
+        """Starts the copies of a tile.
+
+        Args:
+          stage: where the stage begins in the ring (index); tensor_map: address of the map.
+          at: line, step of the depth and batch at which the tile begins (i32).
+          barrier: that is told the bytes.
+        """
+        line, depth, batch = at
+        if self.way.along_depth:
+            hopper.copy_box(ring.pointer(added(stage, self.start)), tensor_map, [depth, line, batch], barrier)
+            return
+        for block in range(self.lines // self._block_lines):
+            to = ring.pointer(added(stage, self.start + block * self._block_bytes))
+            first = emit.arith("addi", line, hopper.i32(block * self._block_lines)) if block else line
+            hopper.copy_box(to, tensor_map, [first, depth, batch], barrier)
+
+    @property
+    def _block_bytes(self) -> int:
+        return self.depth * hopper.LINE_BYTES
+
+    def descriptor(self, stage: ir.Value, first: Index | None = None) -> ir.Value:
+        """Of the tile in a stage that begins at an address (index), or of its lines from `first` on, a multiple of 64."""
+        # 64 lines along the depth have as many bytes as a block of 64 across it.
+        begin = added(stage, self.start)
+        if first is not None:
+            begin = added(begin, emit.materialize(first * hopper.LINE_BYTES))
+        return hopper.descriptor(begin, 0 if self.way.along_depth else self._block_bytes)
+
+    def step(self, descriptor: ir.Value, steps: int) -> ir.Value:
+        """The descriptor of what is some steps of the depth further."""
+        return hopper.moved(descriptor, steps * (self.way.element_bytes if self.way.along_depth else hopper.LINE_BYTES))
+
+
+def address_of(tensor_map: ir.Value) -> ir.Value:
+    """Of a tensor map, as copies take it."""
+    base = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [tensor_map])
+    return as_pointer(base, 0)

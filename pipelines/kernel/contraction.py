@@ -181,7 +181,7 @@ def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
     ]
     try:
         operands = [
-            _operand(source, [affine_index(e, point, split_exactly) for e in amap.results], cast, keeps_pads)
+            operand_of(source, [affine_index(e, point, split_exactly) for e in amap.results], cast, keeps_pads)
             for source, amap, cast in zip(structured.inputs, structured.maps, casts, strict=True)
         ]
     except NotStructured:
@@ -197,8 +197,16 @@ def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
     return found
 
 
-def _operand(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool) -> Operand:
-    """Follows views, slices and zero paddings to what is in memory. Raises NotStructured where an index is not linear."""
+def operand_of(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool = False) -> Operand:
+    """How a node is read at indices: follows views, slices and zero paddings to what is in memory.
+
+    Args:
+      casts: of its element.
+      keeps_pads: whether a padded node is read as padded.
+
+    Raises:
+      NotStructured: an index is not linear.
+    """
     checks: list[tuple[Index, Size]] = []
     while node.kind in ("view", "slice") or (node.kind == "pad" and not keeps_pads):
         source = node.inputs[0]

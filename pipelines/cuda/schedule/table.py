@@ -1,6 +1,6 @@
 """The strategy table of NVIDIA GPUs: what kernels are offered to, in which order, and the numbers that can be set."""
 
-from relayc.pipelines.cuda.schedule.attention import flash
+from relayc.pipelines.cuda.schedule.attention import flash, flash_mma, versions
 from relayc.pipelines.cuda.schedule.general import Numbers, schedule_general
 from relayc.pipelines.cuda.schedule.hopper import strategy as hopper
 from relayc.pipelines.cuda.schedule.product import strategy as product
@@ -22,7 +22,29 @@ _TILE = (
 )
 _PRODUCTS = "dense, matmul, batch_matmul, conv and what follows elementwise"
 
+_SPLITS = (
+    Parameter("splits", "blocks for all multiprocessors", "splits of the keys, where few queries share them", 256),
+    Parameter("split_warps", versions.SPLIT_WARPS, "warps of a block with a split", 16),
+    Parameter("split_rows", versions.SPLIT_ROWS, "queries of a block with a split", versions.FEW_ROWS),
+    Parameter("split_keys", versions.KEYS_AT_A_TIME, "keys that lanes read at a time", 16),
+)
+
 TABLE: tuple[Entry, ...] = (
+    Entry(
+        "flash_mma",
+        flash_mma.schedule_flash_mma,
+        "attention",
+        "more than 8 queries that share keys; heads of multiples of 8 elements",
+        "f16 and bf16, summed in f32",
+        (
+            Parameter("warps", _MODEL, "warps of a block", flash_mma.MOST_WARPS),
+            Parameter("rows", _MODEL, "queries of a warp", flash_mma.MOST_ROWS),
+            Parameter("keys", _MODEL, "keys of a tile in shared memory", flash_mma.MOST_KEYS),
+            Parameter("stages", _MODEL, "tiles of keys and values in shared memory", flash_mma.MOST_STAGES),
+            *_SPLITS,
+        ),
+        ("mma-bf16", "cp-async"),
+    ),
     Entry(
         "flash",
         flash.schedule_flash,
@@ -33,10 +55,7 @@ TABLE: tuple[Entry, ...] = (
             Parameter("warps", flash.BLOCKS.warps, "warps of a block", 16),
             Parameter("rows", flash.BLOCKS.rows, "queries of a warp", 32),
             Parameter("keys", flash.BLOCKS.keys, "keys that come to shared memory at a time", 256),
-            Parameter("splits", "blocks for all multiprocessors", "splits of the keys, where few queries share them", 256),
-            Parameter("split_warps", flash.SPLIT_WARPS, "warps of a block with a split", 16),
-            Parameter("split_rows", flash.SPLIT_ROWS, "queries of a block with a split", flash.FEW_ROWS),
-            Parameter("split_keys", flash.KEYS_AT_A_TIME, "keys that lanes read at a time", 16),
+            *_SPLITS,
         ),
     ),
     Entry(

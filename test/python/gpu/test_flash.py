@@ -46,7 +46,7 @@ OTHERS = [
 
 
 def emulated(mod: IRModule, config: dict[str, Any], arch: str = "sm_80") -> Any:
-    with PassContext(config=config):
+    with PassContext(config={"schedule.kernels": {"*": {"strategy": "flash"}}, **config}):
         return relayc.compile(mod, target=Target("cuda", arch=arch, emulate=True, num_threads=1))["main"]
 
 

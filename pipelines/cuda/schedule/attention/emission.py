@@ -21,8 +21,12 @@ def exp(x: ir.Value) -> ir.Value:
     """e**x of a scalar; of an f32 by the power of two that the hardware has: within 2e-7 + 9e-8 * |x| of itself."""
     if not isinstance(x.type, ir.F32Type):
         return emit.create("math.exp", [x.type], [x])
-    attributes = {"fastmath": emit.parsed("#arith.fastmath<afn>")}
-    return emit.create("math.exp2", [x.type], [emit.arith("mulf", x, emit.number(LOG2E, x.type))], attributes)
+    return exp2(emit.arith("mulf", x, emit.number(LOG2E, x.type)))
+
+
+def exp2(x: ir.Value) -> ir.Value:
+    """2**x of an f32, by the instruction that the hardware has."""
+    return emit.create("math.exp2", [x.type], [x], {"fastmath": emit.parsed("#arith.fastmath<afn>")})
 
 
 class GpuAttention(AttentionCode):
@@ -61,18 +65,25 @@ class GpuAttention(AttentionCode):
 
     def seen(self, first: Index, count: int) -> ir.Value:
         """How many of the keys, from the first one on, some of `count` rows from a row on may see (index)."""
+        return self._seen(first, count, True)
+
+    def seen_by_all(self, first: Index, count: int) -> ir.Value:
+        """How many of the keys, from the first one on, each of `count` rows from a row on may see (index)."""
+        return self._seen(first, count, False)
+
+    def _seen(self, first: Index, count: int, by_some: bool) -> ir.Value:
         if self.a.causal is None:
             return emit.index_constant(self.keys)
-        last = emit.at_most(first + (count - 1), self.rows - 1)
-        shape = self.a.shape
-        query = last
+        shape, last = self.a.shape, emit.at_most(first + (count - 1), self.rows - 1)
+        query = last if by_some else first
         if shape[QUERY] == 1:
             query = Index()
         elif shape[QUERY_HEAD] != 1:
-            (first_head, _), (last_head, place) = (self.evaluator.quotient_and_rest(i, shape[QUERY]) for i in (first, last))
+            (first_head, first_place), (last_head, last_place) = (self.evaluator.quotient_and_rest(i, shape[QUERY]) for i in (first, last))
             same = emit.compare("eq", emit.materialize(first_head), emit.materialize(last_head))
             end = shape[QUERY] - 1
-            query = self.evaluator.opaque(emit.select(same, emit.materialize(place), emit.index_constant(end)), 0, end)
+            place, other = (last_place, Index(end)) if by_some else (first_place, Index())
+            query = self.evaluator.opaque(emit.select(same, emit.materialize(place), emit.materialize(other)), 0, end)
         return emit.smaller(emit.larger(emit.materialize(query + self.a.causal + 1), 0), self.keys)
 
     def score(self, row: Sequence[Index], key: Index, product: ir.Value, end: ir.Value | None) -> ir.Value:

@@ -3,25 +3,15 @@
 from collections.abc import Callable, Iterable
 
 from relayc.pipelines.cuda.schedule.attention.blocks import BlockParameters, Blocks, fitted
-from relayc.pipelines.cuda.schedule.attention.splits import SplitParameters, Splits
+from relayc.pipelines.cuda.schedule.attention.versions import emit_versions, has_few_rows, splits_of
 from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.gpu.launch import WARP
-from relayc.pipelines.kernel.attention import KEY, Attention, match
-from relayc.pipelines.kernel.graph import Kernel, NotStructured
-from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
+from relayc.pipelines.kernel.attention import Attention, match
+from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit, nest
-from relayc.symbolic import ceil_div, guess, minimum, proves
 
 BLOCKS = BlockParameters(warps=4, rows=8, keys=32)
-FEW_ROWS = 8
-"""Rows up to which the keys are split."""
-SPLIT_KEYS = 256
-"""Keys of a split at least."""
-SPLIT_WARPS, SPLIT_ROWS, KEYS_AT_A_TIME = 4, 4, 4
-BLOCKS_PER_MULTIPROCESSOR = 2
-"""That splits are to make."""
 
 
 def schedule_flash(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -29,19 +19,9 @@ def schedule_flash(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled 
     attention = match(kernel)
     if attention is None or not isinstance(target, CudaTarget):
         return None
-    few, rows = _splits(attention, target, tuning), attention.rows_of_key
-    many = None if few is not None and proves(lambda: rows <= FEW_ROWS) else _blocks(attention, target, tuning)
-    workspace_bytes = few.workspace_bytes if few is not None else 0
-    with kernel_body(kernel, workspace_bytes=workspace_bytes) as body:
-        for emission in (few, many):
-            if emission is not None:
-                emission.begin(body)
-        if few is not None and many is not None:
-            is_few = emit.compare("sle", emit.index_constant(rows), emit.index_constant(FEW_ROWS))
-            nest.when(is_few, body.evaluator, few.emit, many.emit)
-        else:
-            (few or many).emit()  # type: ignore[union-attr]
-    return Scheduled(body.function, workspace_bytes=workspace_bytes)
+    few = splits_of(attention, target, tuning)
+    many = None if few is not None and has_few_rows(attention) else _blocks(attention, target, tuning)
+    return emit_versions(kernel, few, many)
 
 
 def _blocks(attention: Attention, target: Target, tuning: Tuning) -> Blocks:
@@ -52,28 +32,3 @@ def _blocks(attention: Attention, target: Target, tuning: Tuning) -> Blocks:
     }
     chosen = tuning.replace(BLOCKS, ("warps", "rows", "keys"), lambda p: fitted(attention, p, target.l1_bytes), values)
     return Blocks(attention, fitted(attention, chosen, target.l1_bytes))
-
-
-def _splits(attention: Attention, target: CudaTarget, tuning: Tuning) -> Splits | None:
-    """For at most FEW_ROWS rows; None where there are always more, or where so few do not stay in registers."""
-    rows, heads, keys = attention.rows_of_key, attention.heads_of_key, attention.shape[KEY]
-    if proves(lambda: rows > FEW_ROWS):
-        return None
-    count = max(1, min(guess(rows), FEW_ROWS))
-    for rows_of_block in range(min(SPLIT_ROWS, count), 0, -1):
-        blocks = max(1, guess(heads)) * ceil_div(count, rows_of_block)
-        wanted = ceil_div(BLOCKS_PER_MULTIPROCESSOR * target.num_multiprocessors, blocks)
-        splits = max(1, min(wanted, ceil_div(guess(keys), SPLIT_KEYS)))
-        defaults = SplitParameters(splits, SPLIT_WARPS, rows_of_block, KEYS_AT_A_TIME)
-        names = {"splits": "splits", "warps": "split_warps", "rows": "split_rows", "keys": "split_keys"}
-        values: dict[str, Callable[[SplitParameters], Iterable[int]]] = {
-            "splits": lambda p: powers_of_two(1, max(1, ceil_div(guess(keys), WARP))),
-            "split_warps": lambda p: powers_of_two(1, 8),
-            "split_rows": lambda p: powers_of_two(1, FEW_ROWS),
-            "split_keys": lambda p: powers_of_two(1, 8),
-        }
-        try:
-            return Splits(attention, tuning.replace(defaults, names, values=values), minimum(rows, FEW_ROWS))
-        except NotStructured:
-            continue
-    return None

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cuda.schedule.product.instructions import copy_asynchronously
 from relayc.pipelines.cuda.schedule.product.operands import Part, Places, Way
 from relayc.pipelines.cuda.schedule.product.problem import Point, Problem, divided, hoisted, is_below
 from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, SharedTile, added, as_pointer, element_of, store
@@ -135,7 +136,6 @@ class AsynchronousCopy(Copy):
 
     def _copy(self, depth: Index, stage: ir.Value) -> None:
         way, known = self.way, dict[tuple, tuple[Part, ir.Value | None]]()
-        i32 = ir.IntegerType.get_signless(32)
         for unit, outer in self.units:
             number = depth + (unit.part * way.run if way.along_depth else unit.line)
             if number.key not in known:
@@ -146,16 +146,8 @@ class AsynchronousCopy(Copy):
                 conditions.append(emit.below(a + b, extent))
             offset = emit.materialize((outer.offset + inner.offset) * way.element_bytes)
             source = as_pointer(added(self.base, offset), GLOBAL)
-            operands = [self.shared.pointer(added(stage, unit.place)), source]
-            if conditions:
-                size = emit.select(emit.all_of(conditions), emit.number(way.copied, i32), emit.number(0, i32))
-                operands.append(size)
-            modifier = "cg" if way.copied == CHUNK else "ca"
-            attributes = {
-                "size": ir.IntegerAttr.get(i32, way.copied),
-                "modifier": emit.parsed(f"#nvvm<load_cache_modifier {modifier}>"),
-            }
-            emit.create("nvvm.cp.async.shared.global", [], operands, attributes)
+            is_there = emit.all_of(conditions) if conditions else None
+            copy_asynchronously(self.shared.pointer(added(stage, unit.place)), source, way.copied, is_there)
 
     def _at_depth(self, number: Index) -> tuple[Part, ir.Value | None]:
         part = self.places.of_depth(number)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.schedule.product.copies import Copy
+from relayc.pipelines.cuda.schedule.product.instructions import commit_copies, wait_for_copies
 from relayc.pipelines.cuda.schedule.product.plan import Plan
 from relayc.pipelines.cuda.schedule.product.problem import hoisted
 from relayc.pipelines.gpu.launch import barrier
@@ -36,14 +37,14 @@ class Pipeline:
         with emit.for_loop(first, last, 1, turn, begin) as loop, self.evaluator.scope():
             stage, free, *sums = loop.inner_iter_args
             if self.is_asynchronous:
-                _wait(ahead - 1)
+                wait_for_copies(ahead - 1)
             barrier()
             values = self._issue(emit.arith("addi", turn.value, emit.index_constant(ahead)), last, free)
             sums = plan.sums.step(stage, sums)
             self._finish(values, free)
             emit.yield_values([self._next(stage, ring), self._next(free, ring), *sums])
         if self.is_asynchronous:
-            _wait(0)  # groups that brought nothing
+            wait_for_copies(0)  # groups that brought nothing
         return list(loop.results[2:])
 
     def _next(self, stage: ir.Value, ring: ir.Value) -> ir.Value:
@@ -64,15 +65,9 @@ class Pipeline:
 
         if self.is_asynchronous:
             nest.when(emit.compare("slt", turn, last), self.evaluator, asynchronous)
-            emit.create("nvvm.cp.async.commit.group", [], [])
+            commit_copies()
         return [[] if copy.way.copied else copy.issue(depth, stage) for copy in self.copies]
 
     def _finish(self, values: Sequence[list[ir.Value]], stage: ir.Value) -> None:
         for copy, some in zip(self.copies, values, strict=True):
             copy.finish(some, stage)
-
-
-def _wait(groups: int) -> None:
-    """Waits until at most so many of the thread's groups of copies are on their way."""
-    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), groups)
-    emit.create("nvvm.cp.async.wait.group", [], [], {"n": number})

@@ -21,10 +21,12 @@ class SharedTile:
     """An operand's tile of one stage.
 
     Attributes:
-      lines, chunks: its extents, powers of two: lines are what threads step along, a line has its chunks side by side.
+      lines, chunks: its extents: lines are what threads step along, a line has its chunks side by side. They are powers of two but where
+        lines are padded.
       element_bytes: of an element.
       order: for which reads chunks are permuted: "chunks", one chunk of eight lines at a time; "words", eight words of four bytes of each
-        of four lines; "plain" lines are read along, and not permuted.
+        of four lines; "plain" lines are read along, and not permuted. Lines that are "padded" to an odd number of chunks need no
+        permutation for reads of one chunk of eight lines.
     """
 
     lines: int
@@ -35,7 +37,7 @@ class SharedTile:
     @property
     def pitch(self) -> int:
         """Bytes of a line."""
-        return self.chunks * CHUNK
+        return (self.chunks | 1 if self.order == "padded" else self.chunks) * CHUNK
 
     @property
     def size(self) -> int:
@@ -54,7 +56,7 @@ class SharedTile:
 
     def _permuted(self, line: ir.Value, chunk: ir.Value) -> ir.Value:
         near = min(self.chunks, BANK_CHUNKS)
-        if near == 1 or self.order == "plain":
+        if near == 1 or self.order in ("plain", "padded"):
             return chunk
         if self.order == "words":
             key = times(emit.arith("andi", line, emit.index_constant(near // 2 - 1)), 2)

@@ -7,13 +7,14 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.architectures import MOST_REGISTERS
 from relayc.pipelines.cuda.schedule.product.choice import MOST_LINE_BYTES, MOST_LINES, MOST_SPLITS, MOST_UNIT_LINES, Model, best, fitted
 from relayc.pipelines.cuda.schedule.product.fma import RUN, ThreadTiles
+from relayc.pipelines.cuda.schedule.product.instructions import COLUMNS, ROWS, STEP_BYTES, Instruction
 from relayc.pipelines.cuda.schedule.product.nest import emit_product
 from relayc.pipelines.cuda.schedule.product.operands import Way, way_of
 from relayc.pipelines.cuda.schedule.product.plan import Plan
 from relayc.pipelines.cuda.schedule.product.problem import Problem, find, problem_of
 from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedTile
 from relayc.pipelines.cuda.schedule.product.sums import Sums
-from relayc.pipelines.cuda.schedule.product.tensor_cores import COLUMNS, ROWS, STEP_BYTES, Instruction, TensorCores
+from relayc.pipelines.cuda.schedule.product.tensor_cores import TensorCores
 from relayc.pipelines.cuda.schedule.product.tile import Tile
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.gpu.launch import WARP

@@ -1,0 +1,374 @@
+"""Attention of 16-bit floats on tensor cores: a block has some rows of a head, and walks over tiles of the keys that these see.
+
+A warp has 16 rows, or 32, by itself. Its queries stay in registers as the fragments that mma.sync takes. Tiles of keys and of their values
+come to shared memory in stages, ahead of their use. The sums of the first product are in the lanes where the second one wants its first
+operand: rounded to 16 bits they are the weights' fragments, and go through no memory. Between the products is the softmax so far, in f32.
+The scale of the queries comes after the first product, so that queries are multiplied as they are.
+
+Tiles whose keys all rows of the block see go first, without a look at the causal mask or at the number of keys; what no row sees is not
+read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import arith, ir
+from relayc.pipelines.cuda.schedule.attention.copies import copy_of
+from relayc.pipelines.cuda.schedule.attention.emission import LOG2E, GpuAttention, exp2
+from relayc.pipelines.cuda.schedule.product.instructions import (
+    COLUMNS,
+    ROWS,
+    Instruction,
+    across_depth,
+    along_depth,
+    commit_copies,
+    load_matrices,
+    operand_pair,
+    operand_words,
+    wait_for_copies,
+)
+from relayc.pipelines.cuda.schedule.product.problem import divided, hoisted
+from relayc.pipelines.cuda.schedule.product.shared import SharedMemory, added
+from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
+from relayc.pipelines.kernel.attention import QUERY, Attention
+from relayc.pipelines.kernel.graph import Node
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.symbolic import ceil_div, proves
+
+QUAD = 4
+"""Lanes that have a row of sums together."""
+HALVES = ROWS // COLUMNS
+"""Rows of a tile of an instruction that a lane has sums of."""
+
+
+@dataclass(frozen=True)
+class TensorParameters:
+    """Tunable numbers.
+
+    Attributes:
+      warps: of a block.
+      rows: of a warp, a multiple of an instruction's.
+      keys: of a tile, a multiple of 16.
+      stages: tiles of keys and values in shared memory.
+    """
+
+    warps: int
+    rows: int
+    keys: int
+    stages: int
+
+
+@dataclass(frozen=True)
+class Queries:
+    """What the first product is of.
+
+    Attributes:
+      node: the queries before they are scaled, of 16-bit floats.
+      scale: what scores are multiplied by instead of queries.
+    """
+
+    node: Node
+    scale: float
+
+
+def queries_of(attention: Attention) -> Queries | None:
+    """The queries of an attention whose scores are sums of products of 16-bit floats in f32; None for any other."""
+    scaled = attention.product.structured.inputs[0]
+    if scaled.kind != "generic" or scaled.is_reduction or len(scaled.structured.inputs) != 1:
+        return None
+    structured, f32 = scaled.structured, ir.F32Type.get()
+    identity = ir.AffineMap.get_identity(len(scaled.shape))
+    operations = [op.operation for op in structured.block.operations if op.operation.name != "arith.constant"]
+    names = [op.name for op in operations]
+    if [*structured.maps, *structured.output_maps] != [identity] * 2 or attention.product.element != f32:
+        return None
+    query = structured.inputs[0]
+    second = [node.structured.inputs[1].element for node in (attention.product, attention.context)]
+    if query.element not in (ir.F16Type.get(), ir.BF16Type.get()) or second != [query.element] * 2:
+        return None
+    if names == ["arith.extf", "linalg.yield"]:
+        return Queries(query, 1.0)
+    if names != ["arith.extf", "arith.mulf", "linalg.yield"]:
+        return None
+    factors = [v.owner for v in operations[1].operands if v != operations[0].results[0]]
+    if len(factors) != 1 or isinstance(factors[0], ir.Block) or factors[0].operation.name != arith.ConstantOp.OPERATION_NAME:
+        return None
+    return Queries(query, factors[0].operation.attributes["value"].value)
+
+
+class TensorBlocks(GpuAttention):
+    """Registers of a thread have, for each 16 rows of its warp, the words of the queries, and sums of f32: of scores [8 keys, 4] and of the
+    context [8 elements, 4]; of the four sums two are neighbours in a row, and two of the row 8 after it."""
+
+    def __init__(self, attention: Attention, queries: Queries, parameters: TensorParameters, is_asynchronous: bool) -> None:
+        """`is_asynchronous` says whether the target copies from memory to shared memory by itself."""
+        super().__init__(attention)
+        self.q, self.p = queries, parameters
+        name = str(queries.node.element)
+        self.instruction = Instruction(name, name, 16, str(self.wide))
+        self.block_rows = parameters.warps * parameters.rows
+        self.threads = parameters.warps * WARP
+        self.row_tiles = parameters.rows // ROWS
+        self.key_tiles, self.column_tiles = parameters.keys // COLUMNS, self.width // COLUMNS
+        self.steps = ceil_div(self.depth, self.instruction.depth)
+        start, self.copies = 0, []
+        sizes = [copy_of(n, is_asynchronous, parameters.keys, 1, 0, (0, 0)).tile.size for n in (attention.product, attention.context)]
+        self.stage_bytes = sum(sizes)
+        for node, size in zip((attention.product, attention.context), sizes, strict=True):
+            stages = parameters.stages, self.stage_bytes
+            self.copies.append(copy_of(node, is_asynchronous, parameters.keys, self.threads, start, stages))
+            start += size
+        self.is_plain = attention.plain is attention.product and queries.scale > 0
+        """Whether scores without a causal mask are the scaled sums: then the scale goes with the exponential."""
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.stage_bytes * self.p.stages
+
+    def emit(self) -> None:
+        """The launch, at the ambient insertion point in the function."""
+        blocks = ceil_div(self.rows, self.block_rows)
+        shared = [(self.shared_bytes, ir.IntegerType.get_signless(8))]
+        with launch([self.heads * blocks], self.threads, shared) as made, self.evaluator.scope():
+            head, block = self.evaluator.quotient_and_rest(Index.of(made.block[0]), blocks)
+            # Rows that see the most keys come first: the last blocks of the launch are short.
+            self._block(made, head, hoisted((block * -1 + (blocks - 1)) * self.block_rows))
+
+    def _block(self, made: Launch, head: Index, first: Index) -> None:
+        self.shared = SharedMemory.of(made.shared[0])
+        warp, lane = map(hoisted, divided(Index.of(made.thread), WARP))
+        self.lane = lane
+        self.own_row, self.own_pair = map(hoisted, divided(lane, QUAD))
+        self.own = hoisted(first + warp * self.p.rows)
+        self.points = [
+            [self._row_point(head, self.own + self.own_row + i * ROWS + half * COLUMNS) for half in range(HALVES)]
+            for i in range(self.row_tiles)
+        ]
+        for copy in self.copies:
+            copy.prepare(made.thread, self.shared, self.points[0][0], self.evaluator)
+        keys, values = self.copies
+        self.key_places = along_depth(keys.tile, lane, True, Index(), self.steps)
+        self.value_places = across_depth(values.tile, lane, True, Index(), ceil_div(self.column_tiles, 2))
+        self.queries = [[self._query_words(i, s) for s in range(self.steps)] for i in range(self.row_tiles)]
+        largest, totals, context = self._walk(first)
+        self._store(largest, totals, context)
+
+    def _row_point(self, head: Index, row: Index) -> list[Index]:
+        """The point of a row; of the last one for those behind it."""
+        return [hoisted(index) for index in self.row_point(head, emit.at_most(row, self.rows - 1))]
+
+    def _query_words(self, i: int, step: int) -> list[ir.Value]:
+        """The words of A of a step of the head: of both rows, then of both 8 elements later."""
+        structured, found = self.a.product.structured, []
+        for later in range(2):
+            element = step * self.instruction.depth + later * COLUMNS
+            for point in self.points[i]:
+                if element >= self.depth:
+                    pair = emit.zero(emit.vector_of(2, self.q.node.element))
+                else:
+                    with self.evaluator.along(2) as one:
+                        at = [*point, Index(), self.own_pair * 2 + element + one]
+                        pair = emit.broadcast(self.evaluator.at(self.q.node, self.evaluator.apply(structured.maps[0], at)), 2)
+                found.append(operand_pair(pair))
+        return found
+
+    # ---- tiles of keys
+
+    def _walk(self, first: Index) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:
+        """Largest scores and totals (each lane of its keys) of the rows of a lane, and their context."""
+        ahead, count = self.p.stages - 1, self.row_tiles * HALVES
+        whole, tiles = self._tiles(first)
+        self.tiles = tiles
+        for number in range(ahead):
+            self._issue(emit.index_constant(number), emit.index_constant(number * self.stage_bytes))
+        values = [emit.index_constant(0), emit.index_constant(ahead * self.stage_bytes)]
+        values += [self._initial(self.a.largest)] * count + [self._initial(self.a.total)] * count
+        values += [emit.zero(self.wide)] * (self.row_tiles * self.column_tiles * 4)
+        for start, end, all_seen in ((0, whole, True), (whole, tiles, False)):
+            if start is end:
+                continue
+            turn = Var(0, ceil_div(self.keys, self.p.keys) - 1, name="turn")
+            with emit.for_loop(start, end, 1, turn, values) as loop, self.evaluator.scope():
+                emit.yield_values(self._turn(turn, list(loop.inner_iter_args), all_seen))
+            values = list(loop.results)
+        return values[2 : 2 + count], values[2 + count : 2 + 2 * count], values[2 + 2 * count :]
+
+    def _tiles(self, first: Index) -> tuple[ir.Value, ir.Value]:
+        """How many tiles have only keys that all rows of the block see, and how many have keys that some see (index)."""
+        size = self.p.keys
+        if self.a.causal is None:
+            whole, tiles = emit.index_constant(self.keys // size), emit.index_constant(ceil_div(self.keys, size))
+            return (tiles, tiles) if proves(lambda: self.keys % size == 0) else (whole, tiles)
+        seen = self.seen(first, self.block_rows)
+        tiles = emit.create("arith.ceildivui", [seen.type], [seen, emit.index_constant(size)])
+        return emit.arith("divui", self.seen_by_all(first, self.block_rows), emit.index_constant(size)), tiles
+
+    def _issue(self, turn: ir.Value, stage: ir.Value) -> None:
+        """Starts the copies of a turn, where there is one."""
+        first = hoisted(Index.of(Var(0, ceil_div(self.keys, self.p.keys) - 1, turn, name="turn")) * self.p.keys)
+
+        def copy() -> None:
+            for each in self.copies:
+                each.issue(first, stage)
+
+        nest.when(emit.compare("slt", turn, self.tiles), self.evaluator, copy)
+        commit_copies()
+
+    def _turn(self, turn: Var, values: list[ir.Value], all_seen: bool) -> list[ir.Value]:
+        """The stages, largest scores, totals and contexts after a tile of keys."""
+        (stage, free), rest = values[:2], values[2:]
+        count, ahead = self.row_tiles * HALVES, self.p.stages - 1
+        wait_for_copies(ahead - 1)
+        barrier()
+        self._issue(emit.arith("addi", turn.value, emit.index_constant(ahead)), free)
+        largest, totals, context = rest[:count], rest[count : 2 * count], rest[2 * count :]
+        words = []
+        for i, sums in enumerate(self._scores(stage)):
+            own = slice(i * HALVES, (i + 1) * HALVES)
+            of_tile = slice(i * self.column_tiles * 4, (i + 1) * self.column_tiles * 4)
+            scores = [self._row_of_scores(i, half, sums, hoisted(Index.of(turn) * self.p.keys), all_seen) for half in range(HALVES)]
+            found = [self._softmax(*row) for row in zip(scores, largest[own], totals[own], strict=True)]
+            largest[own], totals[own] = [f.largest for f in found], [f.total for f in found]
+            context[of_tile] = [emit.arith("mulf", x, found[n % 4 // 2].scale) for n, x in enumerate(context[of_tile])]
+            words.append([operand_pair(self._rounded(pair)) for pairs in zip(*(f.weights for f in found), strict=True) for pair in pairs])
+        return [self._next(stage), self._next(free), *largest, *totals, *self._add_values(stage, words, context)]
+
+    def _next(self, stage: ir.Value) -> ir.Value:
+        """The stage that follows in the ring."""
+        after = added(stage, self.stage_bytes)
+        return emit.select(emit.compare("eq", after, emit.index_constant(self.shared_bytes)), emit.index_constant(0), after)
+
+    # ---- products
+
+    def _scores(self, stage: ir.Value) -> list[list[ir.Value]]:
+        """The sums of queries and keys: for each 16 rows four of each 8 keys."""
+        start, tile = added(stage, self.copies[0].start), self.copies[0].tile
+        found = [[emit.zero(self.wide)] * (self.key_tiles * 4) for _ in range(self.row_tiles)]
+        for step in range(self.steps):
+            for j in range(0, self.key_tiles, 2):
+                place = added(added(start, self.key_places[step]), j * COLUMNS * tile.pitch)
+                words = operand_words(load_matrices(self.shared.pointer(place), 4, False), self.instruction.b)
+                for i, sums in enumerate(found):
+                    for later in range(2):
+                        at = slice((j + later) * 4, (j + later) * 4 + 4)
+                        sums[at] = self.instruction.multiply_add(self.queries[i][step], words[2 * later : 2 * later + 2], sums[at])
+        return found
+
+    def _add_values(self, stage: ir.Value, weights: list[list[ir.Value]], context: list[ir.Value]) -> list[ir.Value]:
+        """The context with the values of a tile; `weights` are the words of A, for each 16 rows four of each 16 keys."""
+        start, tile = added(stage, self.copies[1].start), self.copies[1].tile
+        found = list(context)
+        for step in range(self.p.keys // self.instruction.depth):
+            for j in range(0, self.column_tiles, 2):
+                place = added(added(start, self.value_places[j // 2]), step * self.instruction.depth * tile.pitch)
+                words = operand_words(load_matrices(self.shared.pointer(place), 4, True), self.instruction.b)
+                for i, own in enumerate(weights):
+                    for later in range(min(2, self.column_tiles - j)):
+                        at = slice((i * self.column_tiles + j + later) * 4, (i * self.column_tiles + j + later) * 4 + 4)
+                        found[at] = self.instruction.multiply_add(own[4 * step : 4 * step + 4], words[2 * later : 2 * later + 2], found[at])
+        return found
+
+    # ---- softmax
+
+    def _row_of_scores(self, i: int, half: int, sums: list[ir.Value], first: Index, all_seen: bool) -> list[ir.Value]:
+        """The scores that a lane has of a row of a tile whose keys begin at `first`."""
+        pairs = [
+            (sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1], first + self.own_pair * 2 + j * COLUMNS) for j in range(self.key_tiles)
+        ]
+        point = self.points[i][half]
+        if all_seen and self.is_plain:
+            return [x for a, b, _ in pairs for x in (a, b)]
+        if all_seen:
+            return [x for a, b, key in pairs for x in self._pair_of_scores(point, key, a, b)]
+        end = self._end(point)
+        return [self._checked(point, key + one, x, end) for a, b, key in pairs for one, x in enumerate((a, b))]
+
+    def _pair_of_scores(self, point: Sequence[Index], key: Index, a: ir.Value, b: ir.Value) -> list[ir.Value]:
+        """Two neighbouring scores without the causal mask, of keys that are there."""
+        with self.evaluator.along(2) as one:
+            at = [*point, key + one]
+            sums = self._scaled(vectors.from_elements([a, b]))
+            self.evaluator.remember(self.a.product, at, sums)
+            found = emit.broadcast(self.evaluator.at(self.a.plain, at), 2)
+        return [vectors.extract(found, lane) for lane in range(2)]
+
+    def _end(self, point: Sequence[Index]) -> ir.Value:
+        """The first key that a row does not see, or that is not there (index)."""
+        causal = self.a.causal
+        if causal is None:
+            return emit.index_constant(self.keys)
+        return self.evaluator.once(("end", id(point)), lambda: emit.smaller(emit.materialize(point[QUERY] + causal + 1), self.keys))
+
+    def _checked(self, point: Sequence[Index], key: Index, value: ir.Value, end: ir.Value) -> ir.Value:
+        """The score of a key: -inf where the row does not see it."""
+        inside = emit.compare("slt", emit.materialize(key), end)
+        if not self.is_plain:
+            at = [*point, emit.at_most(key, self.keys - 1)]
+            with self.evaluator.scope():
+                self.evaluator.remember(self.a.product, at, self._scaled(value))
+                value = self.evaluator.at(self.a.plain, at)
+        return emit.select(inside, value, emit.number(float("-inf"), self.wide))
+
+    def _scaled(self, sums: ir.Value) -> ir.Value:
+        return sums if self.q.scale == 1.0 else emit.arith("mulf", sums, emit.number(self.q.scale, sums.type))
+
+    def _softmax(self, scores: list[ir.Value], largest: ir.Value, total: ir.Value) -> "_Row":
+        """A row with some more scores."""
+        grown = _maximum(reduce_lanes(vectors.pairwise(scores, _maximum), _maximum, QUAD), largest)
+        factor = emit.number(LOG2E * (self.q.scale if self.is_plain else 1.0), self.wide)
+
+        def weight(score: ir.Value) -> ir.Value:
+            return exp2(emit.arith("mulf", emit.arith("subf", score, grown), factor))
+
+        scale, weights = weight(largest), [weight(score) for score in scores]
+        # Four chains: one alone would wait for itself.
+        chains = [emit.arith("mulf", total, scale), *weights[1:4]]
+        chains[0] = emit.arith("addf", chains[0], weights[0])
+        for n, more in enumerate(weights[4:]):
+            chains[n % 4] = emit.arith("addf", chains[n % 4], more)
+        pairs = [vectors.from_elements(weights[n : n + 2]) for n in range(0, len(weights), 2)]
+        return _Row(grown, scale, vectors.pairwise(chains, _add), pairs)
+
+    def _rounded(self, pair: ir.Value) -> ir.Value:
+        return emit.convert(pair, [("arith.truncf", self.q.node.element)])
+
+    # ---- results
+
+    def _store(self, largest: list[ir.Value], totals: list[ir.Value], context: list[ir.Value]) -> None:
+        is_whole = proves(lambda: self.rows % self.block_rows == 0)
+        for n, total in enumerate(totals):
+            i, half = divmod(n, HALVES)
+            found = reduce_lanes(total, _add, QUAD)
+            if is_whole:
+                self._store_row(i, half, found, context)
+                continue
+            inside = emit.below(self.own + self.own_row + i * ROWS + half * COLUMNS, self.rows)
+            nest.when(inside, self.evaluator, lambda i=i, half=half, found=found: self._store_row(i, half, found, context))  # type: ignore[misc]
+
+    def _store_row(self, i: int, half: int, total: ir.Value, context: list[ir.Value]) -> None:
+        for j in range(self.column_tiles):
+            at = (i * self.column_tiles + j) * 4 + 2 * half
+            with self.evaluator.along(2) as one:
+                self.store_result(
+                    self.points[i][half], self.own_pair * 2 + j * COLUMNS + one, vectors.from_elements(context[at : at + 2]), total
+                )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row after a tile: its largest score, what its context so far is to be scaled by, its total, and its new weights in pairs."""
+
+    largest: ir.Value
+    scale: ir.Value
+    total: ir.Value
+    weights: list[ir.Value]
+
+
+def _maximum(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The larger of two scores; the other one where one is NaN, whose weight then becomes NaN too."""
+    return emit.arith("maxnumf", a, b)
+
+
+def _add(a: ir.Value, b: ir.Value) -> ir.Value:
+    return emit.arith("addf", a, b)

@@ -1,0 +1,99 @@
+"""Attention on tensor cores: emulated against numpy in double precision, and what ptxas makes of it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_reference import Case, attentions
+
+import relayc
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.cuda.device.code import lower_device
+from relayc.pipelines.cuda.device.figures import kernel_figures
+from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.driver import compile
+from relayc.pipelines.gpu.outline import outline_launches
+from relayc.pipelines.gpu.passes import CHECK_RACES
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
+
+# Inputs are exact; weights and the result are rounded to 11 bits, or to 8.
+TOLERANCE = {"float16": 1e-3, "bfloat16": 1e-2}
+SMALL = {"schedule.flash_mma.warps": 1, "schedule.flash_mma.rows": 16, "schedule.flash_mma.keys": 16}
+"""Tiles of one instruction: several of them, and short code."""
+SHORT_SPLITS = {f"schedule.flash_mma.{name}": 1 for name in ("splits", "split_warps", "split_rows", "split_keys")}
+
+
+def emulated(mod: IRModule, config: dict[str, Any]) -> Any:
+    with PassContext(config=config):
+        return relayc.compile(mod, target=Target("cuda", arch="sm_80", emulate=True, num_threads=1))
+
+
+def close(found: np.ndarray, case: Case) -> None:
+    expected = case.expected()
+    assert found.shape == expected.shape
+    # Rows that see no key are NaN on both sides.
+    tolerance = TOLERANCE[case.dtype] * np.nanmax(np.abs(expected), initial=0)
+    np.testing.assert_allclose(found.astype(np.float64), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("case", "config"),
+    [
+        # Queries of two heads in a block, lines that are padded, three stages.
+        (
+            Case((1, 4, 2, 17, 65, 24, 24), dtype="float16", attributes={"is_causal": True, "causal_offset": 50}),
+            {"schedule.flash_mma.warps": 2, "schedule.flash_mma.stages": 3},
+        ),
+        # Keys and values that do not lie in chunks.
+        (Case((1, 2, 1, 17, 33, 16, 8), mask=(17, 33), layout="BHDS", dtype="bfloat16"), {}),
+        # Scores that become others; 32 rows of a warp.
+        (
+            Case((1, 1, 1, 20, 20, 16, 8), mask=(1, 1, 1, 20), mask_dtype="bool", dtype="float16", attributes={"softcap": 3.0}),
+            {"schedule.flash_mma.rows": 32},
+        ),
+    ],
+    ids=["causal", "gathered", "flags"],
+)
+def test_agrees_with_numpy_without_races(case: Case, config: dict[str, Any]) -> None:
+    mod, arrays = attentions([case])
+    module = emulated(mod, {**SMALL, **config, CHECK_RACES: True})
+    (kernel,) = module.kernels
+    assert kernel.schedule.startswith("flash_mma")
+    close(module["main"](*arrays), case)
+
+
+def test_one_program_for_all_numbers_of_queries_and_keys() -> None:
+    """A cache that grows: of queries, which come last, query i sees the keys up to n - m + i. Few of them take another way."""
+    types = ", ".join(f'%{n}: tensor<1x{h}x?x16xf16, ["{s}"]>' for n, h, s in (("q", 2, "m"), ("k", 1, "n"), ("v", 1, "n")))
+    attributes = 'scale = 0.25 : f64, is_causal = true, causal_offset = "n - m", empty_to_zero = true'
+    text = f"""module {{
+  func.func @main({types}) -> tensor<1x2x?x16xf16, ["m"]> {{
+    %0 = "relay.nn_attention"(%q, %k, %v) {{{attributes}}} :
+      (tensor<1x2x?x16xf16, ["m"]>, tensor<1x1x?x16xf16, ["n"]>, tensor<1x1x?x16xf16, ["n"]>) -> tensor<1x2x?x16xf16, ["m"]>
+    return %0 : tensor<1x2x?x16xf16, ["m"]>
+  }}
+}}"""
+    main = emulated(IRModule.parse(text), {**SMALL, **SHORT_SPLITS})["main"]
+    for rows, keys in ((1, 1), (1, 129), (5, 5), (17, 63), (64, 64), (65, 100), (0, 3)):
+        case = Case((1, 2, 1, rows, keys, 16, 16), dtype="float16", attributes={"is_causal": True, "causal_offset": keys - rows})
+        close(main(*case.arrays()), case)
+    nothing = [np.zeros((1, h, n, 16), np.float16) for h, n in ((2, 9), (1, 0), (1, 0))]
+    np.testing.assert_array_equal(main(*nothing), np.zeros((1, 2, 9, 16), np.float16))
+
+
+def test_registers_hold_what_a_warp_needs() -> None:
+    """With the numbers of the model nothing is spilled, and matrix loads feed two products or more each."""
+    target = Target("cuda", arch="sm_80")
+    assert isinstance(target, CudaTarget)
+    mod, _ = attentions([Case((1, 8, 8, 1024, 1024, 64, 64), dtype="bfloat16")])
+    module = compile(mod, target=target, stop_after="tir")
+    with module.context:
+        outline_launches(module.module)
+        (kernel,) = lower_device(module.module, target).images.kernels.values()
+    ptx = kernel.of("sm_80").ptx
+    assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") >= 2 * ptx.count("ldmatrix.sync.aligned.m8n8.x4") > 0
+    assert "ldmatrix.sync.aligned.m8n8.x4.trans" in ptx and "cp.async.cg.shared.global" in ptx and "cvt.rn.bf16x2.f32" in ptx
+    figures = kernel_figures(kernel, "sm_80", False)
+    if figures.report is not None:
+        assert figures.report.spill_stores == figures.report.stack_bytes == 0 and figures.blocks

@@ -293,7 +293,7 @@ class Evaluator:
             if extent == padded or index.is_within(0, extent - 1):
                 safe.append(index)
                 continue
-            inside, clamped = self._clamp(index, extent)
+            inside, clamped = self.clamp(index, extent)
             flag = inside if flag is None else self._and(flag, inside)
             safe.append(clamped)
         value = self.at(source, safe)
@@ -309,7 +309,7 @@ class Evaluator:
             a, b = emit.broadcast(a, self.width), emit.broadcast(b, self.width)
         return emit.arith("andi", a, b)
 
-    def _clamp(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
+    def clamp(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
         """(whether 0 <= index < extent, the index clamped to that range), once in a scope: rows and columns of a window share theirs."""
         return self.once(("clamp", index.key, extent), lambda: self._clamped(index, extent))
 
@@ -329,7 +329,7 @@ class Evaluator:
         for piece in node.inputs:
             index = indices[axis] - start
             start += piece.shape[axis]
-            inside, clamped = self._clamp(index, piece.shape[axis])
+            inside, clamped = self.clamp(index, piece.shape[axis])
             value = self.at(piece, [clamped if d == axis else i for d, i in enumerate(indices)])
             if result is not None:
                 if emit.is_vector(value) or emit.is_vector(result):

@@ -1,8 +1,11 @@
 """Kernels for tests of device code, as tir with launches."""
 
 from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.relay import IRModule
 from relayc.pipelines.cuda.device.code import DeviceCode, lower_device
+from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.outline import outline_launches
 from relayc.pipelines.target import Target
 
@@ -53,3 +56,13 @@ def ptx_of(text: str, arch: str = "sm_80") -> str:
     """The PTX of the only kernel of tir text."""
     (kernel,) = device_code(text, arch).images.kernels.values()
     return kernel.of(arch).ptx
+
+
+def code_of(fed: IRModule, arch: str) -> tuple[str, KernelFigures]:
+    """The PTX and the figures of a program of one kernel."""
+    target = cuda(arch)
+    module = compile(fed, target=target, stop_after="tir")
+    with module.context:
+        outline_launches(module.module)
+        (kernel,) = lower_device(module.module, target).images.kernels.values()
+    return kernel.of(arch).ptx, kernel_figures(kernel, arch)

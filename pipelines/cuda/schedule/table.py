@@ -6,6 +6,7 @@ from relayc.pipelines.cuda.schedule.hopper import strategy as hopper
 from relayc.pipelines.cuda.schedule.product import strategy as product
 from relayc.pipelines.cuda.schedule.transpose import Numbers as TransposeNumbers
 from relayc.pipelines.cuda.schedule.transpose import schedule_transpose
+from relayc.pipelines.cuda.schedule.windows import schedule_window
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
 _GENERAL = Numbers()
@@ -82,6 +83,19 @@ TABLE: tuple[Entry, ...] = (
         ("mma-bf16", "cp-async"),
     ),
     Entry("fma", product.schedule_fma, _PRODUCTS, "2 columns or more", "summed in f32", _TILE),
+    Entry(
+        "window",
+        schedule_window,
+        "depthwise conv, max_pool, avg_pool and what follows elementwise",
+        "channels or columns innermost",
+        "of a byte or more",
+        (
+            Parameter("threads", 256, "threads of a block", 1024),
+            Parameter("lanes", "16 bytes", "channels of a vector, where these are innermost", 16),
+            Parameter("rows", "fewest loads", "output rows of a thread, where columns are innermost", 8),
+            Parameter("columns", "fewest loads", "output columns of a thread, where channels are innermost", 8),
+        ),
+    ),
     Entry(
         "transpose",
         schedule_transpose,

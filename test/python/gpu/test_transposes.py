@@ -4,16 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from device_kernels import code_of
 from oracle import values
 from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.relay import build
-from relayc.pipelines.cuda.device.code import lower_device
-from relayc.pipelines.cuda.device.figures import kernel_figures
-from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.outline import outline_launches
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
 from relayc.symbolic import Range
@@ -86,14 +83,8 @@ def test_symbolic_sizes():
 
 @pytest.mark.parametrize(("dtype", "shape", "vector"), [("float16", (8, 64, 56, 56), ".v4"), ("float32", (8, 3, 15, 15), "")])
 def test_accesses_are_vectors_and_nothing_is_spilled(dtype, shape, vector):
-    target = Target("cuda", arch="sm_90a")
-    assert isinstance(target, CudaTarget)
     fed = program(lambda x: [turned(x, 0, 2, 3, 1)], [np.zeros(shape, dtype)])
-    module = compile(fed, target=target, stop_after="tir")
-    with module.context:
-        outline_launches(module.module)
-        (kernel,) = lower_device(module.module, target).images.kernels.values()
-    ptx, figures = kernel.of("sm_90a").ptx, kernel_figures(kernel, "sm_90a")
+    ptx, figures = code_of(fed, "sm_90a")
     for access in (r"ld\.global\.nc", r"st\.shared", r"ld\.shared", r"st\.global"):
         found = set(re.findall(rf"{access}((?:\.v\d)?)\.b32", ptx))
         assert found == {vector}, access

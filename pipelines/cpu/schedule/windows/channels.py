@@ -15,19 +15,20 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir, scf
-from relayc.pipelines.cpu.schedule.windows.emission import Bounds, Point, run_bounds, run_length, store_result
+from relayc.pipelines.cpu.schedule.windows.emission import Bounds, Point, run_bounds, run_length
 from relayc.pipelines.cpu.schedule.windows.symbolic_columns import EmitTile, Ends, SymbolicColumns
-from relayc.pipelines.cpu.schedule.windows.weights import find_weights
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.window import number
 from relayc.pipelines.kernel.window_channels import ChannelWindow, match
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning, grains, part_sizes, powers_of_two
+from relayc.pipelines.schedule.window_weights import find_weights
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import LINE
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.pipelines.tir.windows import store_result
 from relayc.symbolic import bounds, ceil_div, guess, proves
 
 Columns = Callable[[EmitTile], None]

@@ -12,7 +12,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.windows.column_plan import ColumnParameters, ColumnPlan, power_of_two_from
-from relayc.pipelines.cpu.schedule.windows.emission import Point, store_result
+from relayc.pipelines.cpu.schedule.windows.emission import Point
 from relayc.pipelines.cpu.schedule.windows.masked_columns import schedule_masked_columns
 from relayc.pipelines.kernel.access import Analysis, collapse
 from relayc.pipelines.kernel.graph import Kernel, Node
@@ -25,6 +25,7 @@ from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.pipelines.tir.windows import store_result
 from relayc.symbolic import bounds, ceil_div
 
 Places = Sequence[tuple[int, int]]

@@ -1,12 +1,8 @@
-"""What the strategies of windows share: runs of rows that are tasks, and the epilogue."""
-
-from collections.abc import Mapping
+"""What the strategies of windows share: runs of rows that are tasks."""
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.index import Index, Var, linearize
-from relayc.pipelines.kernel.window import Window
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
-from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Dim, Size, ceil_div, proves
 
 Point = dict[Var, Index]
@@ -25,16 +21,3 @@ def run_bounds(run: Index, length: int, extent: Size) -> Bounds:
         return 0, extent
     low, high = emit.materialize(run * length), emit.materialize(run * length + length)
     return low, emit.smaller(high, extent) if isinstance(extent, Dim) or extent % length else high
-
-
-def store_result(
-    window: Window, evaluator: Evaluator, output: ir.Value, point: Mapping[Var, Index], row: Index, column: Index, sums: ir.Value
-) -> None:
-    """Evaluates the epilogue on the sums at an output row and column and stores the result."""
-    at = dict(point)
-    for axis, index in ((window.columns, column), (window.rows, row)):
-        if axis.output is not None:
-            at[axis.output] = index
-    where = window.output_at(at)
-    evaluator.remember(window.node, where, sums)
-    evaluator.store(evaluator.at(window.root, window.root_at(where)), output, linearize(where, window.node.shape))

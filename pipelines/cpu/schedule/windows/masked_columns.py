@@ -11,7 +11,7 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
-from relayc.pipelines.cpu.schedule.windows.emission import Bounds, Point, run_bounds, run_length, store_result
+from relayc.pipelines.cpu.schedule.windows.emission import Bounds, Point, run_bounds, run_length
 from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.kernel.window import Window
@@ -20,6 +20,7 @@ from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
+from relayc.pipelines.tir.windows import store_result
 from relayc.symbolic import Dim, bounds, ceil_div, guess
 
 MAX_STRIDE = 2

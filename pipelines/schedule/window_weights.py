@@ -47,7 +47,7 @@ class Weights:
         """The weights of a vector of channels at one tap, in the evaluator's lanes."""
         loops = [(at.get(v, Index()), v.extent) for v in self.planes] + [(vector, self.vectors)] + [(at[v], v.extent) for v in self.taps]
         offset = linearize([index for index, _ in loops], [extent for _, extent in loops])
-        return evaluator.load(self.node, offset * self.lanes + evaluator.lane)
+        return evaluator.load(self.node, offset * self.lanes + evaluator.lane_index)
 
 
 def find_weights(kernel: Kernel, window: ChannelWindow, position: int, lanes: int) -> Weights | None:

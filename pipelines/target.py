@@ -158,6 +158,11 @@ class Target:
         return self.vector_bytes * 8 // bits
 
     @property
+    def mask_bits(self) -> int:
+        """Bits of the smallest elements of which a masked load and store are one instruction each; 0 where there are none."""
+        return 0
+
+    @property
     def is_gpu(self) -> bool:
         """Whether kernels are launches of blocks of threads, on memory of a device (see pipelines.gpu)."""
         return False

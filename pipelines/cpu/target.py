@@ -76,6 +76,12 @@ class CpuTarget(Target):
         return ",".join([*(f"+{f}" for f in sorted(self.features - level)), *(f"-{f}" for f in sorted(level - self.features))])
 
     @property
+    def mask_bits(self) -> int:
+        if self.has("avx512vl") and self.has("avx512bw"):
+            return 8
+        return 32 if self.has("avx2") else 0
+
+    @property
     def has_fma(self) -> bool:
         return self.has("fma")
 

@@ -1,13 +1,13 @@
 """Loops with lanes over an extent that only the running program knows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import bounds
+from relayc.symbolic import bounds, proves
 
 Values = list[ir.Value]
 Block = Callable[[Index, int, int, ir.Value | None, Values], Values]
@@ -73,3 +73,45 @@ def cover(begin: Index, end: Index, lanes: Lanes, evaluator: Evaluator, block: B
     else:
         loop(stop, 1, 1)
     return carried
+
+
+def cover_sums(
+    extent: Index,
+    lanes: Lanes,
+    evaluator: Evaluator,
+    block: Block,
+    wide: Values,
+    narrow: Values,
+    combine: Callable[[list[Values]], Values],
+) -> tuple[Values, Values]:
+    """`block` for all elements from 0 to before an extent, to sums: several vectors of them side by side, which are one again behind the
+    loop (a short row does not pay for them), then one, and what is left over.
+
+    Args:
+      wide: what the sums of a vector begin with, which changes nothing.
+      narrow: the same of sums of single elements; there are none where what is left over is masked.
+      combine: gives the sums of one vector from those of several.
+    """
+    step, count, begin = lanes.width * lanes.unroll, len(wide), Index()
+    low, high = extent.bounds()
+    if lanes.unroll > 1 and not lanes.single and not proves(lambda: high < step):
+        stop = emit.materialize(extent)
+        end = emit.arith("andi", stop if proves(lambda: low >= 0) else emit.larger(stop, 0), emit.index_constant(-step))
+        branch = scf.IfOp(emit.compare("ne", end, emit.index_constant(0)), [v.type for v in wide], has_else=True)
+        with ir.InsertionPoint(branch.else_block):
+            emit.yield_values(wide)
+        with ir.InsertionPoint(branch.then_block), evaluator.scope():
+            var = Var(0, high - step, step=step, name="l")
+            with emit.for_loop(0, end, step, var, wide * lanes.unroll) as loop, evaluator.scope():
+                emit.yield_values(block(Index.of(var), lanes.width, lanes.unroll, None, list(loop.inner_iter_args)))
+            sums = list(loop.results)
+            emit.yield_values(combine([sums[i : i + count] for i in range(0, len(sums), count)]))
+        wide, begin = list(branch.results), Index.of(Var(0, high, end, name="done"))
+
+    def some(first: Index, width: int, unroll: int, mask: ir.Value | None, values: Values) -> Values:
+        if width == 1:
+            return values[:count] + block(first, width, unroll, mask, values[count:])
+        return block(first, width, unroll, mask, values[:count]) + values[count:]
+
+    found = cover(begin, extent, replace(lanes, unroll=1), evaluator, some, [*wide, *narrow])
+    return found[:count], found[count:]

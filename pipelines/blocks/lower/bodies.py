@@ -69,6 +69,11 @@ class File:
     def strides(self) -> Sequence[Size]:
         return strides_of(self.shape) if self.memory is None else self.memory.strides
 
+    def slot(self, start: int, width: int) -> Slot:
+        """The register of a vector of the loop `along`, or of an element: those of fewer lanes are others."""
+        assert self.along is not None
+        return start + width * int(self.along.extent), width
+
 
 Storage = Memory | File
 
@@ -102,19 +107,21 @@ class State:
       run: another object wherever a loop has another value that is not unrolled or vectorized.
       lanes: of the vectorized loop around; None outside of one.
       facts: guards that hold here: keys of indices with their limits.
-      heights: iterations of unrolled loops that have fewer here, by name.
+      parts: of loops that are written out, by name, of which there is a part here: (start, lanes) of its values or vectors of them.
+      mask: of the lanes of these vectors that count (None: all).
     """
 
     point: dict[Var, Point]
     run: object = field(default_factory=object)
     lanes: Lanes | None = None
     facts: frozenset[tuple[Hashable, Size]] = frozenset()
-    heights: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, "Sequence[tuple[int | Index, int]]"] = field(default_factory=dict)
+    mask: ir.Value | None = None
 
     def at(self, var: Var, value: Point, is_fixed: bool, lanes: Lanes | None = None) -> "State":
         """Where a loop variable has a value, as `is_fixed` of a loop that is unrolled or vectorized, along lanes."""
         run = self.run if is_fixed else object()
-        return State({**self.point, var: value}, run, lanes or self.lanes, self.facts, self.heights)
+        return State({**self.point, var: value}, run, lanes or self.lanes, self.facts, self.parts, self.mask)
 
 
 class Bodies:
@@ -233,7 +240,7 @@ class Bodies:
         if storage.along is not None:
             value = state.point[storage.along]
             assert isinstance(value, Index) and isinstance(value.const, int)  # of a vectorized loop
-            return value.const, self.evaluator.width if value.terms else 1, 1
+            return *storage.slot(value.const, self.evaluator.width if value.terms else 1), 1
         if place.moving is None:
             raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
         base, number, stride = self._offset(place, state)

@@ -113,7 +113,7 @@ class DeviceFunction(Function):
             guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
             group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
             private = [b for b in self._made_in(found) if self.nest.scope(b) == "local"]
-            LaunchEmission(self.bodies, guards, self._lanes, Barriers(found, written), group, private).emit(found.nodes, state)
+            LaunchEmission(self.bodies, guards, self.target, Barriers(found, written), group, private).emit(found.nodes, state)
 
     def _make_local(self, found: Launch) -> None:
         for buffer in self._made_in(found):

@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import equal
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, Point, Shifted, State
-from relayc.pipelines.blocks.lower.guards import Ends, Guards, Tail
+from relayc.pipelines.blocks.lower.guards import Guards, Strip, Tail
 from relayc.pipelines.blocks.lower.lane_sums import LaneSums, lanes_of_reduction
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
@@ -22,7 +22,9 @@ from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node, number_of
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.lanes import Lanes, cover
 from relayc.symbolic import Dim, Size, proves
 
 GRAIN = "grain"
@@ -37,7 +39,7 @@ class Emission:
     Args:
       bodies: emits blocks.
       guards: of each block.
-      lanes: how many elements of a type a vector of the target has.
+      target: whose vectors there are.
       begin: emits the buffers of a thread at the start of the body of a parallel loop, which it is given by name.
     """
 
@@ -45,11 +47,13 @@ class Emission:
         self,
         bodies: Bodies,
         guards: Guards,
-        lanes: Callable[[ir.Type], int],
+        target: Target,
         begin: Callable[[str, State], None],
     ) -> None:
-        self.bodies, self.guards, self.lanes, self.begin = bodies, guards, lanes, begin
+        self.bodies, self.guards, self.target, self.begin = bodies, guards, target, begin
         self._cut: dict[LoopNode, list[tuple[int, int]]] = {}
+        self._sums: LaneSums | None = None
+        """The reduction in lanes that is being emitted."""
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
         for node in nodes:
@@ -89,32 +93,34 @@ class Emission:
 
     def _lane_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
         """A reduction in lanes of vectors, which are combined behind it."""
-        sums = LaneSums(use, var, self.bodies)
-        found: dict[ir.Value, dict[Slot, None]] = {}
-        self._slots([node], state, None, found)
-        sums.start(found[sums.buffer])
+        sums = self._sums = LaneSums(use, var, self.bodies, state)
         self._as_it_runs(node, state, None)
-        sums.finish(state)
+        self._sums = None
+        sums.finish()
 
     def _as_it_runs(self, node: LoopNode, state: State, init: Init | None) -> None:
         loop = node.loop
         if loop.extent == 1:
             self.emit(node.children, self._at(state, node, Index()), init)
-        elif (left := self._lanes_left(node, state, init)) is not None:
-            self._masked_lanes(node, state, left)
+        elif (strip := self._strip_of(node, state, init)) is not None:
+            self._strip(node, state, *strip)
         elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
-            if node.kind == Kind.VECTORIZED and state.lanes is not None:
-                raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {loop.name} inside of another one")
-            # Iterations of a vectorized loop run together: what one of them stores, no other one loads.
-            with self.bodies.stores_last() if self._is_elementwise(node) else nullcontext():
-                for inner in self._written_out(node, state):
-                    self.emit(node.children, inner, init)
+            self._each(node, state, init)
         elif node.kind == Kind.PARALLEL:
             self._parallel(node, state, init)
         elif node.kind == Kind.SERIAL:
             self._serial(node, state, init)
         else:
             raise ScheduleError(f"loop {loop.name}: expected a loop of the CPU, found one that is bound to {node.kind}")
+
+    def _each(self, node: LoopNode, state: State, init: Init | None) -> None:
+        """A loop that is written out."""
+        if node.kind == Kind.VECTORIZED and state.lanes is not None:
+            raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {node.loop.name} inside of another one")
+        # Iterations of a vectorized loop run together: what one of them stores, no other one loads.
+        with self.bodies.stores_last() if self._is_elementwise(node) else nullcontext():
+            for inner in self._written_out(node, state):
+                self.emit(node.children, inner, init)
 
     @staticmethod
     def _at(state: State, node: LoopNode, value: Index) -> State:
@@ -123,23 +129,24 @@ class Emission:
 
     def _written_out(self, node: LoopNode, state: State) -> Iterator[State]:
         """Where a loop that is unrolled or vectorized has each of its values; a vector of them at a time."""
-        if node.kind == Kind.UNROLLED:
-            for value in range(state.heights.get(node.loop.name, number_of(node.loop))):
-                yield self._at(state, node, Index(value))
-            return
-        for start, width in self._pieces(node):
+        parts = state.parts.get(node.loop.name)
+        for start, width in self._pieces(node) if parts is None else parts:
             if width == 1:
-                yield self._at(state, node, Index(start))
+                yield self._at(state, node, Index.of(start))
             else:
                 lanes = self.bodies.lanes_of(width)
-                yield state.at(node.loop.var, Index.of(lanes.var) + start, True, lanes)
+                masked = lanes if state.mask is None else replace(lanes, mask=state.mask)
+                yield state.at(node.loop.var, Index.of(lanes.var) + start, True, masked)
 
     def _pieces(self, node: LoopNode) -> list[tuple[int, int]]:
-        """(start, lanes) of the vectors of a vectorized loop: as many lanes as the widest element allows."""
+        """(start, lanes) of the values of an unrolled loop, or of the vectors of a vectorized one."""
         if node not in self._cut:
-            elements = {a.buffer.type.element_type for use in node.uses for a in use.accesses}
-            self._cut[node] = vectors.pieces(number_of(node.loop), min(map(self.lanes, elements), default=1))
+            self._cut[node] = vectors.pieces(number_of(node.loop), 1 if node.kind == Kind.UNROLLED else self._width(node))
         return self._cut[node]
+
+    def _width(self, node: LoopNode) -> int:
+        """Lanes of the vectors in a loop: as many as the widest element allows."""
+        return min((self.target.lanes(a.buffer.type.element_type.width) for use in node.uses for a in use.accesses), default=1)
 
     def _parallel(self, node: LoopNode, state: State, init: Init | None) -> None:
         chain = [node]
@@ -231,10 +238,6 @@ class Emission:
             return
         full = self.guards.full_iterations(node, state, init)
         if full is None:
-            ends = self.guards.running_ends(node, state, init)
-            if ends is not None:
-                self._run_to_ends(node, state, init, ends)
-                return
             self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
             return
         if not proves(lambda: full <= 0):
@@ -247,50 +250,87 @@ class Emission:
         else:
             self._run(node, state, init, full, Index(extent), Var(full, extent - 1, name=loop.name))
 
-    def _run_to_ends(self, node: LoopNode, state: State, init: Init | None, ends: Ends) -> None:
-        """Iterations without a guard, then the others that have points."""
-        extent, name = node.loop.extent, node.loop.name
-        full, last = (Index.of(Var(0, extent, emit.smaller(v, extent))) for v in (ends.full, ends.all))
-        known = replace(state, facts=state.facts | ends.known)
-        self._run(node, known, init, 0, full, Var(0, extent - 1, name=name))
-        self._run(node, state, init, emit.materialize(full), last, Var(0, extent - 1, name=name))
+    # ---- vectors up to where the running program says
 
-    def _masked_lanes(self, node: LoopNode, state: State, left: Index) -> None:
-        """The first lanes of a vectorized loop, one masked vector after the other."""
-        width = self._pieces(node)[0][1]
-        lanes, extent = self.bodies.lanes_of(width), number_of(node.loop)
-        var = Var(0, extent - width, step=width, name=node.loop.name)
-        inner = replace(self._at(state, node, Index.of(lanes.var) + var), lanes=lanes, run=object())
-        found: dict[ir.Value, dict[Slot, None]] = {}
-        for child in node.children:
-            self._slots([child], inner, None, found)
-        carried = [
-            (file, slot) for buffer, slots in found.items() for slot in slots if isinstance(file := self.bodies.storage[buffer], File)
-        ]
-        inits = [file.registers.value(slot) for file, slot in carried]
+    def _strip_of(self, node: LoopNode, state: State, init: Init | None) -> tuple[Strip, Lanes] | None:
+        """The elements of vectorized loops where a guard ends them, and how vectors cover them; None where there is no such guard, or where
+        a loop carries registers of certain elements."""
+        if init is not None or state.lanes is not None or node.kind not in (Kind.SERIAL, Kind.VECTORIZED) or not self.guards.has_any(node):
+            return None
+        strip, width = self.guards.strip(node, state), self._width(node)
+        if strip is None or width == 1 or strip.tile % width:
+            return None
+        if self._carried_files(node) and (self._sums is None or self.guards.strip(node, self._sums.state) is None):
+            return None
+        bits = self.target.mask_bits if self._may_be_masked(node) else 0
+        return strip, Lanes(width, strip.tile // width, bits > 0, bits == 8)
+
+    def _carried_files(self, node: LoopNode) -> list[File]:
+        """The buffers in registers that are written in a loop, and are not others in each of its iterations."""
+        stored = dict.fromkeys(a.buffer for use in node.uses for a in use.accesses if a.is_store)
+        files = [f for f in map(self.bodies.storage.get, stored) if isinstance(f, File)]
+        return [f for f in files if f.along is not None or node.kind == Kind.VECTORIZED or node.loop.name not in f.around]
+
+    def _may_be_masked(self, node: LoopNode) -> bool:
+        """Whether vectors of all elements in a loop can be masked: where they are stored side by side, and of what reductions read at
+        computed indices a mask, which leaves lanes unused, would gain nothing."""
+        for use in node.uses:
+            for step in (s for which in (True, False) for s in self.bodies.steps(use, which)):
+                place = step.access
+                if place is None:
+                    continue
+                storage = self.bodies.storage[place.access.buffer]
+                if place.access.buffer.type.element_type.width < self.target.mask_bits:
+                    return False
+                if step.type is None and isinstance(storage, Memory) and (place.moving is None or any(c != 1 for _, c in place.fixed)):
+                    return False
+                if step.type is not None and place.moving is None and use.block.is_reduction and self._sums is None:
+                    return False
+        return True
+
+    @staticmethod
+    def _parts(strip: Strip, lanes: Lanes) -> list[list[tuple[int, int]]]:
+        """What vectors are emitted, and elements: a whole tile, and what is left over."""
+        whole = vectors.pieces(strip.tile, lanes.width)
+        if strip.left.is_constant and isinstance(strip.left.const, int):
+            return [whole, vectors.pieces(strip.left.const % strip.tile, lanes.width)]
+        return [whole, [(0, lanes.width)], [] if lanes.masked else [(0, 1)]]
+
+    def _strip(self, node: LoopNode, state: State, strip: Strip, lanes: Lanes) -> None:
+        """Tiles of vectors, single ones, and what is left over."""
+        tile, left, over_tiles = strip.tile, strip.left, node.kind == Kind.SERIAL
+        state = replace(state, facts=state.facts | strip.known)
+        inside: Callable[[State], None] = lambda state: self.emit(node.children, state) if over_tiles else self._each(node, state, None)  # noqa: E731
+        if left.is_constant and isinstance(left.const, int):
+            full = min(left.const // tile, int(node.loop.extent)) if over_tiles else 0
+            self._run(node, state, None, 0, Index(full), Var(0, full - 1, name=node.loop.name))
+            if rest := self._parts(strip, lanes)[1]:
+                inside(self._part(strip, rest, self._at(state, node, Index(full)) if over_tiles else state))
+            return
+        sums = self._sums if self._carried_files(node) else None
+
+        def block(first: Index, width: int, unroll: int, mask: ir.Value | None, values: list[ir.Value]) -> list[ir.Value]:
+            at = Index() if over_tiles else first
+            inner = replace(state, run=object(), mask=mask)
+            if over_tiles:
+                inner.point = {**state.point, node.loop.var: Shifted(first, tile)}
+            slots = [(sums.file, sums.file.slot(k * width, width)) for k in range(unroll)] if sums else []
+            self._set(slots, values)
+            with self.bodies.scope(), self._anew(node):
+                inside(self._part(strip, [(at + k * width, width) for k in range(unroll)], inner))
+            return [file.registers.value(slot) for file, slot in slots]
+
+        left = emit.at_most(left, tile * (node.loop.extent if over_tiles else 1))
         with self._versions(node):
-            loop = emit.for_loop(emit.index_constant(0), emit.materialize(emit.at_most(left, extent)), width, var, inits)
-            with loop as made, self.bodies.scope():
-                self._set(carried, made.inner_iter_args if inits else [])
-                self.emit(node.children, inner)
-                if inits:
-                    emit.yield_values([file.registers.value(slot) for file, slot in carried])
-            self._set(carried, made.results)
+            if sums:
+                sums.add(left, lanes, block)
+            else:
+                cover(Index(), left, lanes, self.bodies.evaluator, block)
 
-    def _lanes_left(self, node: LoopNode, state: State, init: Init | None) -> Index | None:
-        """How many lanes of a vectorized loop have points, where vectors of them can be one code that runs several times."""
-        if node.kind != Kind.VECTORIZED or init is not None or len(node.children) != 1 or isinstance(use := node.children[0], LoopNode):
-            return None
-        if not self.guards.has_any(node):
-            return None
-        widths = {width for _, width in self._pieces(node)}
-        if len(widths) != 1 or widths == {1} or use.tensor is not None or use.is_start:
-            return None
-        for place in (step.access for step in self.bodies.steps(use, False) if step.access is not None):
-            storage = self.bodies.storage[place.access.buffer]
-            if isinstance(storage, File) and storage.along is None and any(v == node.loop.var for v, _ in place.fixed):
-                return None  # of registers that have numbers
-        return self.guards.lanes_left(node, state)
+    @staticmethod
+    def _part(strip: Strip, parts: Sequence[tuple[int | Index, int]], state: State) -> State:
+        """Where the vectorized loops of a strip have only these vectors."""
+        return replace(state, parts={**state.parts, **dict.fromkeys(strip.loops, parts)})
 
     # ---- what is left behind the last whole tile of a symbolic extent
 
@@ -307,9 +347,9 @@ class Emission:
         while rows:
             bit = emit.arith("andi", left, emit.index_constant(rows))
             first = Index.of(Var(0, tail.limit - rows, start, name="row"))
-            heights = {**state.heights, **dict.fromkeys(tail.partners, rows)}
+            parts = {**state.parts, **dict.fromkeys(tail.partners, vectors.pieces(rows, 1))}
             point: dict[Var, Point] = {**state.point, node.loop.var: Shifted(first, tail.height)}
-            inner = replace(state, point=point, run=object(), heights=heights)
+            inner = replace(state, point=point, run=object(), parts=parts)
             nest.when(emit.compare("ne", bit, emit.index_constant(0)), self.bodies.evaluator, self._alone(lambda: inside(inner)))  # noqa: B023
             start = emit.arith("addi", start, bit)
             rows //= 2
@@ -417,8 +457,13 @@ class Emission:
             if isinstance(node, LoopNode):
                 if not any(self._writes_registers(use, init) for use in node.uses):
                     continue
+                strip = self._strip_of(node, state, init)
                 if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
                     self._slots(node.children, self._at(state, node, Index()), init, found)
+                elif strip is not None:
+                    inside = replace(state, facts=state.facts | strip[0].known)
+                    for parts in self._parts(*strip):
+                        self._slots([node], self._part(strip[0], parts, inside), init, found)
                 elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
                     for inner in self._written_out(node, state):
                         self._slots(node.children, inner, init, found)

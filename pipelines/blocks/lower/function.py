@@ -108,7 +108,7 @@ class Function:
                 self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
         state = State({})
         self._begin(None, state)
-        Emission(self.bodies, Guards(self.bodies, self.guards), self._lanes, self._begin).emit(self.tree, state)
+        Emission(self.bodies, Guards(self.bodies, self.guards), self.target, self._begin).emit(self.tree, state)
 
     def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
         """How parameters are packed that lie in another order."""
@@ -131,9 +131,6 @@ class Function:
 
     def _in_registers(self, buffer: ir.Value) -> bool:
         return self.regions[buffer].in_registers and self.nest.scope(buffer) == "local" and buffer not in self.tensors
-
-    def _lanes(self, element: ir.Type) -> int:
-        return self.target.lanes(element.width)
 
     def _threads(self, region: Region) -> list[Loop]:
         """The parallel loops around all uses of a buffer: each iteration of them has one of its own. One of a single iteration is none."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.indices import Divided, Extremal, variables
 from relayc.pipelines.blocks.lower.bodies import Bodies, Lanes, Shifted, State
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import Init, LoopNode
@@ -31,17 +31,19 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Iterations of a loop that the running program knows.
+class Strip:
+    """Elements of vectorized loops, or of a serial loop over such ones, of which only the first have no guard.
 
     Attributes:
-      full: as many have no guard; all: as many have points; neither counts beyond `extent`.
-      known: what holds in those without a guard.
+      tile: extent of each vectorized loop.
+      loops: names of these, each around other blocks.
+      left: how many elements there are.
+      known: what holds for them.
     """
 
-    full: ir.Value
-    all: ir.Value
-    extent: Size
+    tile: int
+    loops: frozenset[str]
+    left: Index
     known: frozenset[tuple[Hashable, Size]]
 
 
@@ -50,13 +52,13 @@ def holding(guard: Guard) -> tuple[Hashable, Size]:
     return ("holds", guard.index.key), guard.limit
 
 
-def _quotient(value: ir.Value, more: int, divisor: int) -> ir.Value:
-    """A number that is not negative, and some more or less, divided by another one, 0 where that is negative."""
-    if more:
-        value = emit.arith("addi", value, emit.index_constant(more))
-    if more < 0:
-        value = emit.larger(value, 0)
-    return value if divisor == 1 else emit.arith("divui", value, emit.index_constant(divisor))
+def _counts_tiles(index: Index, var: Var, tile: int) -> bool:
+    """Whether a variable is in an index as a number of tiles only."""
+    for v, factor in index.terms.items():
+        inside = [v.index] if isinstance(v, Divided) else [v.a, v.b] if isinstance(v, Extremal) else []
+        if (v == var and exact(factor, tile) is None) or not all(_counts_tiles(i, var, tile) for i in inside):
+            return False
+    return True
 
 
 class Guards:
@@ -118,45 +120,35 @@ class Guards:
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)
 
-    def running_ends(self, node: LoopNode, state: State, init: Init | None) -> "Ends | None":
-        """Which iterations of a loop have no guard, and which have points, where loops around decide: where all blocks in it have the same
-        guard, and all that it depends on outside is known."""
-        guards = self._guards_of(node, state, init)
-        uses = [use for use in node.uses if init is None or use is init.use]
-        if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
-            return None
-        _, index, limit, var = guards[0]
-        if any(i.key != index.key or n != limit for _, i, n, _ in guards[1:]) or len(guards) > len(uses):
-            return None
-        factor = index.coefficient(var)
-        if not isinstance(factor, int) or factor < 1:
-            return None
-        outside = set(self._outside(state))
-        around = Index(0, {v: c for v, c in index.terms.items() if v in outside})
-        inside = index - around - Index(0, {var: factor})
-        if any(v.value is None for v in around.terms) or not variables(inside).isdisjoint(outside):
-            return None
-        low, high = inside.bounds()
-        if not isinstance(low, int) or not isinstance(high, int) or low < 0:
-            return None
-        left = emit.larger(emit.materialize(Index(limit) - around), 0)
-        known = frozenset(holding(guard) for use in uses for guard in self.of(use) if guard.index.coefficient(var) != 0)
-        return Ends(_quotient(left, factor - 1 - high, factor), _quotient(left, factor - 1 - low, factor), node.loop.extent, known)
-
-    def lanes_left(self, node: LoopNode, state: State) -> Index | None:
-        """How many lanes of a vectorized loop have points, where one guard, of what is known outside, says that to the running program."""
+    def strip(self, node: LoopNode, state: State) -> Strip | None:
+        """The elements of a vectorized loop, or of a serial one over tiles of vectorized ones, where the same guard, of what is known outside,
+        ends all of them."""
         guards = self._guards_of(node, state, None)
-        if len(guards) != 1:
+        if not guards or {id(use) for use, *_ in guards} != {id(use) for use in node.uses} or len(guards) != len(node.uses):
             return None
-        _, index, limit, var = guards[0]
-        rest = index - Index(0, {var: 1})
-        if index.coefficient(var) != 1 or any(v.value is None for v in rest.terms) or not variables(rest) <= set(self._outside(state)):
-            return None
+        found = set[tuple[Hashable, Size]]()
+        for use, index, limit, var in guards:
+            lanes = [loop for loop in use.loops if loop.kind == Kind.VECTORIZED and loop.extent != 1]
+            if len(lanes) != 1 or use.tensor is not None or not isinstance(lanes[0].extent, int):
+                return None
+            tile = lanes[0].extent if var is not lanes[0].var else 1
+            if index.coefficient(lanes[0].var) != 1 or index.coefficient(var) != tile or not self._are_tiles(use, var, tile):
+                return None
+            rest = index - Index(0, {v: c for v, c in index.terms.items() if v in (var, lanes[0].var)})
+            found.add((rest.key, limit))
         _, high = index.bounds()
-        if proves(lambda: high < limit):
+        is_open = any(v.value is None for v in rest.terms) or not variables(rest) <= set(self._outside(state))
+        if len(found) != 1 or is_open or proves(lambda: high < limit):
             return None
-        left = Index(limit) - rest
-        return None if left.is_constant and isinstance(left.const, int) else left
+        names = frozenset(loop.name for use in node.uses for loop in use.loops if loop.kind == Kind.VECTORIZED and loop.extent != 1)
+        known = frozenset(holding(g) for use in node.uses for g in self.of(use) if g.index.coefficient(node.loop.var) != 0)
+        return Strip(int(lanes[0].extent), names, Index(limit) - rest, known)
+
+    def _are_tiles(self, use: Use, var: Var, tile: int) -> bool:
+        """Whether all that a block accesses, and its iterators, depend on where the tiles of a loop begin alone."""
+        places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
+        accessed = [i for p in places for i in (p.indices if p.moving is None else (p.moving,))]
+        return all(_counts_tiles(index, var, tile) for index in (*use.points, *accessed))
 
     @staticmethod
     def _outside(state: State) -> Iterator[Var]:
@@ -201,10 +193,7 @@ class Guards:
         for use in node.uses:
             if use.tensor is not None:
                 return None  # as high as it is
-            places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
-            if any(p.moving is None or exact(p.moving.coefficient(node.loop.var), height) is None for p in places):
-                return None
-            if any(exact(p.coefficient(node.loop.var), height) is None for p in use.points):
+            if not self._are_tiles(use, node.loop.var, height):
                 return None
         return Tail(height, frozenset(partners), limits.pop(), full)
 

@@ -1,6 +1,6 @@
 """What is emitted of a block that a tensor intrinsic computes: its implementation, given where the operands lie."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
@@ -125,9 +125,8 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
             if not region.in_registers or nest.scope(buffer) != "local":
                 raise ScheduleError(f"{where}: buffer {name}: expected scope local and elements at numbers (registers), found others")
             storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
-    lanes: Callable[[ir.Type], int] = lambda element: call.target.lanes(element.width)  # noqa: E731 (typed)
     bodies = Bodies(storage, nest.sizes)
-    emission = Emission(bodies, Guards(bodies, open_guards(uses)), lanes, lambda name, _: None)
+    emission = Emission(bodies, Guards(bodies, open_guards(uses)), call.target, lambda name, _: None)
     emission.emit(tree, State({}))
 
 

@@ -1,17 +1,18 @@
 """Reductions along the lanes of vectors: each lane adds up what it meets, and the lanes are combined once, behind all loops of the
 reduction."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, State, neutral
-from relayc.pipelines.blocks.lower.registers import Registers, Slot
+from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode
-from relayc.pipelines.kernel.index import Var
+from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.reduction import COMBINERS
 from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir.lanes import Block, Lanes, cover_sums
 
 
 def lanes_of_reduction(node: LoopNode, bodies: Bodies) -> tuple[Use, Var] | None:
@@ -37,39 +38,45 @@ def lanes_of_reduction(node: LoopNode, bodies: Bodies) -> tuple[Use, Var] | None
 class LaneSums:
     """The lanes of a reduction, which have registers of their own in place of the element that they add to, until that gets their sum."""
 
-    def __init__(self, use: Use, var: Var, bodies: Bodies) -> None:
-        self.bodies = bodies
+    def __init__(self, use: Use, var: Var, bodies: Bodies, state: State) -> None:
+        self.bodies, self.state = bodies, state
         combination = bodies.combination(use)
         assert combination is not None  # it has been looked for
         self.operation, self.place = combination
         self.buffer = self.place.access.buffer
         self.whole = bodies.storage[self.buffer]
-        self.file = bodies.storage[self.buffer] = File(Registers(self.buffer.type.element_type), (), (), (), None, var)
+        registers = Registers(self.buffer.type.element_type, neutral(self.operation.name, self.operation.type))
+        self.file = bodies.storage[self.buffer] = File(registers, (), (), (), None, var)
 
-    def start(self, slots: Iterable[Slot]) -> None:
-        """Gives the lanes what adds nothing."""
-        for slot in slots:
-            self.file.registers.values[slot] = emit.number(
-                neutral(self.operation.name, self.operation.type), self.file.registers.type_of(slot)
-            )
+    def add(self, left: Index, lanes: Lanes, block: Block) -> None:
+        """Adds what `block` gives for the elements from 0 to before `left`, which begins with nothing."""
+        registers, slots = self.file.registers, [self.file.slot(0, width) for width in (lanes.width, 1)]
+        before = registers.snapshot()
+        start = [[emit.number(registers.unwritten, registers.type_of(slot))] for slot in slots]
+        several: Callable[[list[list[ir.Value]]], list[ir.Value]] = lambda sums: [vectors.pairwise([v for (v,) in sums], self.combined)]  # noqa: E731
+        wide, narrow = cover_sums(left, lanes, self.bodies.evaluator, block, start[0], [] if lanes.masked else start[1], several)
+        registers.values = before
+        for slot, value in zip(slots, [*wide, *narrow], strict=False):
+            before[slot] = self.combined(before[slot], value) if slot in before else value
 
-    def finish(self, state: State) -> None:
+    def finish(self) -> None:
         """Adds the lanes to the element."""
         bodies, by_width = self.bodies, dict[int, list[ir.Value]]()
         bodies.storage[self.buffer] = self.whole
         for (_, width), value in self.file.registers.values.items():
             by_width.setdefault(width, []).append(value)
-        parts = [self._across(vectors.pairwise(values, self._combine)) for values in by_width.values()]
-        parts.append(bodies.load(self.place, state, False, list))
-        bodies.store(vectors.pairwise(parts, self._combine), self.place, state, list)
+        parts = [self._across(vectors.pairwise(values, self.combined)) for values in by_width.values()]
+        parts.append(bodies.load(self.place, self.state, False, list))
+        bodies.store(vectors.pairwise(parts, self.combined), self.place, self.state, list)
 
     def _across(self, value: ir.Value) -> ir.Value:
         if not emit.is_vector(value) or self.operation.name not in COMBINERS:
-            return vectors.across_halves(value, self._combine)
+            return vectors.across_halves(value, self.combined)
         attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{COMBINERS[self.operation.name][0]}>")}
         if self.operation.name in ("arith.addf", "arith.mulf"):
             attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
         return emit.create("vector.reduction", [value.type.element_type], [value], attributes)
 
-    def _combine(self, a: ir.Value, b: ir.Value) -> ir.Value:
+    def combined(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Two sums as one."""
         return emit.create(self.operation.name, [a.type], [a, b], self.operation.attributes)

@@ -21,6 +21,7 @@ from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node
 from relayc.pipelines.blocks.views import Guard, ScheduleError
 from relayc.pipelines.gpu.launch import barrier
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.symbolic import Size, proves
 
@@ -40,12 +41,12 @@ class LaunchEmission(Emission):
         self,
         bodies: Bodies,
         guards: Guards,
-        lanes: Callable[[ir.Type], int],
+        target: Target,
         barriers: Barriers,
         threads: ThreadGroup,
         private: Collection[ir.Value],
     ) -> None:
-        super().__init__(bodies, guards, lanes, lambda name, state: None)
+        super().__init__(bodies, guards, target, lambda name, state: None)
         self.barriers, self.threads, self.private = barriers, threads, private
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:

@@ -10,10 +10,10 @@ Slot = tuple[int, int]
 
 
 class Registers:
-    """The values of a buffer's elements, by slot. Slots do not overlap; what was never written reads as 0."""
+    """The values of a buffer's elements, by slot. Slots do not overlap; what was never written reads as a number."""
 
-    def __init__(self, element: ir.Type) -> None:
-        self.element = element
+    def __init__(self, element: ir.Type, unwritten: float | int = 0) -> None:
+        self.element, self.unwritten = element, unwritten
         self.values: dict[Slot, ir.Value] = {}
 
     def type_of(self, slot: Slot) -> ir.Type:
@@ -22,13 +22,12 @@ class Registers:
     def value(self, slot: Slot) -> ir.Value:
         """What a slot holds."""
         found = self.values.get(slot)
-        return emit.zero(self.type_of(slot)) if found is None else found
+        return emit.number(self.unwritten, self.type_of(slot)) if found is None else found
 
     def load(self, first: int, lanes: int, stride: int = 1) -> ir.Value:
         """The elements from one on, so far apart: a vector, or a scalar of one lane."""
-        found = self.values.get((first, lanes)) if stride == 1 or lanes == 1 else None
-        if found is not None:
-            return found
+        if (stride == 1 or lanes == 1) and ((first, lanes) in self.values or not self._covers((first, lanes))):
+            return self.value((first, lanes))
         elements = [self._element(first + i * stride) for i in range(lanes)]
         return elements[0] if lanes == 1 else vectors.from_elements(elements)
 
@@ -59,7 +58,7 @@ class Registers:
         for (start, width), value in self.values.items():
             if start <= position < start + width:
                 return value if width == 1 else vectors.extract(value, position - start)
-        return emit.zero(self.element)
+        return emit.number(self.unwritten, self.element)
 
     def _clear(self, first: int, end: int) -> None:
         """Takes elements out of the slots that hold them; their neighbours there become slots of their own."""

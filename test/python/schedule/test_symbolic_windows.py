@@ -13,7 +13,6 @@ from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType, build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.winograd import DATA, RESULT, TILE
-from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
 from relayc.symbolic import ceil_div, parse
@@ -170,7 +169,7 @@ def test_asymmetric_windows_beside_channels(case: Case) -> None:
 @pytest.mark.parametrize("taps", [3, 5])
 def test_windows_along_columns(op: str, stride: int, taps: int) -> None:
     target = Target("cpu", num_threads=2)
-    masked = mask_bits(target) and stride <= 2
+    masked = target.mask_bits and stride <= 2
     check(Case(op, "NCHW", 3, (taps, taps), (stride, stride), (taps // 2,) * 4), target, "window_columns" if masked else "loops")
 
 

@@ -29,7 +29,6 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     tile_vectors,
     typical_rows,
 )
-from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
@@ -56,7 +55,7 @@ def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> Contract
     plan, blocks = chosen
     if blocks is not None:
         return BlockedNest(plan, blocks)
-    has_masks = 0 < mask_bits(target) <= plan.contraction.a.node.element.width
+    has_masks = 0 < target.mask_bits <= plan.contraction.a.node.element.width
     return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)
 
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from relayc.dialects.mlir import ir, scf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import Analysis, MergedLoop, collapse
 from relayc.pipelines.kernel.graph import Node
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.reduction import COMBINERS, combiners
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.pipelines.tir.lanes import Lanes, cover
-from relayc.symbolic import Dim, Size, proves
+from relayc.pipelines.tir.lanes import Lanes, cover_sums
+from relayc.symbolic import Dim, Size
 
 Values = list[ir.Value]
 Steps = Mapping[int, Index]
@@ -111,38 +111,19 @@ class Reduction:
 
         def some(first: Index, width: int, unroll: int, mask: ir.Value | None, accumulators: Values) -> Values:
             if width == 1:
-                return accumulators[:wide_count] + self._step([base], at(first), accumulators[wide_count:])
-            used = unroll * len(start)
-            found = self._lanes(base, at, first, unroll, width, accumulators[:used], mask)
-            if mask is not None:
-                found = [emit.select(mask, new, old) for new, old in zip(found, accumulators, strict=False)]
-            return found + accumulators[used:]
+                return self._step([base], at(first), accumulators)
+            found = self._lanes(base, at, first, unroll, width, accumulators, mask)
+            return found if mask is None else [emit.select(mask, new, old) for new, old in zip(found, accumulators, strict=True)]
 
-        def symbolic(extent: Dim, accumulators: Values) -> Values:
-            begin: Size = 0
-            step = ACCUMULATORS * width
-            if not lanes.single and not proves(lambda: extent < step):
-                begin = extent // step * step
-                accumulators = side_by_side(begin, accumulators[:wide_count]) + accumulators[wide_count:]
-            return cover(Index(begin), Index(extent), replace(lanes, unroll=1), self.evaluator, some, accumulators)
-
-        def side_by_side(end: Size, wide: Values) -> Values:
-            """Several vectors of sums, which are one again behind the loop: a short row does not pay for them."""
-            branch = scf.IfOp(emit.compare("ne", emit.index_constant(end), emit.index_constant(0)), [v.type for v in wide], has_else=True)
-            with ir.InsertionPoint(branch.else_block):
-                emit.yield_values(wide)
-            with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
-                step = ACCUMULATORS * width
-                var = Var(0, end - step, step=step, name="r")
-                with emit.for_loop(0, end, step, var, wide + start * (ACCUMULATORS - 1)) as loop:
-                    emit.yield_values(self._lanes(base, at, Index.of(var), ACCUMULATORS, width, list(loop.inner_iter_args)))
-                emit.yield_values([self._pairwise(name, list(loop.results)[k :: len(names)]) for k, name in enumerate(names)])
-            return list(branch.results)
+        def side_by_side(sums: list[Values]) -> Values:
+            return [self._pairwise(name, list(same)) for name, same in zip(names, zip(*sums, strict=True), strict=True)]
 
         def innermost(accumulators: Values) -> Values:
-            if isinstance(extent, Dim):
-                return symbolic(extent, accumulators)
             wide, scalars = accumulators[:wide_count], accumulators[wide_count:]
+            if isinstance(extent, Dim):
+                several = replace(lanes, unroll=ACCUMULATORS)
+                wide, scalars = cover_sums(Index(extent), several, self.evaluator, some, wide, scalars, side_by_side)
+                return wide + scalars
             step, done = width * blocks, 0
             if extent // step:
                 done = extent // step * step

@@ -37,14 +37,7 @@ def loop_parameters(kernel: Kernel, target: Target, tuning: Tuning) -> LoopParam
         "chunks": lambda p: powers_of_two(target.num_threads, 256) if _Works(kernel, p).may_be_parallel else [],
         "unroll": lambda p: powers_of_two(1, 16),
     }
-    return tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=mask_bits(target)), names, values=values)
-
-
-def mask_bits(target: Target) -> int:
-    """Bits of the smallest elements that a target loads and stores under a mask, 0 where it does not."""
-    if target.has("avx512vl") and target.has("avx512bw"):
-        return 8
-    return 32 if target.has("avx2") else 0
+    return tuning.replace(LoopParameters(vector_bytes=target.vector_bytes, mask_bits=target.mask_bits), names, values=values)
 
 
 def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: ir.Value) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.loops.strategy import mask_bits
 from relayc.pipelines.cpu.schedule.windows.emission import Bounds, Point, run_bounds, run_length
 from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.kernel.index import Index, Var, linearize
@@ -50,7 +49,7 @@ def schedule_masked_columns(kernel: Kernel, window: Window, lanes: int, target: 
     """Schedules a window along contiguous columns of any number; None where the target has no masks for it, or memory is not read as it
     lies."""
     memory, columns = memory_of(window.data), window.columns
-    least = mask_bits(target)
+    least = target.mask_bits
     narrow = any(t.width < least for t in (window.data.element, window.root.element, window.node.element))
     if memory is None or not least or narrow or columns.stride > MAX_STRIDE or columns.taps > MAX_ROW_OF_TAPS:
         return None

@@ -66,8 +66,8 @@ class _Creation:
     def run(self) -> Nest:
         tensors = [a for a in self.block.arguments if isinstance(a.type, ir.RankedTensorType)]
         returned = list(list(self.block.operations)[-1].operation.operands)
-        attributes = value_attributes(self.source)
-        given = [self._argument_name(attributes[a.arg_number], f"p{i}") for i, a in enumerate(map(ir.BlockArgument, tensors))]
+        self.attributes = value_attributes(self.source)
+        given = [self._argument_name(self.attributes[a.arg_number], f"p{i}") for i, a in enumerate(map(ir.BlockArgument, tensors))]
         made = [self._result_name(v, i) for i, v in enumerate(returned)]
         labels = unique_names([*given, *made])
         types = [self._type(v) for v in (*tensors, *returned)]
@@ -122,7 +122,7 @@ class _Creation:
             found[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in shape])
         if output:
             found[names.OUTPUT] = ir.UnitAttr.get()
-        elif "relay.param" in (given := value_attributes(self.source)[ir.BlockArgument(value).arg_number]):
+        elif "relay.param" in (given := self.attributes[ir.BlockArgument(value).arg_number]):
             found["relay.param"] = given["relay.param"]
         return ir.DictAttr.get(found)
 

@@ -95,6 +95,7 @@ class Nest:
         self._taken = {"loop": set(before.loops), "block": set(before.blocks), "buffer": {*self._arguments, *before.allocations}}
         self._is_current = self._stays_current = False
         before.remembered.clear()
+        before.of_buffers.clear()
         if bodies is None:
             self._contents = _Contents()
         self._changed = () if bodies is None else bodies
@@ -442,11 +443,12 @@ class Nest:
         known = self._contents.blocks.get(name) if name not in self._changed else None
         return known if known is not None and known.operation == operation else Block(operation, self.facts)
 
-    def remembered(self, key: tuple, make: Callable[[], Any]) -> Any:
-        """What `make` gives, which is computed of the function as it stands: once, until it is edited."""
+    def remembered(self, key: tuple, make: Callable[[], Any], of_buffers: bool = False) -> Any:
+        """What `make` gives, which is computed of the function as it stands: once, until that is edited, or loops and blocks move, where it
+        depends on more than buffers."""
         if not self._is_current:
             return make()
-        known = self._contents.remembered
+        known = self._contents.of_buffers if of_buffers else self._contents.remembered
         if key not in known:
             known[key] = make()
         return known[key]
@@ -465,7 +467,7 @@ class Nest:
 
     @property
     def _argument_attributes(self) -> Sequence[ir.DictAttr]:
-        return self.remembered(("arguments",), lambda: value_attributes(self._function))
+        return self.remembered(("arguments",), lambda: value_attributes(self._function), True)
 
     @cached_property
     def _arguments(self) -> dict[str, ir.Value]:
@@ -482,7 +484,7 @@ class Nest:
 
     def shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         """The shape of a buffer."""
-        return self.remembered(("shape", buffer), lambda: self._shape(buffer))
+        return self.remembered(("shape", buffer), lambda: self._shape(buffer), True)
 
     def _shape(self, buffer: ir.Value) -> tuple[Size, ...]:
         owner = buffer.owner
@@ -624,7 +626,7 @@ class _Contents:
     Attributes:
       loops, blocks, allocations: by name, in the order of the text.
       inside: what is directly in the function.
-      remembered: what was computed of the function.
+      remembered, of_buffers: what was computed of the function, and of its buffers alone.
     """
 
     loops: dict[str, Loop] = field(default_factory=dict)
@@ -632,6 +634,7 @@ class _Contents:
     allocations: dict[str, ir.Value] = field(default_factory=dict)
     inside: "list[Member]" = field(default_factory=list)
     remembered: dict[tuple, Any] = field(default_factory=dict)
+    of_buffers: dict[tuple, Any] = field(default_factory=dict)
 
     def beside(self, view: Loop | Block) -> "list[Member]":
         """The members of the block that holds a loop or block, or of the function."""

@@ -150,7 +150,9 @@ class Emission:
 
     def _parallel(self, node: LoopNode, state: State, init: Init | None) -> None:
         chain = [node]
-        while len(chain[-1].children) == 1 and isinstance(child := chain[-1].children[0], LoopNode) and child.kind == Kind.PARALLEL:
+        while len(chain[-1].children) == 1 and isinstance(child := chain[-1].children[0], LoopNode):
+            if child.kind != Kind.PARALLEL and child.loop.extent != 1:
+                break
             chain.append(child)
         made: dict[Var, Var] = {n.loop.var: Var(0, n.loop.extent - 1, name=n.loop.name) for n in chain if n.loop.extent != 1}
         point: dict[Var, Point] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}

@@ -121,7 +121,7 @@ class Guards:
         return end, (index.key, limit)
 
     def strip(self, node: LoopNode, state: State) -> Strip | None:
-        """The elements of a vectorized loop, or of a serial one over tiles of vectorized ones, where the same guard, of what is known outside,
+        """The elements of a vectorized loop, or of a serial one over tiles of such, where the same guard, of what is known outside,
         ends all of them."""
         guards = self._guards_of(node, state, None)
         if not guards or {id(use) for use, *_ in guards} != {id(use) for use in node.uses} or len(guards) != len(node.uses):

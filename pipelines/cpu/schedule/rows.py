@@ -15,6 +15,7 @@ from relayc.pipelines.blocks.schedule import Schedule
 from relayc.pipelines.blocks.strategy import schedule_built_in
 from relayc.pipelines.blocks.views import Block
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, NestPlan, plan_nest
+from relayc.pipelines.cpu.schedule.loops.reduction import UNROLL_LIMIT, UNROLLED_LOADS
 from relayc.pipelines.cpu.schedule.loops.strategy import loop_parameters
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.graph import Kernel
@@ -23,7 +24,7 @@ from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import nest
-from relayc.symbolic import Dim, Size, bounds, ceil_div
+from relayc.symbolic import Dim, Size, bounds, ceil_div, guess
 
 LANE_BLOCK = 1 << 13
 """Elements times operations of a task where the running program knows how many there are."""
@@ -92,7 +93,8 @@ class _Rows:
         loops = [all_loops[0 if d is None else d] for d in dims]  # of None there is one element
         steps = [all_loops[d] for d in node.structured.reduction_dims] if self.writer.is_reduction else []
         order = [loops[plan.variables.index(v)] for merged in (*plan.rows, *plan.inner) for v in merged.members]
-        s.reorder(*order, *steps)
+        if [*order, *steps] != [loop for loop in all_loops if loop in order or loop in steps]:
+            s.reorder(*order, *steps)
         rows, inner = ([self._merged(loops, loop) for loop in found] for found in (plan.rows, plan.inner))
         if plan.lane_loop_is_outer:
             self._lanes_outside(rows, inner, steps)
@@ -131,6 +133,7 @@ class _Rows:
             across = [loop for loop in made if loop.name not in {step.name for step in along}]
             if across and along:
                 s.reorder(*along, *across)
+            self._unroll(name, along)
             if across:
                 s.vectorize(across[-1])
         s.vectorize(lanes)
@@ -140,7 +143,7 @@ class _Rows:
         s, plan = self.s, self.plan
         extents = [p.extent for p in plan.rows]
         if bounds(plan.work)[1] >= self.parameters.parallel_grain:
-            rows = self._in_parallel(rows, extents, nest.leading(extents, self.parameters.parallel_chunks))
+            rows = self._in_parallel(rows, extents, self._leading(extents))
         for name in reversed(self.inside):
             if rows:
                 s.compute_at(name, rows[-1])
@@ -149,12 +152,28 @@ class _Rows:
             if block.is_reduction:
                 if plan.lanes_along_reduction:
                     self._lanes(self._joined(block, self._steps(name)))
+                else:
+                    self._unroll(name, self._steps(name))
             else:
                 self._lanes([loop for loop in s.get_loops(name) if loop.name not in {row.name for row in rows}])
         if steps and plan.lanes_along_reduction:
             self._lanes(self._joined(self.writer, steps))
         elif inner:
             self._lanes(inner)
+
+    def _unroll(self, name: str, steps: Sequence[LoopRV]) -> None:
+        """Writes out the steps of a reduction where they are few."""
+        extents = [self.s.nest.loops()[step.name].extent for step in steps]
+        total = prod(extents)
+        if isinstance(total, int) and total <= UNROLL_LIMIT and total * self._loads(name) <= UNROLLED_LOADS:
+            for step in steps:
+                self.s.unroll(step)
+
+    def _loads(self, name: str) -> int:
+        """Loads of a step of a reduction, in all vectors side by side; those that no vector load has the stride of count once per lane."""
+        along = self.plan.accesses.strides(self.plan.rows[-1].var) if self.plan.rows else set()
+        one = 1 if all(stride in (-1, 0, 1, 2) for stride in along) else self.plan.width
+        return one * self.parameters.unroll * len(self.s.nest.blocks()[name].loads())
 
     def _lanes(self, loops: Sequence[LoopRV]) -> None:
         """Lanes along the last of some loops."""
@@ -194,9 +213,9 @@ class _Rows:
         Where the running program knows the extents of several, its tasks are blocks of the last one: finding out which iteration one is
         takes divisions.
         """
-        inside = self.plan.work // max(1, prod(extents[:count])) if count > 1 and isinstance(self.plan.work, Dim) else 0
+        inside = guess(self.plan.work) // max(1, guess(prod(extents[:count]))) if count > 1 and isinstance(self.plan.work, Dim) else 0
         made = list(loops)
-        if isinstance(inside, int) and 0 < inside < LANE_BLOCK:
+        if 0 < inside < LANE_BLOCK:
             made[count - 1 : count] = self.s.split(loops[count - 1], [None, ceil_div(LANE_BLOCK, inside)])
         for loop in made[:count]:
             self._parallel(loop)
@@ -207,12 +226,17 @@ class _Rows:
         if isinstance(self.plan.work, Dim):
             self.s.annotate(loop, "grain", self.parameters.parallel_grain)
 
+    def _leading(self, extents: Sequence[Size]) -> int:
+        """How many of the outermost loops may run in parallel: where the running program knows the extents any may be the one with
+        iterations enough."""
+        return len(extents) if isinstance(self.plan.work, Dim) else nest.leading(extents, self.parameters.parallel_chunks)
+
     def _together(self, extents: Sequence[Size]) -> tuple[int, int]:
         """How many of the outer loops run in parallel, and elements of the last one that do (0: none)."""
         if bounds(self.plan.work)[1] < self.parameters.parallel_grain:
             return 0, 0
         *outer, last = extents
-        count = nest.leading(outer, self.parameters.parallel_chunks)
+        count = self._leading(outer)
         if isinstance(self.plan.work, Dim):
             return (count, 0) if count else (0, 128 * self.tile)
         if (count and prod(outer[:count]) >= 4) or isinstance(last, Dim):

@@ -132,14 +132,14 @@ def weighed(shape: tuple[te.Var | int, ...]) -> IRModule:
     return te.create_prim_func([x, te.compute(shape, lambda i, j: te.exp(part[i, j]) - square[i, j], name="Y")])
 
 
-def scheduled(kernel: IRModule, instruments: Sequence[KeepSchedules]) -> str:
+def scheduled(kernel: IRModule, instruments: Sequence[KeepSchedules], target: Target | None = None) -> str:
     """A kernel in the tir stage."""
     (function,) = kernel.module.body.operations
     tuning = tuning_for("main", {"schedule.kernels": {"*": {"strategy": "rows"}}})
     with PassContext(instruments=instruments), kernel.context, ir.Location.unknown():
         made = ir.Module.create()
         with ir.InsertionPoint(made.body):
-            schedule_kernel(function, Target("cpu"), tuning)
+            schedule_kernel(function, target or Target("cpu"), tuning)
         return str(made)
 
 
@@ -149,3 +149,16 @@ def test_who_looks_on_changes_nothing(shape: tuple[te.Var | int, ...]) -> None:
     kernel, seen = weighed(shape), KeepSchedules()
     assert scheduled(kernel, [seen]) == scheduled(kernel, [])
     assert seen.texts[0].count("schedule.compute_inline") == 2
+
+
+@pytest.mark.parametrize(("mcpu", "masked"), [("x86-64", []), ("x86-64-v3", ["float32"]), ("x86-64-v4", ["float32", "int8"])])
+def test_vectors_are_masked_where_the_target_masks_such_elements(mcpu: str, masked: list[str]) -> None:
+    n, m = te.var("n"), te.var("m")
+    for dtype in ("float32", "int8"):
+        x, k = te.placeholder((n, m), dtype=dtype, name="X"), te.reduce_axis((0, m), "k")
+        squares = te.compute((n, m), lambda i, j: x[i, j] * x[i, j], name="Y")  # noqa: B023
+        most = te.compute((n,), lambda i: te.max(x[i, k], axis=k), name="Y")  # noqa: B023
+        for y in (squares, most):
+            text = scheduled(te.create_prim_func([x, y]), [], Target("cpu", mcpu=mcpu))
+            assert ("vector.maskedload" in text) == (dtype in masked), f"{dtype} {y}"
+            assert ("memref.load %arg0" in text) == (dtype not in masked), f"{dtype} {y}"

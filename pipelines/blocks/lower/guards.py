@@ -124,25 +124,27 @@ class Guards:
         """The elements of a vectorized loop, or of a serial one over tiles of such, where the same guard, of what is known outside,
         ends all of them."""
         guards = self._guards_of(node, state, None)
-        if not guards or {id(use) for use, *_ in guards} != {id(use) for use in node.uses} or len(guards) != len(node.uses):
+        if len(guards) != len(node.uses) or {id(use) for use, *_ in guards} != {id(use) for use in node.uses}:
             return None
-        found = set[tuple[Hashable, Size]]()
+        found: dict[Hashable, Strip] = {}
+        names, known = set[str](), set[tuple[Hashable, Size]]()
         for use, index, limit, var in guards:
             lanes = [loop for loop in use.loops if loop.kind == Kind.VECTORIZED and loop.extent != 1]
             if len(lanes) != 1 or use.tensor is not None or not isinstance(lanes[0].extent, int):
                 return None
-            tile = lanes[0].extent if var is not lanes[0].var else 1
-            if index.coefficient(lanes[0].var) != 1 or index.coefficient(var) != tile or not self._are_tiles(use, var, tile):
+            own = {lanes[0].var: 1} | ({} if var is lanes[0].var else {var: lanes[0].extent})
+            rest = index - Index(0, own)
+            low, high = index.bounds()
+            if proves(lambda: high < limit) or proves(lambda: low >= limit):  # noqa: B023
                 return None
-            rest = index - Index(0, {v: c for v, c in index.terms.items() if v in (var, lanes[0].var)})
-            found.add((rest.key, limit))
-        _, high = index.bounds()
-        is_open = any(v.value is None for v in rest.terms) or not variables(rest) <= set(self._outside(state))
-        if len(found) != 1 or is_open or proves(lambda: high < limit):
-            return None
-        names = frozenset(loop.name for use in node.uses for loop in use.loops if loop.kind == Kind.VECTORIZED and loop.extent != 1)
-        known = frozenset(holding(g) for use in node.uses for g in self.of(use) if g.index.coefficient(node.loop.var) != 0)
-        return Strip(int(lanes[0].extent), names, Index(limit) - rest, known)
+            if not variables(rest) <= set(self._outside(state)) or any(v.value is None for v in rest.terms):
+                return None
+            if not self._are_tiles(use, var, own[var]):
+                return None
+            names.add(lanes[0].name)
+            known |= {holding(guard) for guard in self.of(use) if guard.index.coefficient(node.loop.var) != 0}
+            found[rest.key, limit, lanes[0].extent] = Strip(lanes[0].extent, frozenset(names), Index(limit) - rest, frozenset(known))
+        return list(found.values())[-1] if len(found) == 1 else None
 
     def _are_tiles(self, use: Use, var: Var, tile: int) -> bool:
         """Whether all that a block accesses, and its iterators, depend on where the tiles of a loop begin alone."""
